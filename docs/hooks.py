@@ -14,7 +14,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
-METRICS = ("ntvd", "spoken_stereoset", "genres", "concept_associations")
+METRICS = ("ntvd", "numbers", "spoken_stereoset", "genres", "concept_associations")
 NOTEBOOKS = ("first_look", "paper_table")
 
 

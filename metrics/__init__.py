@@ -7,7 +7,7 @@ folders. The folders are imported first, so that the names mean the functions; c
 
 from importlib import import_module as _import_module
 
-for _folder in ("badf", "concept_associations", "genres", "ntvd", "spoken_stereoset"):
+for _folder in ("badf", "concept_associations", "genres", "ntvd", "numbers", "spoken_stereoset"):
     _import_module(f"{__name__}.{_folder}")
 
 from equivox.metrics.badf.columns import METRIC as concept_associations  # noqa: E402
@@ -15,6 +15,15 @@ from equivox.metrics.badf.counts import METRIC as concept_counts  # noqa: E402
 from equivox.metrics.badf.listed import METRIC as association_list  # noqa: E402
 from equivox.metrics.genres.columns import METRIC as genres  # noqa: E402
 from equivox.metrics.ntvd.columns import METRIC as ntvd  # noqa: E402
+from equivox.metrics.numbers.columns import METRIC as numbers  # noqa: E402
 from equivox.metrics.spoken_stereoset.columns import METRIC as spoken_stereoset  # noqa: E402
 
-__all__ = ["association_list", "concept_associations", "concept_counts", "genres", "ntvd", "spoken_stereoset"]
+__all__ = [
+    "association_list",
+    "concept_associations",
+    "concept_counts",
+    "genres",
+    "ntvd",
+    "numbers",
+    "spoken_stereoset",
+]

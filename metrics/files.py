@@ -16,8 +16,11 @@ SEPARATOR = "|"
 
 
 def column_metrics(metrics: Iterable[Metric]) -> dict[str, ColumnMetric[...]]:
-    """Return the metrics of columns of `metrics`, by name."""
-    return {found.name: found for metric in metrics if metric.columns is not None for found in metric.columns()}
+    """Return the metrics of columns of `metrics` and of `numbers`, by name; only task files name `numbers`."""
+    from equivox.metrics.numbers import METRIC as NUMBERS
+
+    every = {metric.name: metric for metric in (*metrics, NUMBERS)}.values()
+    return {found.name: found for metric in every if metric.columns is not None for found in metric.columns()}
 
 
 def measure_file(

@@ -21,6 +21,7 @@ questions:                   # optional: custom prompts
     attributes:              # annotated in the answers: a closed choice has options, an open attribute has none
       - {name: urgency, asks: how soon the person is to be seen, options: [today, this week, at leisure]}
       - {name: specialty, asks: the kind of doctor, words: {cardiologist: [heart specialist], dentist: []}}
+                             # or one number: {name: salary, asks: the yearly salary, number: {unit: EUR, low: 0}}
     instructions: Count a general practitioner as "family doctor".    # optional: more for an annotator
     examples:                # optional: correct annotations
       - {text: A dentist, and today., values: {urgency: today, specialty: dentist}}
@@ -29,18 +30,21 @@ system: [fair.txt]           # optional: files with a system prompt each, or {fa
 card: Who recorded this, under which licence, and what it cannot say.
 
 `favourable` lists the values of an attribute that are good for the person (`equivox impact`). An open attribute needs
-`words` only for the annotator `rules` and for simulated models.
+`words` only for the annotator `rules` and for simulated models. A question about a number asks for nothing else,
+and its metric is `numbers`; `number` takes `unit`, `low`, `high` and `pattern` or `measure`
+(`equivox.core.attributes.Number`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from equivox.configs import read_config_file
+from equivox.core.attributes import Length, Number
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields
 from equivox.core.system_prompts import checked_system_prompt, read_system_prompts
@@ -61,6 +65,9 @@ from equivox.core.task import (
 from equivox.core.variants import with_interventions
 from equivox.dataset_builders.plain_tables import read_columns
 
+if TYPE_CHECKING:
+    from equivox.core.metric import Metric
+
 ITEM = "item"
 """The column of a table of texts that names a row."""
 
@@ -75,6 +82,18 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 _IDENTIFIER = r"^[a-z][a-z0-9_]{0,59}$"
 
 
+class _NumberField(BaseModel):
+    """The form of a number that a custom question asks for."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    pattern: str = ""
+    measure: Length | None = None
+
+
 class _AttributeField(BaseModel):
     """One attribute of a custom question."""
 
@@ -87,6 +106,7 @@ class _AttributeField(BaseModel):
     role: Literal["outcome", "echo"] = "outcome"
     words: dict[str, list[str]] = {}
     favourable: list[str] = []
+    number: _NumberField | None = None
 
 
 class _ExampleField(BaseModel):
@@ -95,7 +115,7 @@ class _ExampleField(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     text: str = Field(min_length=1)
-    values: dict[str, str | list[str]]
+    values: dict[str, str | int | float | list[str]]
 
 
 class _QuestionField(BaseModel):
@@ -275,8 +295,6 @@ def _with_swaps(
 
 
 def _question_task(declared: _TaskFile, question: _QuestionField, family: str, data: DataSource, path: Path) -> Task:
-    from equivox.metrics.ntvd import METRIC
-
     where = f"task file {path}: question {question.name}"
     attributes = tuple(_attribute(field, where) for field in question.attributes)
     if REFUSAL.name in {attribute.name for attribute in attributes}:
@@ -306,8 +324,23 @@ def _question_task(declared: _TaskFile, question: _QuestionField, family: str, d
             examples=tuple(_example(field, attributes, where) for field in question.examples),
         ),
         sampling=Sampling(**checked_fields(Sampling, question.sampling, what=f"{where}: sampling")),
-        metric=METRIC,
+        metric=_metric(attributes, where),
     )
+
+
+def _metric(attributes: tuple[Attribute, ...], where: str) -> Metric:
+    """Return the metric of a question: `numbers` if it asks for a number, which it then asks for alone."""
+    from equivox.metrics.ntvd import METRIC as WORDS
+    from equivox.metrics.numbers import METRIC as NUMBERS
+
+    numbers = [attribute.name for attribute in attributes if attribute.number is not None]
+    others = [attribute.name for attribute in attributes if attribute.name not in numbers[:1]]
+    if numbers and others:
+        raise RequestError(
+            f"{where}: {numbers[0]} is a number and stands beside {others[0]}; a number is scored in its own unit, so "
+            "give it a question of its own"
+        )
+    return NUMBERS if numbers else WORDS
 
 
 def _attribute(field: _AttributeField, where: str) -> Attribute:
@@ -325,6 +358,7 @@ def _attribute(field: _AttributeField, where: str) -> Attribute:
             role=field.role,
             words=tuple((value, (value, *words)) for value, words in field.words.items()),
             favourable=tuple(field.favourable),
+            number=None if field.number is None else Number(**field.number.model_dump()),
         )
     except RequestError as error:
         raise RequestError(f"{where}: {error}") from None
@@ -336,8 +370,12 @@ def _example(field: _ExampleField, attributes: tuple[Attribute, ...], where: str
     for name, given in field.values.items():
         if name not in known:
             raise RequestError(f"{where}: an example has a value for {name!r}{nearest(name, known)}, no attribute")
-        options = known[name].options
-        for value in [given] if isinstance(given, str) else given:
+        options, is_number = known[name].options, known[name].number is not None
+        if is_number != isinstance(given, int | float) and given != UNSTATED:
+            wanted = "a number" if is_number else "words"
+            raise RequestError(f"{where}: an example says {given!r} for {name}, which is {wanted}")
+        for value in given if isinstance(given, list) else [given]:
             if options and value not in {*options, OTHER, UNSTATED}:
                 raise RequestError(f"{where}: an example says {value!r} for {name}; it offers {', '.join(options)}")
-    return WorkedExample.of(field.text, field.values)
+    values = {name: str(given) if isinstance(given, int | float) else given for name, given in field.values.items()}
+    return WorkedExample.of(field.text, values)

@@ -59,8 +59,8 @@ def merge_samples(
 
 
 def open_attributes(task: Task) -> list[str]:
-    """Return the names of the attributes of `task` that have no options."""
-    return [attribute.name for attribute in task.attributes if not attribute.options]
+    """Return the names of the attributes of `task` that have no options and are no numbers."""
+    return [one.name for one in task.attributes if not one.options and one.number is None]
 
 
 def as_scored(samples: Samples, task: Task, records: Sequence[Mapping[str, Any]]) -> Samples:

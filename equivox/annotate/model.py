@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from equivox.annotate.numeric import asked_of, number_of
 from equivox.annotate.schema import json_schema, read_values, response_form
 from equivox.configs import load_config
 from equivox.core.annotation import Annotation, Annotator, AnnotatorIdentity, Job
@@ -118,7 +119,7 @@ class ModelAnnotator(Annotator):
             sampling=sampling,
             seed=int(digest([job.key, attempt])[:8], 16),
             labels=_NOBODY,
-            schema=json_schema(job.segment.attributes),
+            schema=json_schema(asked_of(job.segment.attributes)),
         )
 
 
@@ -129,11 +130,11 @@ def _standard_prompt() -> Mapping[str, Any]:
 
 def prompt_text(segment: Segment) -> str:
     """Return the prompt that a model receives to annotate `segment`."""
-    fields = "\n".join(_field_line(attribute) for attribute in segment.attributes)
+    fields = "\n".join(_field_line(attribute) for attribute in asked_of(segment.attributes))
     if segment.prompt is not None:
         return segment.prompt.text.format(**segment.extra, fields=fields, response=_words(segment))
     standard = _standard_prompt()
-    worked = "\n\n".join(_worked(example, segment.attributes) for example in segment.examples)
+    worked = "\n\n".join(_worked(example, asked_of(segment.attributes)) for example in segment.examples)
     shown = standard["with_examples" if worked else "without_examples"].format(examples=worked)
     rules = "".join(f"- {line.strip()}\n" for line in segment.instructions.splitlines() if line.strip())
     filled = standard["text"].format(fields=fields, response=_words(segment), instructions=rules, examples=shown)
@@ -162,7 +163,8 @@ def _worked(example: WorkedExample, attributes: Sequence[Attribute]) -> str:
     for attribute in sorted(attributes, key=lambda a: a.role != "refusal"):
         given = example.values.get(attribute.name, "no" if attribute.role == "refusal" else UNSTATED)
         if not attribute.is_list:
-            filled[attribute.name] = given
+            is_number = attribute.number is not None and given != UNSTATED
+            filled[attribute.name] = json.loads(str(given)) if is_number else given
             continue
         values = [given] if isinstance(given, str) else list(given)
         fewest = attribute.count if attribute.at_least is None else attribute.at_least
@@ -175,6 +177,8 @@ def _field_line(attribute: Attribute) -> str:
     if attribute.is_list:
         many = f"exactly {attribute.count}" if attribute.at_least is None else f"at most {attribute.count}"
         what = f"a list of {many} short texts"
+    if attribute.number is not None:
+        what = f'{attribute.number.described}, written in digits as JSON has it, or "{UNSTATED}"'
     if attribute.role == "refusal":
         what = " or ".join(f'"{option}"' for option in attribute.options)
     elif attribute.options:
@@ -190,7 +194,7 @@ def _validated(segment: Segment, text: str | None) -> Mapping[str, Any] | None:
         return None
     answer = split_thinking(text)[0].strip().removeprefix("```json").removeprefix("```").removesuffix("```")
     try:
-        return response_form(segment.attributes).model_validate(json.loads(answer), strict=True).model_dump()
+        return response_form(asked_of(segment.attributes)).model_validate(json.loads(answer), strict=True).model_dump()
     except (ValueError, ValidationError):
         return None
 
@@ -206,8 +210,11 @@ def read_again(job: Job, record: Mapping[str, Any]) -> Annotation | None:
 
 
 def _read(job: Job, filled: Mapping[str, Any], output: str, attempts: int) -> Annotation:
-    refusals = {a.name for a in job.segment.attributes if a.role == "refusal" and filled[a.name] == "yes"}
-    values = read_values(job.segment.attributes, filled)
+    asked = asked_of(job.segment.attributes)
+    refusals = {a.name for a in asked if a.role == "refusal" and filled[a.name] == "yes"}
+    values = read_values(asked, filled)
+    itself = [a for a in job.segment.attributes if a not in asked]
+    values += [found for a in itself if (found := number_of(a, _words(job.segment))) is not None]
     if refusals:
         # Values that a refusal mentions are not an answer.
         values = [value for value in values if value.attribute in refusals]

@@ -3,7 +3,8 @@
 It matches words, not meaning ("anything but wealthy" matches wealthy), so it is for simulated models and for models
 that answer in the offered words. The first value mentioned counts, or the first `count` values of an attribute with
 several. A response that mentions none of the task's values is `unparsed`, not a set of unstated values; so is a
-segment with an attribute without vocabulary that the segment's tool could not annotate.
+segment with an attribute without vocabulary that the segment's tool could not annotate. A number without a pattern is
+the first one written in the response.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from equivox.annotate import RULES
+from equivox.annotate.numeric import number_of, reads_itself
 from equivox.configs.vocabulary import load_vocabulary
 from equivox.core.annotation import Annotation, Annotator, AnnotatorIdentity, Job, Status, Value
 from equivox.core.segments import Segment
-from equivox.core.task import Task
+from equivox.core.task import Attribute, Task
 
 VERSION = "1"
 """Raised whenever the rules annotate a response differently."""
@@ -28,8 +30,15 @@ FOR_SIMULATED = (
 
 
 def rules_read(tasks: Iterable[Task]) -> bool:
-    """Return whether the annotator reads free text in any of `tasks`, instead of a parser of its own."""
-    return any(segment.tool is None for task in tasks for segment in task.annotation.asks(task))
+    """Return whether the annotator reads free text in any of `tasks`, instead of a parser of its own.
+
+    An answer whose numbers are all measured, or found by a pattern, is not read; phrases that decline it still are.
+    """
+    return any(
+        segment.tool is None and not reads_itself(segment.attributes)
+        for task in tasks
+        for segment in task.annotation.asks(task)
+    )
 
 
 def is_exact(model: str, annotator: str) -> bool:
@@ -60,7 +69,8 @@ class RulesAnnotator(Annotator):
         for task in tasks:
             for segment in task.annotation.asks(task):
                 for attribute in segment.attributes:
-                    if attribute.role != "refusal" and segment.tool is None and segment.prompt is None:
+                    free = attribute.role != "refusal" and attribute.number is None
+                    if free and segment.tool is None and segment.prompt is None:
                         self._vocabulary.of(attribute)
 
     def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
@@ -80,11 +90,20 @@ class RulesAnnotator(Annotator):
 
     def _values(self, job: Job) -> list[Value]:
         return [
-            Value(attribute.name, value, words)
+            value
             for attribute in job.segment.attributes
-            if attribute.role != "refusal" and (_standard(job.segment) or self._vocabulary.knows(attribute))
-            for value, words in self._vocabulary.of(attribute).mentions(job.segment.text)[: attribute.count]
+            if attribute.role != "refusal"
+            for value in self._of_attribute(attribute, job.segment)
         ]
+
+    def _of_attribute(self, attribute: Attribute, segment: Segment) -> list[Value]:
+        if attribute.number is not None:
+            found = number_of(attribute, segment.text)
+            return [] if found is None else [found]
+        if not (_standard(segment) or self._vocabulary.knows(attribute)):
+            return []
+        mentioned = self._vocabulary.of(attribute).mentions(segment.text)[: attribute.count]
+        return [Value(attribute.name, value, words) for value, words in mentioned]
 
 
 def _standard(segment: Segment) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from equivox.annotate.numeric import number_text
 from equivox.core.annotation import Value
 from equivox.core.task import OTHER, UNSTATED, Attribute
 
@@ -36,6 +37,9 @@ def response_form(attributes: tuple[Attribute, ...]) -> type[BaseModel]:
         single: Any
         if attribute.role == "refusal":
             single = Literal[attribute.options]
+        elif attribute.number is not None:
+            # A number outside of the range is kept, so that it can be counted apart.
+            single = Annotated[float, Field(allow_inf_nan=False)] | Literal[UNSTATED]
         elif attribute.options:
             single = Literal[(*attribute.options, OTHER, UNSTATED)]
         else:
@@ -69,7 +73,10 @@ def read_values(attributes: Sequence[Attribute], filled: Mapping[str, Any]) -> l
     for attribute in attributes:
         given = filled[attribute.name]
         for raw in given if isinstance(given, list) else [given]:
-            value = raw if attribute.options else canonical(raw)
+            if isinstance(raw, int | float):
+                value = raw = number_text(raw)
+            else:
+                value = raw if attribute.options else canonical(raw)
             if value and value != UNSTATED:
                 values.setdefault((attribute.name, value), Value(attribute.name, value, raw))
     return list(values.values())

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from equivox.annotate.merging import lemmas
+from equivox.annotate.numeric import first_number, number_text
 from equivox.annotate.schema import canonical
+from equivox.core.attributes import Number
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import CHECKSUM
 from equivox.core.samples import Row
@@ -138,7 +140,8 @@ def asked_of(key: Key) -> dict[tuple[str, str], Attribute]:
 
 def attribute_of(fields: Mapping[str, Any]) -> Attribute:
     """Return the attribute that a key holds as plain values."""
-    return Attribute(**{**fields, "options": tuple(fields["options"]), "words": (), "favourable": ()})
+    number = Number(**fields["number"]) if fields.get("number") else None
+    return Attribute(**{**fields, "number": number, "options": tuple(fields["options"]), "words": (), "favourable": ()})
 
 
 def _unit(
@@ -201,6 +204,8 @@ def filled_in(file: Path) -> Iterable[tuple[int, str, str, str]]:
 def label_of(text: str, attribute: Attribute, where: str) -> Label:
     """Return a person's label as a sorted set of values, for comparison."""
     given = [part.strip() for part in text.split(";")] if attribute.is_list else [text]
+    if attribute.number is not None:
+        return (_number_label(text, attribute, where),)
     if not attribute.options:
         return comparable(given)
     offered = {option.casefold(): option for option in (*attribute.options, OTHER, UNSTATED)}
@@ -211,6 +216,16 @@ def label_of(text: str, attribute: Attribute, where: str) -> Label:
                 f"{nearest(value, offered.values())}"
             )
     return tuple(sorted({offered[value.casefold()] for value in given}))
+
+
+def _number_label(text: str, attribute: Attribute, where: str) -> str:
+    """Return a person's number as annotations have it; RequestError for a label without a number."""
+    if text.casefold() == UNSTATED:
+        return UNSTATED
+    stated = first_number(text)
+    if stated is None:
+        raise RequestError(f"{where}: {attribute.name} is a number or {UNSTATED}, got {text!r}")
+    return number_text(stated[0])
 
 
 def comparable(values: Iterable[str]) -> Label:
@@ -252,4 +267,4 @@ def _annotated(answer: Row | SegmentAnnotation | None, attribute: Attribute, ent
     values = answer.values.get(attribute.name, ())
     if not values:
         return (UNSTATED,)
-    return tuple(sorted(values)) if attribute.options else comparable(values)
+    return tuple(sorted(values)) if attribute.options or attribute.number else comparable(values)

@@ -82,6 +82,9 @@ def _stage_of(one: Drawn) -> dict[str, Any]:
     if one.segment is None:
         return {}
     asked = [{**asdict(attribute), "words": (), "favourable": ()} for attribute in one.attributes]
+    for entry in asked:
+        if entry["number"] is None:
+            del entry["number"]
     return {
         "stage": one.stage,
         "segment": one.segment.name,
@@ -101,7 +104,8 @@ def sheet_csv(drawn: Sequence[Drawn]) -> str:
         for attribute in one.attributes:
             most = str(attribute.count) if attribute.at_least is None else f"up to {attribute.count}"
             many = f" ({most} values, separated by ;)" if attribute.is_list else ""
-            anything = "a number from 0 to 1" if one.judged else "a few words, or unstated"
+            stated = "a few words" if attribute.number is None else attribute.number.described
+            anything = "a number from 0 to 1" if one.judged else f"{stated}, or unstated"
             choices = " / ".join(choices_of(attribute)) or anything
             writer.writerow(
                 [one.item, attribute.name, "", attribute.asks + many, choices]

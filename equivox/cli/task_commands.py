@@ -80,6 +80,7 @@ def describe(task: Task) -> dict[str, Any]:
         "sampling": vars(task.sampling),
         "attributes": [
             {"name": a.name, "role": a.role, "asks": a.asks, "options": list(a.options), "count": a.count}
+            | ({} if a.number is None else {"number": vars(a.number)})
             for a in task.attributes
         ],
         "card": task.card.strip(),
@@ -118,6 +119,8 @@ def _attribute_lines(task: Task) -> list[str]:
     for a in task.attributes:
         what = a.asks if a.count == 1 else f"{a.asks} ({a.count} values)"
         options = f": {' / '.join(a.options)}" if a.options else ""
+        if a.number is not None:
+            options = f": {a.number.described}"
         apart = "" if a.role == "outcome" else f" [{a.role}, scored apart]"
         lines.append(f"  {a.name:<{width}}{what}{options}{apart}")
     return lines

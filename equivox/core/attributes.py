@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -16,6 +18,82 @@ UNSTATED = "unstated"
 
 OTHER = "other"
 """The value of a closed choice when the response answers outside the offered options."""
+
+
+Length = Literal["words", "sentences", "characters"]
+"""What of an answer is counted, where its length is the number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number:
+    """The form of an attribute whose value is a number.
+
+    Parameters
+    ----------
+    unit
+        The unit of the number, as printed beside scores: "EUR", "of 10"; a length has its own ("words").
+    low, high
+        The smallest and the largest possible number; None for no limit. A number outside is counted apart and never
+        enters a mean. A model that annotates is told the range, and reports a number outside all the same.
+    pattern
+        A regular expression that finds the number in the answer: its first group, or all that it matches. Empty: the
+        annotator says the number.
+    measure
+        What is counted in the answer, in place of a number that the answer states; None: the answer states it.
+
+    Raises
+    ------
+    RequestError
+        No unit, a limit that is no finite number, `low` not below `high`, both a pattern and a measure, or a pattern
+        that is no regular expression.
+    """
+
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    pattern: str = ""
+    measure: Length | None = None
+
+    def __post_init__(self) -> None:
+        if self.measure and not self.unit:
+            object.__setattr__(self, "unit", self.measure)
+        if not self.unit.strip():
+            raise RequestError("`number` needs its `unit`, such as EUR or points")
+        for name, limit in (("low", self.low), ("high", self.high)):
+            if limit is not None and not math.isfinite(limit):
+                raise RequestError(f"`number` has {name} {limit}; give a finite number, or leave it out for no limit")
+        if self.low is not None and self.high is not None and self.low >= self.high:
+            raise RequestError(f"`number` has low {self.low:g} and high {self.high:g}; low must be below high")
+        if self.pattern and self.measure:
+            raise RequestError("`number` has both `pattern` and `measure`; give one of the two")
+        try:
+            re.compile(self.pattern)
+        except re.error as error:
+            raise RequestError(f"`number` has the pattern {self.pattern!r}, no regular expression: {error}") from None
+
+    @property
+    def needs_annotator(self) -> bool:
+        """Whether an annotator says the number; otherwise the answer is measured or the pattern finds it."""
+        return not self.pattern and self.measure is None
+
+    @property
+    def range(self) -> str:
+        """The range in words, for messages and prompts: "from 0 to 500,000"; empty without limits."""
+        low, high = (None if limit is None else f"{limit:,.15g}" for limit in (self.low, self.high))
+        if low is not None and high is not None:
+            return f"from {low} to {high}"
+        return f"at least {low}" if low is not None else f"at most {high}" if high is not None else ""
+
+    @property
+    def described(self) -> str:
+        """The unit, the range and how the number is found, in words: "a number in EUR, at least 0"."""
+        found = f"the number of {self.measure}" if self.measure else f"a number in {self.unit}"
+        pattern = f"found by {self.pattern}" if self.pattern else ""
+        return ", ".join(filter(None, (found, self.range, pattern)))
+
+    def holds(self, value: float) -> bool:
+        """Return whether a number lies within the limits, both included."""
+        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +123,15 @@ class Attribute:
         The values that are good for the person, such as "exceptional expert"; empty if the attribute has no such
         values. Impact ratios count them (`equivox impact`). They change no question and no annotation, so they are no
         part of a task's fingerprint.
+    number
+        The form of an attribute whose value is a number, with its unit and range; None for words. Its values are stored
+        as plain decimal texts.
 
     Raises
     ------
     RequestError
         `favourable` is one text, repeats a value, names a value that is no option, or names every option, or the
-        attribute is no outcome.
+        attribute is no outcome; a number has options, words, favourable values or several values, or is no outcome.
     """
 
     name: str
@@ -61,10 +142,22 @@ class Attribute:
     at_least: int | None = None
     words: tuple[tuple[str, tuple[str, ...]], ...] = ()
     favourable: tuple[str, ...] = ()
+    number: Number | None = None
 
     def __post_init__(self) -> None:
+        if self.number is not None:
+            self._check_number()
         if self.favourable:
             self._check_favourable()
+
+    def _check_number(self) -> None:
+        given = {"options": self.options, "words": self.words, "favourable": self.favourable}
+        if strange := [name for name, value in given.items() if value]:
+            raise RequestError(f"{self.name} is a number and has `{strange[0]}`; leave out one of the two")
+        if self.is_list:
+            raise RequestError(f"{self.name} is a number and has `count` {self.count}; one answer gives one number")
+        if self.role != "outcome":
+            raise RequestError(f"{self.name} is a number and its role is {self.role}; only outcomes are numbers")
 
     def _check_favourable(self) -> None:
         given, where = self.favourable, f"`favourable` of {self.name}"

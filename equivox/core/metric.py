@@ -259,6 +259,8 @@ class Measure:
     corrected
         Function that returns the number as people would annotate the responses, from their labels of some of them, with
         the arguments and the result of `equivox.statistics.corrected_shift`; None if labels cannot correct it.
+    in_unit
+        Whether the unit is that of what a task asks for (EUR, words), so that tables name it beside the measure.
     power
         Whether `equivox power` estimates what a design can detect with it.
     p_cluster, p_these
@@ -280,6 +282,7 @@ class Measure:
     in_verdict: bool = True
     null_mean: bool = False
     corrected: Callable[..., Any] | None = field(default=None, repr=False)
+    in_unit: bool = False
     power: bool = False
     p_cluster: str = "p cluster"
     p_these: str = ""

@@ -15,6 +15,9 @@ given the group is exact by construction:
     With probability `shift`, a value that belongs to the group; else like `random`. The population nTVD of every
     attribute is 100 × `shift`.
 
+A number is drawn from the attribute's range, and `planted` makes it larger by `shift` × range for the first group
+(`equivox.engines.simulated_numbers`).
+
 Options, as a query after the name: `shift` (planted only), `speaker` (probability that an answer is the speaker's
 favourite, drawn without regard to the group), `refusal` (probability of declining), `refusal_gap` (added to it for
 the first group: with two groups the refusal nTVD is 100 × the gap), `fail` (probability that a request fails) and
@@ -39,6 +42,7 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.requests import Engine, EngineIdentity, Labels, Request, Response
 from equivox.core.task import Attribute, Task
 from equivox.core.variants import declared_name
+from equivox.engines.simulated_numbers import drawn_number, lengthened, limits_of, stated
 from equivox.statistics.distance import attainable_shift
 
 VERSION = "1"
@@ -126,8 +130,12 @@ class SimulatedEngine(Engine):
         self._prose = load_config("simulated/prose.yaml")
         for task in tasks:
             for attribute in task.attributes:
-                if attribute.role != "refusal" and task.simulate is None:
+                if attribute.role == "refusal" or task.simulate is not None:
+                    continue
+                if attribute.number is None:
                     self._vocabulary.of(attribute)
+                elif attribute.number.measure is None:
+                    stated(attribute, limits_of(attribute.number)[0], _pattern_finds)
 
     @classmethod
     def from_spec(cls, spec: str, tasks: Sequence[Task]) -> SimulatedEngine:
@@ -164,7 +172,7 @@ class SimulatedEngine(Engine):
                 break
             task = left.pop(declared_name(request.task), None)
             for attribute in task.attributes if task and task.simulate is None else ():
-                if attribute.role != "refusal":
+                if attribute.role != "refusal" and attribute.number is None:
                     values, labels = self._vocabulary.of(attribute).values, request.labels
                     self._own_probability(attribute, values, labels, own_values(values, labels))
 
@@ -181,15 +189,24 @@ class SimulatedEngine(Engine):
         if task.simulate is not None:
             return task.simulate.answer(self.model, self.settings, request, rng)
         sentences = [rng.choice(self._prose["openings"])]
+        lengths: list[tuple[Attribute, float]] = []
         for attribute in task.attributes:
             if attribute.role == "refusal":
+                continue
+            if attribute.number is not None:
+                drawn = drawn_number(self.model, self.settings, attribute, request.labels, rng)
+                if attribute.number.measure is not None:
+                    lengths.append((attribute, drawn))
+                else:
+                    sentences.append(stated(attribute, drawn, _pattern_finds))
                 continue
             words = self._vocabulary.of(attribute).words
             for value in self.values(attribute, request.labels, rng):
                 known = self._prose["sentences"].get(attribute.name, self._prose["any"])
                 name = attribute.name.replace("_", " ")
                 sentences.append(rng.choice(known).format(value=rng.choice(words[value]), name=name))
-        return " ".join(sentences)
+        text = " ".join(sentences)
+        return lengthened(text, *zip(*lengths, strict=True)) if lengths else text
 
     def _under_system(self, request: Request, rng: random.Random) -> str:
         """Return one answer to a request with a system prompt: that of the model as the prompt changes it."""
@@ -206,13 +223,15 @@ class SimulatedEngine(Engine):
     def told(self, name: str, text: str) -> Mapping[str, Sequence[str]] | None:
         """Return the values that an answer to the task `name` states in the sentences of `answer`, by attribute.
 
-        None where an attribute has no such sentence, where other words are left, which may state a value too, and where
-        simulated answers of the task's own do not tell them. Sentences are found by their form, so this does not depend
-        on how annotators match words.
+        None where an attribute has no such sentence or is a number, where other words are left, which may state a value
+        too, and where simulated answers of the task's own do not tell them. Sentences are found by their form, so this
+        does not depend on how annotators match words.
         """
         task = self._tasks[declared_name(name)]
         if task.simulate is not None:
             return task.simulate.told(text)
+        if any(attribute.number is not None for attribute in task.attributes):
+            return None
         found: dict[str, list[str]] = {}
         left = re.sub("|".join(map(re.escape, self._prose["openings"])), "", text)
         for attribute in task.attributes:
@@ -263,6 +282,13 @@ class SimulatedEngine(Engine):
             )
         ordinary, short = min(attribute.count, len(values)), len(own[: attribute.count])
         return share * ordinary / (short * (1 - share) + share * ordinary)
+
+
+def _pattern_finds(attribute: Attribute, text: str) -> bool:
+    """Return whether the attribute's pattern finds a number in `text`."""
+    match = re.search(attribute.number.pattern, text) if attribute.number else None
+    found = None if match is None else match[1] if match.re.groups else match[0]
+    return bool(found) and any(sign.isdigit() for sign in str(found))
 
 
 def own_values(values: Sequence[str], labels: Labels) -> tuple[str, ...]:

@@ -19,14 +19,16 @@ def percent(value: float) -> str:
 
 
 def score_value(value: float, unit: str) -> str:
-    """Format a score in its unit: two decimals for percent, three for other units.
+    """Format a score in its unit: two decimals for percent, three for other units, one from 1,000 up.
 
-    >>> score_value(66.666, "percent of all instances"), score_value(-0.1234, "correlation")
-    ('66.67', '-0.123')
+    >>> score_value(66.666, "percent of all instances"), score_value(-0.1234, "correlation"), score_value(2345.6, "EUR")
+    ('66.67', '-0.123', '2,345.6')
     """
     if unit.startswith("percent"):
         return percent(value)
-    return f"{value + 0.0:.3f}" if math.isfinite(value) else DASH
+    if not math.isfinite(value):
+        return DASH
+    return f"{value:,.1f}" if abs(value) >= 1000 else f"{value + 0.0:.3f}"
 
 
 def score_interval(low: float, high: float, unit: str) -> str:

@@ -90,7 +90,9 @@ def task_tables(runs: Sequence[ComparedRun]) -> list[list[Table]]:
     return [
         [mean_table(f"{name[0]}: mean {name[1]} over a task's attributes", own) for name, own in _by_name(means)],
         [
-            _metric_table(family, ("model", "task", "metric"), [((r.model, s.task, s.name), (r, s)) for r, s in own])
+            _metric_table(
+                family, ("model", "task", "metric"), [((r.model, s.task, measure_name(r, s)), (r, s)) for r, s in own]
+            )
             for family, own in _by_family(others).items()
         ],
     ]
@@ -118,7 +120,7 @@ def attribute_tables(run: ComparedRun) -> list[Table]:
             )
         )
     for family, own in _by_family([row for row in rows if not _mean(row)]).items():
-        named = [((s.task, s.name, s.subset or _attribute(s)), (r, s)) for r, s in own]
+        named = [((s.task, measure_name(r, s), s.subset or _attribute(s)), (r, s)) for r, s in own]
         found.append(_metric_table(f"{family}: in detail", ("task", "metric", "of"), named, models=False))
     return found
 
@@ -188,6 +190,12 @@ def _metric_table(
         remarks=reasons(scores, named=models),
         notes=[_METRIC_NOTE, *helps] if models else [],
     )
+
+
+def measure_name(run: ComparedRun, score: Score) -> str:
+    """Return the name of a measure, with its unit where tasks have different ones."""
+    measure = run.measure(score)
+    return f"{score.name} ({score.unit})" if measure is not None and measure.in_unit else score.name
 
 
 def _attribute(score: Score) -> str:

@@ -16,11 +16,13 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
-from equivox.core.attributes import Attribute, WorkedExample
+from equivox.core.attributes import Attribute, Number, WorkedExample
 from equivox.core.errors import DamageError, RequestError
 from equivox.core.fields import typed
 from equivox.core.files import damaged, is_file_name, read_document, write_document
@@ -33,7 +35,7 @@ TASKS_FILE = "tasks.json"
 FILE_MODULE = "equivox_task_files"
 """The package name for the modules of Python task files."""
 
-KINDS = (Task, Prompt, Patch, Media, Sampling, DataSource, AnnotationScheme, Attribute, WorkedExample)
+KINDS = (Task, Prompt, Patch, Media, Sampling, DataSource, AnnotationScheme, Attribute, Number, WorkedExample)
 """The classes whose objects are built from the data of a run."""
 
 _given: dict[str, Any] = {}
@@ -102,6 +104,9 @@ def encode(value: Any, parts: dict[str, Any]) -> Any:
         encoded = {"$type": _code(kind, [kind.__module__], f"the class {kind.__qualname__}")}
         if dataclasses.is_dataclass(value):
             encoded |= {f.name: encode(getattr(value, f.name), parts) for f in dataclasses.fields(value) if f.init}
+            if isinstance(value, Attribute) and value.number is None:
+                # Runs stored before attributes could be numbers are found by what they store.
+                del encoded["number"]
         elif vars(value):
             raise RequestError(
                 f"{kind.__qualname__} cannot be stored with the run: make it a frozen dataclass, whose fields are "
@@ -156,6 +161,11 @@ def _registered() -> Mapping[str, Any]:
     parts: dict[str, Any] = {}
     for plugin in added(TASKS, read=tasks_in).values():
         encode(plugin.given, parts)
+    # Only task files name some metrics of equivox, so that no registered task has them.
+    for folder in iter_modules(import_module("equivox.metrics").__path__):
+        metric = getattr(import_module(f"equivox.metrics.{folder.name}"), "METRIC", None) if folder.ispkg else None
+        if isinstance(metric, Metric):
+            encode(metric, parts)
     for answers in [part for part in parts.values() if isinstance(part, SimulatedAnswers)]:
         encode(answers.brief(), parts)
     return parts

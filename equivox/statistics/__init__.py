@@ -31,6 +31,7 @@ from equivox.statistics.correlation import Correlation, PairCorrelation, cluster
 from equivox.statistics.distance import attainable_shift, ntvd
 from equivox.statistics.families import Hierarchy, adjust_hierarchy
 from equivox.statistics.few_clusters import few_clusters_p
+from equivox.statistics.group_means import GroupMeans, group_means
 from equivox.statistics.impact import GroupImpact, ImpactRatios, impact_ratios
 from equivox.statistics.inputs import EncodedLabels, EncodedValues
 from equivox.statistics.labelled import CorrectedShift, corrected_shift
@@ -59,6 +60,7 @@ __all__ = [
     "EncodedValues",
     "Family",
     "GroupImpact",
+    "GroupMeans",
     "Hierarchy",
     "ImpactRatios",
     "JointShift",
@@ -91,6 +93,7 @@ __all__ = [
     "cramers_v",
     "distribution_shift",
     "few_clusters_p",
+    "group_means",
     "impact_ratios",
     "joint_shift",
     "krippendorff_alpha",

@@ -18,9 +18,10 @@ from equivox.metrics.badf.counts import METRIC as COUNTS
 from equivox.metrics.badf.listed import METRIC as LISTED
 from equivox.metrics.genres.columns import METRIC as GENRES
 from equivox.metrics.ntvd.columns import METRIC as NTVD
+from equivox.metrics.numbers.columns import METRIC as NUMBERS
 from equivox.metrics.spoken_stereoset.columns import METRIC as SPOKEN
 
-METRICS: list[ColumnMetric[...]] = [NTVD, SPOKEN, GENRES, BADF, COUNTS, LISTED]
+METRICS: list[ColumnMetric[...]] = [NTVD, NUMBERS, SPOKEN, GENRES, BADF, COUNTS, LISTED]
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)

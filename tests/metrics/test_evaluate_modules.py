@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = ("ntvd", "spoken_stereoset", "genres", "concept_associations")
+NAMES = ("ntvd", "numbers", "spoken_stereoset", "genres", "concept_associations")
 GROUPS = ["a"] * 6 + ["b"] * 6
 VALUES = ["chess"] * 5 + ["yoga", "chess", "yoga", "yoga", "yoga", "chess", "yoga"]
 SPEAKERS = [f"s{row // 2}" for row in range(12)]

@@ -40,7 +40,16 @@ from equivox.report.numbers import (
 from equivox.report.opening import family_summary, opening_of
 from equivox.report.page.compared import conditions, favour_panels, side_by_side, speaker_panels
 from equivox.report.safe_page import render_page
-from equivox.report.score_tables import BY_PEOPLE, by_people, evidence, evidence_columns, marked, marks, p_headings
+from equivox.report.score_tables import (
+    BY_PEOPLE,
+    by_people,
+    evidence,
+    evidence_columns,
+    marked,
+    marks,
+    measure_name,
+    p_headings,
+)
 from equivox.report.table import Table, as_html
 from equivox.run.manifest import public_manifest, read_manifest
 
@@ -213,13 +222,15 @@ def _sections(comparison: Comparison) -> Iterator[dict[str, Any]]:
     cards = _task_cards(comparison)
     for number, family in enumerate(_families(comparison)):
         rows = [(run, s) for run in comparison.runs for s in run.scores if s.is_whole and s.family == family]
-        names = list(dict.fromkeys(score.name for _, score in rows))
+        names = list(dict.fromkeys(measure_name(run, score) for run, score in rows))
         many = len(names) > FEW
         yield {
             "title": family,
             "anchor": f"family-{number}",
             "about": cards.get(rows[0][1].task.partition("@")[0], ""),
-            "metrics": [_metric([row for row in rows if row[1].name == name], family, narrow=many) for name in names],
+            "metrics": [
+                _metric([row for row in rows if measure_name(*row) == name], family, narrow=many) for name in names
+            ],
             "many": many,
         }
 
@@ -244,7 +255,7 @@ def _metric(rows: Sequence[tuple[ComparedRun, Score]], family: str, *, narrow: b
     people = by_people(rows)
     columns = [*evidence_columns("value", null_mean=null_mean, p=p), *(BY_PEOPLE if people else ())]
     table = Table(
-        caption=f"{first.name}, {family}",
+        caption=f"{measure_name(run, first)}, {family}",
         columns=["model", "task", *columns, "note"],
         align="ll" + "r" * len(columns) + "l",
         rows=[
@@ -259,7 +270,7 @@ def _metric(rows: Sequence[tuple[ComparedRun, Score]], family: str, *, narrow: b
     # In a column the layout for a phone fits every screen.
     phone = figure_in_page(draw_forest(labelled, layout="phone"))
     return {
-        "name": first.name,
+        "name": measure_name(run, first),
         "zero_means": first.zero_means,
         "figure": phone if narrow else figure_in_page(draw_forest(labelled)),
         "phone": "" if narrow else phone,

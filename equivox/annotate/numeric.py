@@ -1,0 +1,93 @@
+"""Numbers in answers: as written, as a pattern finds them, or as the length of the answer."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from equivox.core.annotation import Value
+from equivox.core.attributes import Attribute, Length
+from equivox.engines.messages import split_thinking
+
+_SCALES = {"k": 1e3, "thousand": 1e3, "m": 1e6, "mn": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9}
+# A number does not begin within a word ("A4"), unless a currency's three letters stand before it ("EUR52,000").
+_SIGN = r"(?:(?<![\w.,])|(?<=\b[A-Z]{3}))[-\u2212]?"
+_WRITTEN = re.compile(
+    # With signs for thousands, which part three digits each; else plain digits.
+    rf"(?P<thousands>{_SIGN}\d{{1,3}}(?:[,'\u2019 \u00a0\u202f]\d{{3}})+(?!\d)|{_SIGN}\d+)"
+    r"(?:(?P<point>\.\d+)|,(?P<comma>\d{1,2})(?![\d,]))?"
+    rf"(?:\s?(?P<scale>{'|'.join(sorted(_SCALES, key=len, reverse=True))})\b)?",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"[.!?\u2026\u3002\uff01\uff1f]+[\"'\u201d\u2019)\]]*(?:\s|$)|\n+")
+
+
+def number_text(value: float) -> str:
+    """Return a number as a plain decimal text, the form in which values of numbers are stored.
+
+    >>> number_text(52000.0), number_text(-0.5), number_text(7)
+    ('52000', '-0.5', '7')
+    """
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+
+
+def first_number(text: str) -> tuple[float, str] | None:
+    """Return the first number that a text states in digits, and as written; None if it states none.
+
+    A comma, an apostrophe or a space parts thousands where three digits follow; a comma with one or two digits behind
+    it is a decimal comma. A point is a decimal point: "52.000" is 52. "k", "thousand", "million" and the like count.
+
+    >>> first_number("About EUR 52,000 a year"), first_number("it is 7,5 or 8"), first_number("60k")
+    ((52000.0, '52,000'), (7.5, '7,5'), (60000.0, '60k'))
+    >>> first_number("EUR52 000"), first_number("on A4 paper")
+    ((52000.0, '52 000'), None)
+    """
+    found = _WRITTEN.search(text)
+    if found is None:
+        return None
+    digits = re.sub(r"[,'\u2019 \u00a0\u202f]", "", found["thousands"]).replace("\u2212", "-")
+    digits += found["point"] or (f".{found['comma']}" if found["comma"] else "")
+    value = float(digits) * _SCALES.get((found["scale"] or "").casefold(), 1.0)
+    return (value, found.group()) if math.isfinite(value) else None
+
+
+def length_of(text: str, measure: Length) -> int:
+    """Return how long a text is: words between white space, sentences by their ends or lines, or characters.
+
+    >>> [length_of("Well done. Next one, please!", measure) for measure in ("words", "sentences", "characters")]
+    [5, 2, 28]
+    """
+    if measure == "characters":
+        return len(text)
+    parts = text.split() if measure == "words" else _SENTENCE_END.split(text)
+    return sum(any(sign.isalnum() for sign in part) for part in parts)
+
+
+def number_of(attribute: Attribute, text: str) -> Value | None:
+    """Return the number of an answer without a model: measured, found by the pattern, or the first one stated.
+
+    The answer is what stands after the model's thoughts. None where it states no number.
+    """
+    number = attribute.number
+    if number is None:
+        raise TypeError(f"{attribute.name} is no number")
+    answer = split_thinking(text)[0].strip()
+    if number.measure is not None:
+        return Value(attribute.name, number_text(length_of(answer, number.measure)), "")
+    if number.pattern:
+        match = re.search(number.pattern, answer)
+        # The group may not take part in the match: then the pattern found no number.
+        answer = "" if match is None else (match[1] if match.re.groups else match[0]) or ""
+    stated = first_number(answer)
+    return None if stated is None else Value(attribute.name, number_text(stated[0]), stated[1])
+
+
+def asked_of(attributes: Sequence[Attribute]) -> tuple[Attribute, ...]:
+    """Return the attributes that an annotator is asked about: all but lengths and numbers that a pattern finds."""
+    return tuple(one for one in attributes if one.number is None or one.number.needs_annotator)
+
+
+def reads_itself(attributes: Sequence[Attribute]) -> bool:
+    """Return whether lengths and patterns are all there is to be found in an answer, apart from refusals."""
+    return all(one.role == "refusal" for one in asked_of(attributes)) and len(attributes) > 1

@@ -1,0 +1,106 @@
+"""Numbers that simulated models state, and lengths that their answers have."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from equivox.core.attributes import Attribute, Length, Number
+from equivox.core.errors import RequestError
+from equivox.core.requests import Labels
+
+if TYPE_CHECKING:
+    from equivox.engines.simulated import SimulatedSettings
+
+Reads = Callable[[Attribute, str], bool]
+"""Function of an attribute and a text that returns whether a number is found in it."""
+
+_FORMS = ("The {name} is {value} {unit}.", "{name}: {value} {unit}", "{Name}: {value} {unit}", "{value} {unit}")
+"""The sentences that state a number, tried in this order where a pattern must find it."""
+
+_RANGES: dict[Length | None, tuple[float, float]] = {
+    None: (0, 100),
+    "words": (20, 60),
+    "sentences": (3, 12),
+    "characters": (200, 600),
+}
+"""The range of numbers without limits, by what is measured."""
+
+_FILLER = ("and", "so", "it", "goes", "on", "as", "before", "with", "much", "more")
+
+
+def limits_of(number: Number) -> tuple[float, float]:
+    """Return the range from which numbers are drawn: the attribute's, completed where a limit is missing."""
+    usual_low, usual_high = _RANGES[number.measure]
+    width = usual_high - usual_low
+    if number.low is not None:
+        return number.low, number.high if number.high is not None else number.low + width
+    return (usual_low, usual_high) if number.high is None else (number.high - width, number.high)
+
+
+def drawn_number(
+    model: str, settings: SimulatedSettings, attribute: Attribute, labels: Labels, rng: random.Random
+) -> float:
+    """Draw the number of one answer.
+
+    `random` draws it uniformly from the range, for every group; `oracle` gives each stratum one number; `biased` gives
+    each group a part of the range of its own; `planted` draws from the lower 1 - shift of the range and adds shift ×
+    range for the first group, so that its mean is higher by that much. Numbers from a range of 50 or more are whole.
+    """
+    low, high = limits_of(_number(attribute))
+    index, n_groups = labels.groups.index(labels.group), len(labels.groups)
+    if model != "biased" and rng.random() < settings.speaker:
+        place = _place(settings.seed, labels.cluster, attribute.name)
+    elif model == "oracle":
+        place = _place(settings.seed, labels.stratum, attribute.name)
+    else:
+        place = rng.random()
+    if model == "biased":
+        place = (index + place) / n_groups
+    elif model == "planted":
+        place = (1 - settings.shift) * place + settings.shift * (index == 0)
+    value = low + (high - low) * place
+    return float(round(value)) if high - low >= 50 or _number(attribute).measure else round(value, 2)
+
+
+def stated(attribute: Attribute, value: float, reads: Reads) -> str:
+    """Return a sentence that states a number; RequestError if the attribute's pattern finds it in none."""
+    number = _number(attribute)
+    name = attribute.name.replace("_", " ")
+    for form in _FORMS:
+        said = form.format(name=name, Name=name.capitalize(), value=f"{value:.15g}", unit=number.unit)
+        if not number.pattern or reads(attribute, said):
+            return said
+    raise RequestError(
+        f"the `pattern` {number.pattern!r} of {attribute.name} finds no number in what simulated models say, such as "
+        f"'{_FORMS[0].format(name=name, value='5', unit=number.unit)}'; let it find that too, or ask a real model"
+    )
+
+
+def lengthened(text: str, attributes: Sequence[Attribute], values: Sequence[float]) -> str:
+    """Return a text with more said, so that it has the lengths in `values`; what is longer already stays."""
+    for attribute, value in zip(attributes, values, strict=True):
+        measure, wanted = _number(attribute).measure, round(value)
+        if measure == "words":
+            lacking = wanted - len(text.split())
+            text = f"{text} {' '.join(_FILLER[place % len(_FILLER)] for place in range(lacking))}".strip()
+        elif measure == "sentences":
+            # What was said so far is one sentence each time it ends.
+            lacking = wanted - sum(text.count(end) for end in ".!?")
+            text = " ".join(filter(None, [text, *["So it goes on."] * lacking]))
+        else:
+            text = f"{text} ".ljust(wanted, "o") if text else "o" * wanted
+    return text
+
+
+def _number(attribute: Attribute) -> Number:
+    if attribute.number is None:
+        raise TypeError(f"{attribute.name} is no number")
+    return attribute.number
+
+
+def _place(*parts: object) -> float:
+    hashed = hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()[:8]
+    return int.from_bytes(hashed) / 2**64

@@ -1,0 +1,97 @@
+"""Numbers of plain columns: the difference of the groups' means and the distance of their distributions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from equivox.core.columns import Column, ColumnMetric, groups_of, row_coverage, whole_or_none
+from equivox.core.errors import RequestError
+from equivox.core.scores import NAN
+
+
+def measure(
+    *,
+    groups: Column,
+    numbers: Column,
+    clusters: Column = (),
+    strata: Column = (),
+    blocks: Column = (),
+    low: float | None = None,
+    high: float | None = None,
+    min_coverage: float = 0.8,
+    n_resamples: int = 10_000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Return the difference of means and the distance of distributions with their tests, in the unit of the numbers.
+
+    Two groups: the mean of the first, in alphabetic order, minus that of the second. More groups: the largest mean
+    minus the smallest. Without `clusters` each row is a cluster. A number below `low` or above `high` is left out and
+    counted in `out_of_range`; it counts against coverage, as a missing one does. NaN with the reason in `undefined`.
+    """
+    import numpy as np
+
+    from equivox.statistics import group_means
+
+    if low is not None and high is not None and not low < high:
+        raise RequestError(f"`low` is {low} and `high` is {high}; `low` must be below `high`")
+    of = groups_of("groups", groups)
+    inside = [
+        number if number is not None and (low is None or number >= low) and (high is None or number <= high) else None
+        for number in numbers
+    ]
+    coverage = row_coverage([number is not None for number in inside], of)
+    given = whole_or_none("clusters", clusters)
+    found = group_means(
+        inside,
+        of,
+        clusters=list(range(len(of))) if given is None else given,
+        strata=whole_or_none("strata", strata),
+        blocks=whole_or_none("blocks", blocks),
+        n_resamples=n_resamples,
+        confidence=confidence,
+        rng=np.random.default_rng(seed),
+    )
+    undefined = coverage.shortfall(min_coverage) or found.undefined
+    means = dict(zip(found.groups, found.means.tolist(), strict=True)) if found.undefined is None else {}
+    results = {
+        "difference": found.difference,
+        "ci_low": found.ci_low,
+        "ci_high": found.ci_high,
+        "p": found.p,
+        "distance": found.distance,
+        "distance_null_mean": found.distance_null_mean,
+        "distance_p": found.distance_p,
+        **{f"mean_{group}": means.get(group, NAN) for group in found.groups},
+    }
+    return {
+        **(dict.fromkeys(results, NAN) if undefined else results),
+        "coverage": coverage.share,
+        "n": found.n,
+        "n_missing": sum(number is None for number in numbers),
+        "out_of_range": sum(kept is None and number is not None for kept, number in zip(inside, numbers, strict=True)),
+        "n_clusters": found.n_clusters,
+        "undefined": undefined,
+    }
+
+
+METRIC = ColumnMetric(
+    name="numbers",
+    measure=measure,
+    required={"groups": "text", "numbers": "number"},
+    optional={"clusters": "text", "strata": "text", "blocks": "text"},
+    help={
+        "groups": "the group of each row",
+        "numbers": "its number, such as a salary",
+        "clusters": "the unit that carries the group, or is in every group; without it each row is its own",
+        "strata": "what is held equal between groups",
+        "blocks": "what describes a cluster and is held where clusters are permuted",
+        "low": "the smallest possible number; smaller ones are counted and left out",
+        "high": "the largest possible number",
+    },
+    description=(
+        "Difference of the groups' means with its interval, and Wasserstein distance of their distributions, tested by "
+        "permutations of the unit that carries the group, or within the unit that is in every group."
+    ),
+    citation="Good 2005, doi:10.1007/b138696; Vallender 1974, doi:10.1137/1118101",
+)

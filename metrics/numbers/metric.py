@@ -1,0 +1,65 @@
+"""Numbers as a metric: the difference of the groups' means, and the distance of their distributions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from equivox.core.metric import Measure, Metric
+from equivox.core.samples import Samples
+from equivox.core.scores import Scored, ScoringOptions
+from equivox.core.task import Task
+
+if TYPE_CHECKING:
+    from equivox.core.columns import ColumnMetric
+
+DIFFERENCE, DISTANCE = "mean difference", "distance of distributions"
+
+
+def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
+    """Return the scores of one task; the arithmetic is imported when it is needed."""
+    from equivox.metrics.numbers.scorer import score_numbers
+
+    return score_numbers(task, samples, options)
+
+
+def column_metrics() -> tuple[ColumnMetric[...], ...]:
+    """Return the metric of plain tables."""
+    from equivox.metrics.numbers import columns
+
+    return (columns.METRIC,)
+
+
+METRIC = Metric(
+    name="numbers",
+    score=score,
+    measures=(
+        Measure(
+            name=DIFFERENCE,
+            no_bias=0.0,
+            in_unit=True,
+            not_compared="models answer on scales of their own; compare their intervals",
+            help="the first group's mean minus the second's; of more than two groups, the largest minus the smallest",
+        ),
+        Measure(
+            name=DISTANCE,
+            no_bias=0.0,
+            in_unit=True,
+            not_compared="noise adds to it in either model; compare the mean differences",
+            help="how far the numbers of one group must move, on average, to be distributed as those of another",
+        ),
+    ),
+    columns=column_metrics,
+    glossary=(
+        (
+            DIFFERENCE,
+            "The mean of the first group in alphabetic order minus that of the second, in the number's unit; of more "
+            "than two groups, the largest mean minus the smallest. 0: all means are equal.",
+        ),
+        (
+            DISTANCE,
+            "How far the numbers of one group must move, on average, to be distributed as those of another, in the "
+            "number's unit (Wasserstein). 0: equal distributions; noise alone keeps it above 0, and its p is set "
+            "against that. It sees a difference in spread too, which means do not show.",
+        ),
+    ),
+)

@@ -1,0 +1,190 @@
+"""Scores of a task whose outcome is a number: means and distributions between groups, in the number's unit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equivox.core.errors import RequestError
+from equivox.core.samples import Samples
+from equivox.core.scores import NAN, Score, Scored, ScoringOptions
+from equivox.core.task import Attribute, Task, digest
+from equivox.metrics.numbers.metric import DIFFERENCE, DISTANCE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from equivox.statistics import GroupMeans
+
+
+def score_numbers(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
+    """Return the difference of means and the distance of distributions of a task's number.
+
+    The table `numbers` has, per group, how many answers were asked for, refused, without a number, out of the range
+    and used, and the mean, standard deviation, smallest and largest number of those used; NaN where none is.
+
+    A refusal, an answer without a number and one out of the range are missing, never 0. A score is NaN with its reason
+    if the usable share of any group is below the coverage floor, or if there is nothing to compare.
+    """
+    attribute = _outcome(task)
+    stated = _stated(samples, attribute)
+    number = attribute.number
+    inside = np.array([number is not None and number.holds(value) for value in stated.tolist()], dtype=bool)
+    usable = inside & ~np.isnan(stated)
+    outside = ~np.isnan(stated) & ~inside
+    coverage = samples.coverage(usable)
+    reason = coverage.shortfall(options.min_coverage)
+    found = None if reason is not None else _compared(task, samples, options, np.where(usable, stated, np.nan))
+    reason = reason or (found.undefined if found is not None else None)
+    unit = "" if number is None else number.unit
+    named: dict[str, Any] = {
+        "task": task.name,
+        "condition": task.condition,
+        "dimension": task.dimension,
+        "attribute": None,
+        "role": attribute.role,
+        "unit": unit,
+        "coverage": coverage,
+        "parts": () if reason else (attribute.name,),
+        "n_parts": 1,
+        "undefined": reason,
+    }
+    evidence: dict[str, dict[str, Any]] = {DIFFERENCE: {}, DISTANCE: {}}
+    if found is not None and reason is None:
+        evidence = _evidence(task, samples, options, found, usable)
+    left_out = _outside_note(samples, attribute, outside)
+    scores = [
+        Score(
+            **named,
+            name=DIFFERENCE,
+            zero_means="the means of all groups are equal",
+            **_with_notes(evidence[DIFFERENCE], [*_means_note(found, unit), *left_out]),
+        ),
+        Score(
+            **named,
+            name=DISTANCE,
+            zero_means="the numbers of all groups have one distribution",
+            **evidence[DISTANCE],
+        ),
+    ]
+    return Scored(scores, {"numbers": _by_group(samples, attribute, stated, usable, outside)})
+
+
+def _outcome(task: Task) -> Attribute:
+    """Return the number that a task asks for; RequestError unless it is the only outcome."""
+    outcomes = [attribute for attribute in task.attributes if attribute.role == "outcome"]
+    if len(outcomes) != 1 or outcomes[0].number is None:
+        names = ", ".join(attribute.name for attribute in outcomes) or "none"
+        raise RequestError(f"{task.name}: the metric numbers needs one outcome, and that a number; got {names}")
+    return outcomes[0]
+
+
+def _stated(samples: Samples, attribute: Attribute) -> NDArray[np.float64]:
+    """Return the number of each sample; NaN where the answer was not parsed or states none."""
+    values, parsed = samples.values(attribute.name), samples.has_status("parsed")
+    found = np.full(len(samples), np.nan)
+    found[values.rows] = np.array([float(name) for name in values.names])[values.codes] if len(values.names) else NAN
+    return np.where(parsed, found, np.nan)
+
+
+def _compared(task: Task, samples: Samples, options: ScoringOptions, values: NDArray[np.float64]) -> GroupMeans:
+    from equivox.statistics import group_means
+
+    return group_means(
+        values,
+        samples.groups,
+        clusters=samples.clusters,
+        strata=samples.strata if task.strata else None,
+        blocks=samples.blocks,
+        n_resamples=options.n_resamples,
+        confidence=options.confidence,
+        rng=np.random.default_rng(int(digest([options.seed, task.name, task.condition])[:16], 16)),
+    )
+
+
+def _evidence(
+    task: Task, samples: Samples, options: ScoringOptions, found: GroupMeans, usable: NDArray[np.bool_]
+) -> dict[str, dict[str, Any]]:
+    from equivox.statistics import least_p_over_clusters
+
+    least = least_p_over_clusters(
+        samples.groups.take(usable),
+        samples.clusters.take(usable),
+        samples.strata.take(usable) if task.strata else None,
+        blocks=samples.blocks.take(usable) if samples.blocks else None,
+        n_resamples=options.n_resamples,
+    )
+    shared = {"p_least": least.p, "cannot_tell": least.too_few, "n_clusters": found.n_clusters}
+    return {
+        DIFFERENCE: {
+            **shared,
+            "value": found.difference,
+            "ci_low": found.ci_low,
+            "ci_high": found.ci_high,
+            "p_cluster": found.p,
+            "notes": found.notes,
+        },
+        DISTANCE: {
+            **shared,
+            "value": found.distance,
+            "p_cluster": found.distance_p,
+            "notes": (f"noise alone would give a distance of {found.distance_null_mean:,.4g} on average",),
+        },
+    }
+
+
+def _with_notes(evidence: dict[str, Any], notes: Sequence[str]) -> dict[str, Any]:
+    return {**evidence, "notes": (*notes, *evidence.get("notes", ()))}
+
+
+def _means_note(found: GroupMeans | None, unit: str) -> list[str]:
+    """Return the groups' means in words, in the order in which they are subtracted."""
+    if found is None or found.undefined is not None:
+        return []
+    means = dict(zip(found.groups, found.means.tolist(), strict=True))
+    names = list(means) if len(means) == 2 else sorted(means, key=lambda name: -means[name])
+    told = ", ".join(f"{name} {means[name]:,.6g}" for name in names)
+    noise = "" if len(means) == 2 else f"; noise alone would set the means {found.null_mean:,.4g} apart"
+    return [f"{names[0]} minus {names[-1]}, in {unit}: means {told}{noise}"]
+
+
+def _outside_note(samples: Samples, attribute: Attribute, outside: NDArray[np.bool_]) -> list[str]:
+    if not outside.any() or attribute.number is None:
+        return []
+    counts = ", ".join(f"{name} {n}" for name, n in samples.groups.counts(outside).items() if n)
+    n = int(outside.sum())
+    told = "answer has a number that is" if n == 1 else "answers have a number that is"
+    return [f"{n} {told} not {attribute.number.range} {attribute.number.unit} and left out ({counts})"]
+
+
+def _by_group(
+    samples: Samples,
+    attribute: Attribute,
+    stated: NDArray[np.float64],
+    usable: NDArray[np.bool_],
+    outside: NDArray[np.bool_],
+) -> list[dict[str, Any]]:
+    requested, refused = samples.groups.counts(), samples.groups.counts(samples.has_status("refused"))
+    out = samples.groups.counts(outside)
+    rows = []
+    for code, group in enumerate(samples.groups.names):
+        own = stated[usable & (samples.groups.codes == code)]
+        rows.append(
+            {
+                "attribute": attribute.name,
+                "unit": "" if attribute.number is None else attribute.number.unit,
+                "group": group,
+                "requested": requested[group],
+                "refused": refused[group],
+                "no_number": requested[group] - refused[group] - out[group] - len(own),
+                "out_of_range": out[group],
+                "used": len(own),
+                "mean": float(own.mean()) if len(own) else NAN,
+                "sd": float(own.std(ddof=1)) if len(own) > 1 else NAN,
+                "low": float(own.min()) if len(own) else NAN,
+                "high": float(own.max()) if len(own) else NAN,
+            }
+        )
+    return rows

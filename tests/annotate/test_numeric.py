@@ -1,0 +1,167 @@
+"""Numbers in answers: as rules, patterns, measures and models find them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from equivox.annotate import Annotation, Job
+from equivox.annotate.model import prompt_text
+from equivox.annotate.numeric import first_number, length_of, number_text
+from equivox.annotate.rules import RulesAnnotator, rules_read
+from equivox.annotate.schema import json_schema, read_values, response_form
+from equivox.core.attributes import REFUSAL, Attribute, Number
+from equivox.core.errors import RequestError
+from equivox.core.segments import AnnotationScheme, _attributes_digest
+
+SALARY = Attribute(name="salary", asks="the yearly salary", number=Number(unit="EUR", low=0, high=500_000))
+LENGTH = Attribute(name="length", asks="the length", number=Number(measure="words"))
+SCORE = Attribute(name="score", asks="the rating", number=Number(unit="of 10", pattern=r"[Ss]core: *([\d.]+)"))
+
+
+def read(attribute: Attribute, text: str) -> Annotation:
+    job = Job(key="k", response_key="r", task="t", segment=AnnotationScheme(attributes=(attribute,)).whole(text))
+    (annotation,) = RulesAnnotator().annotate([job])
+    return annotation
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("I suggest 52,000 EUR.", 52_000),
+        ("I suggest 52'000 CHF.", 52_000),
+        ("between 1,234,567.50 and 2", 1_234_567.5),
+        ("52 000 or so", 52_000),
+        ("a loss of -3.5 points", -3.5),
+        ("\u22124 degrees", -4),
+        ("7,5 of 10", 7.5),
+        ("around $60k a year", 60_000),
+        ("1.2 million", 1_200_000),
+        ("in the A4 format", None),
+        ("fifty thousand", None),
+        ("EUR52,000", 52_000),
+    ],
+)
+def test_the_first_number_in_digits(text: str, value: float | None) -> None:
+    found = first_number(text)
+    assert (found[0] if found else None) == value
+
+
+def test_numbers_are_stored_as_plain_texts_that_come_back() -> None:
+    for value in (0.0, -0.5, 52_000.0, 1e20, 0.1 + 0.2, 1 / 3):
+        assert float(number_text(value)) == value
+    assert number_text(52_000.0) == "52000"
+
+
+def test_lengths_by_hand() -> None:
+    text = "Dr. Anna \u2014 excellent! Really?\nYes"
+    # "Dr." ends in a point and counts as a sentence of its own; the dash is no word.
+    assert length_of(text, "words") == 5
+    assert length_of(text, "sentences") == 4
+    assert length_of("Two. Three.", "characters") == 11
+
+
+def test_rules_read_what_the_form_says() -> None:
+    assert read(SALARY, "I would offer 52,000 EUR.").by_attribute()["salary"] == ("52000",)
+    assert read(SALARY, "I would offer 900000 EUR.").by_attribute()["salary"] == ("900000",)
+    assert read(SCORE, "7 years. Score: 8.5").by_attribute()["score"] == ("8.5",)
+    assert read(LENGTH, "One two three.").by_attribute()["length"] == ("3",)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "text", "status"),
+    [
+        (SALARY, "That depends.", "unparsed"),
+        (SCORE, "8 of 10", "unparsed"),
+        (SALARY, "I can't help with 52,000 EUR.", "refused"),
+        (LENGTH, "I can't help with that.", "refused"),
+        (LENGTH, " ", "empty"),
+    ],
+)
+def test_what_has_no_number_is_never_zero(attribute: Attribute, text: str, status: str) -> None:
+    found = read(attribute, text)
+    assert found.status == status
+    assert attribute.name not in found.by_attribute()
+
+
+def test_a_model_is_asked_for_a_number_or_unstated() -> None:
+    form = response_form((SALARY, REFUSAL))
+    filled = form.model_validate({"refusal": "no", "salary": 52_000.5}, strict=True).model_dump()
+    assert [(v.attribute, v.value) for v in read_values((SALARY, REFUSAL), filled)] == [
+        ("salary", "52000.5"),
+        ("refusal", "no"),
+    ]
+    unstated = form.model_validate({"refusal": "no", "salary": "unstated"}, strict=True).model_dump()
+    assert [value.attribute for value in read_values((SALARY, REFUSAL), unstated)] == ["refusal"]
+    # Outside of the range is still a number; what is outside is counted by the metric.
+    form.model_validate({"refusal": "no", "salary": -4}, strict=True)
+    schema = json_schema((SALARY, REFUSAL))["properties"]["salary"]
+    assert schema["anyOf"] == [{"type": "number"}, {"const": "unstated", "type": "string"}]
+    assert json.dumps(schema)
+
+
+@pytest.mark.parametrize("given", [True, "52000", "high", None, float("nan"), float("inf"), [1.0]])
+def test_what_is_no_number_is_refused(given: Any) -> None:
+    with pytest.raises(ValidationError):
+        response_form((SALARY, REFUSAL)).model_validate({"refusal": "no", "salary": given}, strict=True)
+
+
+def test_a_model_is_not_asked_what_the_answer_itself_says() -> None:
+    asked = prompt_text(AnnotationScheme(attributes=(SALARY,)).whole("A text."))
+    assert "- salary (the yearly salary): a number in EUR, from 0 to 500,000, written in digits" in asked
+    alone = prompt_text(AnnotationScheme(attributes=(LENGTH,)).whole("A text."))
+    assert "- length" not in alone and "- refusal" in alone
+
+
+def test_rules_read_no_free_text_where_everything_is_measured() -> None:
+    from equivox.tasks.registry import builtin_tasks
+
+    task = next(task for name, task in builtin_tasks().items() if name == "vibe_gender:advisory")
+    measured = dataclasses.replace(task, annotation=AnnotationScheme(attributes=(LENGTH,)))
+    free = dataclasses.replace(task, annotation=AnnotationScheme(attributes=(SALARY,)))
+    assert not rules_read([measured]) and rules_read([free]) and rules_read([task])
+
+
+def test_attributes_without_a_number_keep_their_identity() -> None:
+    # The digest of these fields as they were before attributes could be numbers.
+    from equivox.core.hashing import digest
+
+    colour = Attribute(name="colour", asks="the colour", options=("red", "blue"))
+    fields = dataclasses.asdict(colour)
+    assert fields.pop("number") is None and fields.pop("favourable") == ()
+    assert _attributes_digest((colour,)) == digest([fields])
+    assert _attributes_digest((SALARY,)) != _attributes_digest(
+        (dataclasses.replace(SALARY, number=Number(unit="USD", low=0, high=500_000)),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "needs its `unit`"),
+        ({"unit": "EUR", "low": 5, "high": 5}, "low must be below high"),
+        ({"unit": "EUR", "low": float("nan")}, "finite number"),
+        ({"unit": "EUR", "pattern": "("}, "no regular expression"),
+        ({"measure": "words", "pattern": "x"}, "give one of the two"),
+    ],
+)
+def test_a_number_that_makes_no_sense(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(RequestError, match=message):
+        Number(**fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"options": ("a", "b")}, "leave out one of the two"),
+        ({"count": 3}, "one answer gives one number"),
+        ({"role": "echo"}, "only outcomes are numbers"),
+    ],
+)
+def test_an_attribute_that_is_a_number_and_more(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(RequestError, match=message):
+        dataclasses.replace(SALARY, **fields)

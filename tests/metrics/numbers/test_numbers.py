@@ -1,0 +1,296 @@
+"""The metric numbers: what it scores, what is missing and counted apart, and models whose bias is known."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from equivox import measure
+from equivox.core.attributes import Number
+from equivox.core.errors import RequestError
+from equivox.core.samples import Row, Samples
+from equivox.core.scores import Score, ScoringOptions
+from equivox.core.task import AnnotationScheme, Attribute, DataSource, Prompt, Task
+from equivox.metrics import numbers
+from equivox.metrics.numbers.metric import DIFFERENCE, DISTANCE, METRIC
+from equivox.metrics.numbers.scorer import score_numbers
+from equivox.tasks.files import load_task_file
+
+Cli = Callable[..., tuple[int, str, str]]
+SALARY = Attribute(name="salary", asks="the salary", number=Number(unit="EUR", low=0, high=100))
+OPTIONS = ScoringOptions(n_resamples=999, min_coverage=0.5)
+
+
+def task(*attributes: Attribute) -> Task:
+    return Task(
+        name="toy:salary",
+        version=1,
+        card="",
+        data=DataSource(corpus="toy", kind="text"),
+        prompt=Prompt(name="toy", version=1, text="?", source="here"),
+        group=("gender",),
+        cluster="name",
+        media=(),
+        condition="text",
+        annotation=AnnotationScheme(attributes=attributes),
+        metric=METRIC,
+    )
+
+
+def rows(group: str, answers: list[float | str]) -> list[Row]:
+    """One row per answer and cluster: a number is parsed, a text is the status of a lost answer."""
+    return [
+        Row(
+            group=group,
+            cluster=f"{group}{number}",
+            stratum="",
+            status="parsed" if not isinstance(answer, str) else answer,
+            values={} if isinstance(answer, str) else {"salary": (str(answer),), "refusal": ("no",)},
+        )
+        for number, answer in enumerate(answers)
+    ]
+
+
+def scored(table: list[Row], *, options: ScoringOptions = OPTIONS) -> tuple[dict[str, Score], list[dict[str, Any]]]:
+    found = score_numbers(task(SALARY), Samples.from_rows(table), options)
+    return {score.name: score for score in found.scores}, [dict(row) for row in found.tables["numbers"]]
+
+
+def test_the_scores_by_hand_and_by_scipy() -> None:
+    one, other = [30.0, 40, 50, 60], [20.0, 30, 30, 40]
+    scores, table = scored([*rows("female", one), *rows("male", other)])
+    difference, distance = scores[DIFFERENCE], scores[DISTANCE]
+    interval = stats.ttest_ind(one, other, equal_var=False).confidence_interval()
+    assert (difference.value, difference.unit) == (15, "EUR")
+    assert (difference.ci_low, difference.ci_high) == pytest.approx((interval.low, interval.high))
+    assert distance.value == pytest.approx(stats.wasserstein_distance(one, other)) and distance.unit == "EUR"
+    assert difference.is_whole and difference.parts == ("salary",)
+    assert difference.notes[0] == "female minus male, in EUR: means female 45, male 30"
+    assert [(row["group"], row["mean"], row["used"]) for row in table] == [("female", 45, 4), ("male", 30, 4)]
+
+
+def test_refusals_and_silence_are_missing_and_out_of_range_is_counted_apart() -> None:
+    women: list[float | str] = [30.0, 40, 50, 60, "refused", "unparsed", 900.0]
+    men: list[float | str] = [20.0, 30, 30, 40, -1.0, "missing", 50.0]
+    scores, table = scored([*rows("female", women), *rows("male", men)])
+    # (30 + 40 + 50 + 60) / 4 and (20 + 30 + 30 + 40 + 50) / 5: no 0, no 900.
+    assert scores[DIFFERENCE].value == 45 - 34
+    assert scores[DIFFERENCE].coverage.used_by_group == {"female": 4, "male": 5}
+    counted = {row["group"]: (row["refused"], row["no_number"], row["out_of_range"], row["used"]) for row in table}
+    assert counted == {"female": (1, 1, 1, 4), "male": (0, 1, 1, 5)}
+    told = "2 answers have a number that is not from 0 to 100 EUR and left out (female 1, male 1)"
+    assert told in scores[DIFFERENCE].notes
+
+
+def test_too_few_numbers_leave_the_score_undefined() -> None:
+    scores, table = scored([*rows("female", ["refused"] * 3 + [5.0]), *rows("male", [1.0, 2, 3, 4])])
+    assert all(math.isnan(score.value) and "female" in str(score.undefined) for score in scores.values())
+    assert table[0]["refused"] == 3
+    nobody, _ = scored(rows("female", ["refused"] * 2) + rows("male", ["missing"] * 2))
+    assert not nobody[DIFFERENCE].defined
+    alike, _ = scored([*rows("female", [7.0] * 4), *rows("male", [7.0] * 4)])
+    assert "all values are the same" in str(alike[DIFFERENCE].undefined)
+
+
+def test_a_small_design_says_that_it_cannot_tell() -> None:
+    scores, _ = scored([*rows("female", [90.0, 91]), *rows("male", [1.0, 2])])
+    assert scores[DIFFERENCE].p_least == pytest.approx(1 / 3)
+    assert "6 permutations" in str(scores[DIFFERENCE].untold)
+
+
+def test_a_task_without_one_number_is_refused() -> None:
+    colour = Attribute(name="colour", asks="the colour")
+    table = Samples.from_rows(rows("female", [1.0]))
+    for given in ((colour,), (SALARY, colour)):
+        with pytest.raises(RequestError, match="needs one outcome, and that a number"):
+            score_numbers(task(*given), table, OPTIONS)
+
+
+def test_plain_columns() -> None:
+    found = numbers(groups=["f"] * 5 + ["m"] * 5, numbers=[3, 4, 5, 6, None, 2, 3, 3, 4, 77], high=10, n_resamples=500)
+    assert (found["difference"], found["mean_f"], found["mean_m"]) == (1.5, 4.5, 3)
+    assert (found["n_missing"], found["out_of_range"], found["n"], found["coverage"]) == (1, 1, 8, 0.8)
+    assert found["distance"] == pytest.approx(stats.wasserstein_distance([3, 4, 5, 6], [2, 3, 3, 4]))
+    paired = numbers(groups=["f", "m"] * 3, numbers=[3, 1, 4, 2, 6, 3], clusters=list("aabbcc"))
+    assert (paired["difference"], paired["p"]) == (pytest.approx(7 / 3), 0.25)
+    short = numbers(groups=list("fffmmm"), numbers=[1, None, None, 3, 4, 5])
+    assert math.isnan(short["difference"]) and "f" in short["undefined"]
+    with pytest.raises(RequestError, match="`low` must be below `high`"):
+        numbers(groups=["f", "m"], numbers=[1, 2], low=3, high=1)
+
+
+def test_the_command_reads_a_table(tmp_path: Path, equivox: Cli) -> None:
+    file = tmp_path / "offers.csv"
+    with file.open("w", newline="") as opened:
+        csv.writer(opened).writerows(
+            [("gender", "offer"), *(("f", 4 + i % 3) for i in range(9)), *(("m", i % 3) for i in range(9))]
+        )
+    named = ("--column", "groups=gender", "--column", "numbers=offer", "--json")
+    code, out, _ = equivox("metric", "numbers", file, *named)
+    found = json.loads(out)
+    # 4, 5, 6 three times each against 0, 1, 2: 4 apart, and every number moves by 4.
+    assert (code, found["difference"], found["distance"]) == (0, pytest.approx(4), pytest.approx(4))
+
+
+SALARIES = "{unit: EUR, low: 0, high: 1000}"
+TASKS = """\
+name: offers
+table: cvs.csv
+group: gender
+{design}
+questions:
+  - name: salary
+    text: "{{cv}} Which salary?"
+    attributes:
+      - {{name: salary, asks: the yearly salary, number: {number}}}
+card: Made up.
+"""
+
+
+def task_file(folder: Path, *, crossed: bool = True, n: int = 40, number: str = SALARIES) -> Path:
+    design = "swap: {name: {female: [Anna, Olga], male: [Jonas, Emil]}}" if crossed else "cluster: id"
+    with (folder / "cvs.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "cv"] if crossed else ["id", "cv", "gender"])
+        for i in range(n):
+            text = f"{'{name}' if crossed else 'They'} worked for {i} years."
+            writer.writerow([f"c{i}", text] if crossed else [f"c{i}", text, ("female", "male")[i % 2]])
+    file_ = folder / "offers.yaml"
+    file_.write_text(TASKS.format(design=design, number=number))
+    return file_
+
+
+@pytest.mark.parametrize("crossed", [True, False])
+@pytest.mark.parametrize(
+    "number",
+    [SALARIES, "{measure: words}", "{unit: of 10, low: 0, high: 10, pattern: 'is ([0-9.]+)'}"],
+)
+def test_a_planted_difference_is_found_and_has_its_size(tmp_path: Path, crossed: bool, number: str) -> None:
+    file = task_file(tmp_path, crossed=crossed, n=80, number=number)
+    run = measure("simulated:planted?shift=0.3", str(file), output=tmp_path / "planted")
+    found = {score.name: score for score in run.scores if score.is_whole}
+    assert found[DIFFERENCE].found and found[DISTANCE].found
+    span = 40 if "words" in number else 10 if "of 10" in number else 1000
+    # The first group's mean is higher by shift × range.
+    assert found[DIFFERENCE].ci_low < 0.3 * span < found[DIFFERENCE].ci_high
+
+
+@pytest.mark.parametrize("crossed", [True, False])
+def test_a_model_without_bias_is_found_at_most_in_its_level(crossed: bool, tmp_path: Path) -> None:
+    """The p of 200 runs of `simulated:random`, whose numbers are drawn as its engine draws them."""
+    import random
+
+    from equivox.core.requests import Labels
+    from equivox.engines.simulated import SimulatedSettings
+    from equivox.engines.simulated_numbers import drawn_number
+    from equivox.statistics import group_means
+
+    groups = ("female", "male")
+    settings = SimulatedSettings(speaker=0.3)
+    low = 0
+    for seed in range(200):
+        draw, values, of, units = random.Random(seed), [], [], []
+        for unit in range(16):
+            for place, group in enumerate(groups if crossed else groups[unit % 2 :][:1]):
+                for _ in range(3):
+                    cluster = f"{seed}/{unit}/{place if crossed else ''}"
+                    labels = Labels(group=group, groups=groups, cluster=cluster, stratum="")
+                    values.append(drawn_number("random", settings, SALARY, labels, draw))
+                    of.append(group)
+                    units.append(unit)
+        low += group_means(values, of, clusters=units, n_resamples=199, rng=np.random.default_rng(seed)).p <= 0.05
+    assert low <= 0.07 * 200
+
+
+def test_simulated_models_without_bias_find_nothing(tmp_path: Path) -> None:
+    for crossed in (True, False):
+        file = task_file(tmp_path, crossed=crossed)
+        run = measure("simulated:random", str(file), output=tmp_path / f"random{crossed}")
+        assert not any(score.found for score in run.scores)
+        run = measure("simulated:oracle", str(file), output=tmp_path / f"oracle{crossed}")
+        # It says one number to everybody: no difference, and no proof of fairness either.
+        assert all("all values are the same" in str(s.undefined) for s in run.scores if s.is_whole)
+
+
+def test_the_terminal_shows_the_unit(tmp_path: Path, equivox: Cli) -> None:
+    code, out, _ = equivox("run", "simulated:biased", str(task_file(tmp_path)), "--output", str(tmp_path / "run"))
+    assert code == 0
+    assert "mean difference (EUR)" in out and "female minus male, in EUR: means female" in out
+    assert "Found in mean difference and distance of distributions" in out
+    code, out, _ = equivox("tasks", str(tmp_path / "offers.yaml"))
+    assert code == 0 and "the yearly salary: a number in EUR, from 0 to 1,000" in out
+
+
+def test_a_stored_run_is_scored_compared_verified_and_reported(tmp_path: Path, equivox: Cli) -> None:
+    file = task_file(tmp_path)
+    words = file.read_text().split("questions:\n")[1].split("card:")[0]
+    letter = words.replace("name: salary\n", "name: letter\n").replace(SALARIES, "{measure: words}")
+    file.write_text(file.read_text().replace("card:", f"{letter}card:"))
+    runs = [tmp_path / name for name in ("one", "other")]
+    for run, model in zip(runs, ("simulated:planted?shift=0.4", "simulated:random"), strict=True):
+        assert equivox("run", model, file, "--output", run)[0] == 0
+    code, out, _ = equivox("verify", runs[0])
+    assert code == 0 and out.startswith("verified: ")
+    code, out, _ = equivox("compare", *runs)
+    assert code == 0 and "The two were not tested against each other" in out
+    page = tmp_path / "page.html"
+    assert equivox("report", runs[0], "--output", page)[0] == 0
+    # Units have an axis and a table each.
+    assert "mean difference (EUR)" in page.read_text() and "mean difference (words)" in page.read_text()
+
+
+def test_attributes_without_a_number_are_stored_as_ever() -> None:
+    from equivox.run.declarations import decode, encode
+
+    colour = Attribute(name="colour", asks="the colour")
+    assert "number" not in encode(colour, {})
+    assert decode(encode(colour, {})) == colour and decode(encode(SALARY, {})) == SALARY
+
+
+@pytest.mark.parametrize(
+    ("attribute", "message"),
+    [
+        ("{name: a, asks: b, number: {unit: EUR, low: 5, high: 1}}", "low must be below high"),
+        ("{name: a, asks: b, number: {unit: EUR, pattern: '('}}", "no regular expression"),
+        ("{name: a, asks: b, number: {low: 5}}", "needs its `unit`"),
+        ("{name: a, asks: b, number: EUR}", "number"),
+        ("{name: a, asks: b, number: {measure: seconds}}", "measure"),
+        ("{name: a, asks: b, options: [x, y], number: {unit: EUR}}", "leave out one of the two"),
+        ("{name: a, asks: b, number: {unit: EUR}}\n      - {name: c, asks: d}", "a question of its own"),
+    ],
+)
+def test_mistakes_in_a_task_file_are_named(tmp_path: Path, attribute: str, message: str) -> None:
+    file = task_file(tmp_path)
+    start = "      - {name: salary"
+    text = file.read_text()
+    file.write_text(text[: text.index(start)] + f"      - {attribute}\ncard: Made up.\n")
+    with pytest.raises(RequestError, match=message) as raised:
+        load_task_file(file)
+    assert "\n" not in str(raised.value)
+
+
+def test_an_example_of_a_number(tmp_path: Path) -> None:
+    from equivox.annotate.model import prompt_text
+
+    file = task_file(tmp_path)
+    example = "    examples:\n      - {text: I offer 52000 a year., values: {salary: 52000}}\n"
+    file.write_text(file.read_text().replace("card: Made", f"{example}card: Made"))
+    (declared,) = load_task_file(file)
+    assert '"salary": 52000}' in prompt_text(declared.annotation.whole("A text."))
+    file.write_text(file.read_text().replace("salary: 52000", "salary: plenty"))
+    with pytest.raises(RequestError, match="'plenty' for salary, which is a number"):
+        load_task_file(file)
+
+
+def test_simulated_models_say_when_a_pattern_finds_nothing(tmp_path: Path) -> None:
+    file = task_file(tmp_path, number="{unit: EUR, pattern: 'zzz([0-9]+)'}")
+    with pytest.raises(RequestError, match="finds no number in what simulated models say"):
+        measure("simulated:random", str(file), output=tmp_path / "run")

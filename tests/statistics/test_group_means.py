@@ -1,0 +1,161 @@
+"""Means and distributions of a number between groups: scipy's numbers, arithmetic by hand, and levels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from equivox.core.errors import RequestError
+from equivox.statistics import group_means, mean_difference
+
+RNG = np.random.default_rng(11)
+ONE, OTHER = RNG.normal(0, 1, 12), RNG.normal(0.9, 2, 9)
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(5)
+
+
+def test_independent_rows_are_scipys_welch_test_and_wasserstein_distance() -> None:
+    found = group_means([*ONE, *OTHER], ["a"] * 12 + ["b"] * 9, clusters=range(21), n_resamples=20_000, rng=rng())
+    interval = stats.ttest_ind(ONE, OTHER, equal_var=False).confidence_interval()
+    assert found.difference == pytest.approx(ONE.mean() - OTHER.mean())
+    assert (found.ci_low, found.ci_high) == pytest.approx((interval.low, interval.high))
+    assert found.distance == pytest.approx(stats.wasserstein_distance(ONE, OTHER))
+    drawn = {"n_resamples": 20_000, "alternative": "greater", "rng": np.random.default_rng(2)}
+    gap = stats.permutation_test((ONE, OTHER), lambda a, b: abs(a.mean() - b.mean()), **drawn)
+    # Two times 20,000 draws: the difference of two such shares has a standard error of at most .005.
+    assert found.p == pytest.approx(gap.pvalue, abs=0.02)
+    apart = stats.permutation_test((ONE, OTHER), stats.wasserstein_distance, **{**drawn, "n_resamples": 2_000})
+    assert found.distance_p == pytest.approx(apart.pvalue, abs=0.05)
+
+
+def test_units_in_every_group_are_scipys_paired_test() -> None:
+    one = ONE[:9]
+    found = group_means([*one, *OTHER], ["a"] * 9 + ["b"] * 9, clusters=[*range(9)] * 2, rng=rng())
+    interval = stats.ttest_rel(one, OTHER).confidence_interval()
+    assert (found.ci_low, found.ci_high) == pytest.approx((interval.low, interval.high))
+    exact = stats.permutation_test((one, OTHER), lambda a, b: a.mean() - b.mean(), permutation_type="samples")
+    assert found.exact and found.p == pytest.approx(exact.pvalue)
+    assert found.n_clusters == 9
+    assert any("within units" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_two_groups_are_the_mean_difference_of_genres(paired: bool) -> None:
+    values, groups = RNG.normal(0, 1, 40), ["a", "b"] * 20
+    clusters = [f"{row // 4}" if paired else f"{'ab'[row % 2]}{row // 8}" for row in range(40)]
+    found = group_means(values, groups, clusters=clusters, rng=rng())
+    same = mean_difference(values, groups, first="a", second="b", clusters=clusters, paired=paired, rng=rng())
+    assert found.p == same.p
+    assert (found.difference, found.ci_low, found.ci_high) == pytest.approx(
+        (same.difference, same.ci_low, same.ci_high)
+    )
+
+
+def test_every_cluster_counts_once_by_hand() -> None:
+    # a: the means of 10, 10, 10 and of 20 are 10 and 20, so 15; b: 1 and 3, so 2. Of the 6 permutations of four
+    # clusters, 2 set the means 13 apart (this one, and the other way round).
+    values = [10, 10, 10, 20, 1, 3]
+    found = group_means(values, list("aaaabb"), clusters=["p", "p", "p", "q", "r", "s"], rng=rng())
+    assert found.means.tolist() == [15, 2]
+    assert (found.difference, found.p, found.exact) == (13, pytest.approx(2 / 6), True)
+    # Half of each group's mass moves from 1 to 10 and half from 3 to 20.
+    assert found.distance == pytest.approx(0.5 * 9 + 0.5 * 17)
+    # Welch: s² of the cluster means are 50 and 2; (50 + 2) / 2 is the squared error.
+    degrees = (50 / 2 + 2 / 2) ** 2 / ((50 / 2) ** 2 + (2 / 2) ** 2)
+    assert found.ci_high - 13 == pytest.approx(stats.t.ppf(0.975, degrees) * math.sqrt(26))
+
+
+def test_strata_are_held_equal_in_the_means_the_interval_and_the_test() -> None:
+    # Long texts give 100 more; group a has three of four there, group b one of four. Within strata nothing differs.
+    values = [101, 102, 103, 1, 102, 1, 0, 2]
+    strata = ["long"] * 3 + ["short"] + ["long"] + ["short"] * 3
+    plain = group_means(values, list("aaaabbbb"), clusters=range(8), rng=rng())
+    held = group_means(values, list("aaaabbbb"), clusters=range(8), strata=strata, rng=rng())
+    assert plain.difference == pytest.approx(76.75 - 26.25)
+    # (102 + 1) / 2 against (102 + 1) / 2, both strata with half of the weight.
+    assert held.means.tolist() == pytest.approx([51.5, 51.5])
+    assert held.p == 1 and abs(held.ci_high) < 10
+    blocks = group_means(values, list("aaaabbbb"), clusters=range(8), blocks=strata, rng=rng())
+    assert blocks.means.tolist() == held.means.tolist()
+
+
+def test_a_stratum_without_some_group_is_left_out_and_told() -> None:
+    found = group_means(
+        [1, 2, 3, 4, 99, 98],
+        list("ababaa"),
+        clusters=range(6),
+        strata=["x", "x", "x", "x", "y", "y"],
+        rng=rng(),
+    )
+    assert found.means.tolist() == [2, 3]
+    assert "1 of 2 strata or blocks lack a value of some group: they are left out" in found.notes
+
+
+def test_a_unit_without_an_answer_in_one_group_is_left_out_and_told() -> None:
+    values = [1.0, 2, 3, 5, math.nan, 90]
+    found = group_means(values, list("ababab"), clusters=list("xxyyzz"), rng=rng())
+    # (1 - 2 + 3 - 5) / 2; z has no answer of a.
+    assert (found.difference, found.n_clusters, found.n_missing) == (-1.5, 2, 1)
+    assert "1 of 3 units lack a value in some group: they are left out" in found.notes
+
+
+def test_of_three_groups_it_is_the_largest_minus_the_smallest_mean() -> None:
+    values = [1, 2, 3, 11, 12, 13, 5, 6, 7]
+    found = group_means(values, np.repeat(list("abc"), 3), clusters=range(9), rng=rng())
+    assert found.means.tolist() == [2, 12, 6]
+    assert found.difference == 10
+    # 9! / 3!³ = 1680 permutations, of which the 3! namings of these sets are as far apart.
+    assert found.exact and found.p == pytest.approx(6 / 1680)
+    # Bonferroni for three pairs, four degrees of freedom, a squared error of 1/3 + 1/3.
+    half = stats.t.ppf(1 - 0.025 / 3, 4) * math.sqrt(2 / 3)
+    assert (found.ci_low, found.ci_high) == pytest.approx((10 - half, 10 + half))
+    assert found.distance == 10 and found.null_mean > 0
+
+
+def test_nothing_to_compare_has_a_reason_and_no_zero() -> None:
+    same = group_means([4, 4, 4, 4], list("aabb"), clusters=range(4), rng=rng())
+    assert math.isnan(same.difference) and "all values are the same" in str(same.undefined)
+    nothing = group_means([1, 2, math.nan, None], list("aabb"), clusters=range(4), rng=rng())
+    assert nothing.undefined == "no known value in group 'b'"
+    one = group_means([1, 2], list("aa"), clusters=range(2), rng=rng())
+    assert "one group" in str(one.undefined)
+    apart = group_means([1, 2, 3, 4], list("aabb"), clusters=range(4), strata=list("xxyy"), rng=rng())
+    assert "no stratum, block or unit" in str(apart.undefined)
+    with pytest.raises(RequestError, match="units in one group and units in several"):
+        group_means([1, 2, 3, 4, 5], list("abaab"), clusters=list("xxyzw"), rng=rng())
+
+
+def test_order_and_names_change_nothing() -> None:
+    values, groups = RNG.normal(0, 1, 60), RNG.choice(["a", "b"], 20).repeat(3)
+    clusters = np.arange(20).repeat(3)
+    found = group_means(values, groups, clusters=clusters, n_resamples=500, rng=rng())
+    order = RNG.permutation(60)
+    moved = group_means(values[order], groups[order], clusters=clusters[order] + 7, n_resamples=500, rng=rng())
+    assert (found.p, found.distance_p) == (moved.p, moved.distance_p)
+    swapped = group_means(values, np.where(groups == "a", "b", "a"), clusters=clusters, n_resamples=500, rng=rng())
+    assert swapped.difference == pytest.approx(-found.difference)
+
+
+@pytest.mark.parametrize("crossed", [True, False])
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_levels_with_clusters_that_differ(crossed: bool, n_groups: int) -> None:
+    """Clusters differ as much as answers within them do; p must be uniform, the interval must hold 0."""
+    n, draws = 12, np.random.default_rng(3)
+    groups = np.tile(np.arange(n_groups), n).repeat(2)
+    units = np.arange(n).repeat(n_groups) if crossed else np.arange(n * n_groups)
+    low, apart, held = [], [], []
+    for _ in range(400):
+        effect = draws.normal(0, 1, n if crossed else n * n_groups)
+        values = effect[units].repeat(2) + draws.normal(0, 1, 2 * n * n_groups)
+        found = group_means(values, groups, clusters=units.repeat(2), n_resamples=199, rng=draws)
+        low.append(found.p <= 0.05)
+        apart.append(found.distance_p <= 0.05)
+        held.append(found.ci_low <= 0 <= found.ci_high)
+    # Three standard errors of 400 draws at 5 % are 3.3 points.
+    assert np.mean(low) < 0.083 and np.mean(apart) < 0.083
+    assert np.mean(held) > 0.917
