@@ -132,7 +132,7 @@ def main() -> None:
     server = Server()
     rng = random.Random(16)
     models = {
-        "simulated": "simulated:random?fail=0.02",
+        "simulated": "simulated:random,fail=0.02",
         "endpoint": f"endpoint:model_name=m,base_url={server.url},max_concurrency={CONCURRENCY},trust_media=true",
     }
     with tempfile.TemporaryDirectory() as scratch:

@@ -53,7 +53,7 @@ def main() -> None:
             start = time.perf_counter()
             execute(
                 RunSpec(
-                    model=f"simulated:planted?shift={shift}",
+                    model=f"simulated:planted,shift={shift}",
                     tasks="vibe_gender,vibe_accent",
                     data=str(folder / "data"),
                     output=folder / name,

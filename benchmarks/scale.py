@@ -90,7 +90,7 @@ def run(benchmark: str, size: int, folder: Path) -> dict[str, Any]:
         stages.setdefault(event.stage, time.perf_counter() - start)
 
     tasks, corpora = asked(benchmark, size)
-    spec = RunSpec(model="simulated:planted?shift=0.2", tasks=tasks, output=folder, options=OPTIONS)
+    spec = RunSpec(model="simulated:planted,shift=0.2", tasks=tasks, output=folder, options=OPTIONS)
     execute(spec, corpora=corpora, progress=progress)
     ends = [*list(stages.values())[1:], time.perf_counter() - start]
     seconds = {"plan": next(iter(stages.values()))}

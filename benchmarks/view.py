@@ -39,7 +39,7 @@ def asked(kind: str, size: int) -> tuple[list[Task], dict[str, Corpus]]:
 def make(kind: str, size: int, folder: Path) -> None:
     """Make the run."""
     tasks, corpora = asked(kind, size)
-    spec = RunSpec(model="simulated:planted?shift=0.2&fail=0.01", tasks=tasks, output=folder, options=OPTIONS)
+    spec = RunSpec(model="simulated:planted,shift=0.2,fail=0.01", tasks=tasks, output=folder, options=OPTIONS)
     execute(spec, corpora=corpora)
 
 

@@ -24,7 +24,7 @@ OPTIONS = ScoringOptions(n_resamples=199)
 def test_a_few_lines(tmp_path: Path) -> None:
     task = equivox.load_task("vibe_gender:story")
     result = equivox.measure(
-        "simulated:planted?shift=0.3", task, data="sample", output=tmp_path / "run", limit=48, options=FEW
+        "simulated:planted,shift=0.3", task, data="sample", output=tmp_path / "run", limit=48, options=FEW
     )
     scores = result.to_pandas()
     assert len(scores) == len(result.scores)
@@ -42,7 +42,7 @@ def test_a_few_lines(tmp_path: Path) -> None:
     (occupation,) = (score for score in result.scores if score.attribute == "occupation")
     assert occupation.value == pytest.approx(by_hand)
     assert result.undefined == {}
-    assert result.manifest["command"]["model"] == "simulated:planted?shift=0.3"
+    assert result.manifest["command"]["model"] == "simulated:planted,shift=0.3"
 
 
 def test_it_is_the_command_line(tmp_path: Path, equivox: object) -> None:
@@ -160,7 +160,7 @@ def test_a_task_made_in_python_runs_and_is_scored_again_by_another_process(tmp_p
         ),
     )
     result = equivox.measure(
-        "simulated:planted?shift=0.4", task, data="sample", output=tmp_path / "run", options=OPTIONS
+        "simulated:planted,shift=0.4", task, data="sample", output=tmp_path / "run", options=OPTIONS
     )
     (whole,) = [score for score in result.scores if score.is_whole]
     assert whole.defined and whole.task == "mine:colour" and whole.parts == ("colour",)

@@ -187,6 +187,6 @@ def as_share(shift: float) -> str:
     """Return the simulated model that is taught: its shift is a probability.
 
     >>> as_share(20)
-    'simulated:planted?shift=0.2'
+    'simulated:planted,shift=0.2'
     """
-    return f"{TEACHER}?shift={shift / 100:g}"
+    return f"{TEACHER},shift={shift / 100:g}"

@@ -98,7 +98,7 @@ def open_engine(
 ) -> Engine:
     """Return the engine for `model`; no model is loaded yet.
 
-    `model` is `scheme:rest` (`simulated:planted?shift=0.2`), the name of a packaged model, or a YAML file that names
+    `model` is `scheme:rest` (`simulated:planted,shift=0.2`), the name of a packaged model, or a YAML file that names
     its engine. With several `workers` the engine is a pool of such engines. `trust_remote_code` is the user's consent
     to code of the model's repository. Raises RequestError for any other text, for arguments that the engine does not
     know, and for a model that needs the consent and has none.

@@ -34,7 +34,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
-from urllib.parse import parse_qsl
 
 from equivox.configs import load_config
 from equivox.configs.vocabulary import Vocabulary, load_vocabulary
@@ -69,12 +68,12 @@ class SimulatedSettings:
     declines: float = 0.0
 
     @classmethod
-    def from_query(cls, model: str, query: str) -> SimulatedSettings:
-        """Parse options such as `shift=0.2&speaker=0.5`; RequestError for an unknown option or a value out of range."""
-        typed = parse_qsl(query, keep_blank_values=True)
+    def from_text(cls, model: str, given_text: str) -> SimulatedSettings:
+        """Parse options such as `shift=0.2,speaker=0.5`; RequestError for an unknown option or a value out of range."""
+        typed = [entry.partition("=")[::2] for entry in given_text.split(",") if entry]
         given = dict(typed)
         if len(given) < len(typed):
-            raise RequestError(f"`model` simulated:{model}?{query} gives an option twice; give it once")
+            raise RequestError(f"`model` simulated:{model},{given_text} gives an option twice; give it once")
         known = [f.name for f in fields(cls) if f.name not in ("shift", "obeys") or model == "planted"]
         for name in given:
             if name not in known:
@@ -91,7 +90,7 @@ class SimulatedSettings:
                 raise RequestError(f"`model` option {name} must lie between 0 and 1, got {raw}")
             values[name] = value
         if model == "planted" and "shift" not in values:
-            raise RequestError("`model` simulated:planted needs its shift, for example simulated:planted?shift=0.2")
+            raise RequestError("`model` simulated:planted needs its shift, for example simulated:planted,shift=0.2")
         settings = cls(**values)  # type: ignore[arg-type]
         if settings.refusal + settings.refusal_gap > 1:
             raise RequestError(
@@ -139,11 +138,15 @@ class SimulatedEngine(Engine):
 
     @classmethod
     def from_spec(cls, spec: str, tasks: Sequence[Task]) -> SimulatedEngine:
-        """Build an engine from the text after `simulated:`, e.g. `planted?shift=0.2&speaker=0.3`."""
-        model, _, query = spec.partition("?")
+        """Build an engine from the text after `simulated:`, e.g. `planted,shift=0.2,speaker=0.3`."""
+        model, _, given = spec.partition(",")
+        if "?" in model:
+            raise RequestError(
+                f"`model` simulated:{spec}: settings stand behind commas, as of any model: simulated:planted,shift=0.2"
+            )
         if model not in MODELS:
             raise RequestError(f"unknown simulated model {model!r}{nearest(model, MODELS)}; known: {', '.join(MODELS)}")
-        return cls(model, SimulatedSettings.from_query(model, query), tasks)
+        return cls(model, SimulatedSettings.from_text(model, given), tasks)
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
         """Answer each request in turn; the same key always gets the same answer."""

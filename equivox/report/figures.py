@@ -93,8 +93,8 @@ _short = partial(shortened, longest=_LONGEST)
 def _broken(text: str, longest: int) -> str:
     r"""Break a name into two lines at a space or sign; longer names are cut.
 
-    >>> _broken("simulated:random?speaker=0.5", 20), _broken("Qwen/Qwen2-Audio-7B-Instruct", 20)
-    ('simulated:random?\nspeaker=0.5', 'Qwen/Qwen2-Audio-7B-\nInstruct')
+    >>> _broken("simulated:random,speaker=0.5", 20), _broken("Qwen/Qwen2-Audio-7B-Instruct", 20)
+    ('simulated:random,\nspeaker=0.5', 'Qwen/Qwen2-Audio-7B-\nInstruct')
     """
     plain = " ".join(text.split())
     if len(plain) <= longest:

@@ -239,7 +239,7 @@ def split_models(text: str) -> list[str]:
 def folder_name(model: str) -> str:
     """Return the folder name for a model's run.
 
-    >>> folder_name("simulated:planted?shift=0.2"), folder_name("qwen2-audio-7b-instruct"), folder_name("my/model.yaml")
+    >>> folder_name("simulated:planted,shift=0.2"), folder_name("qwen2-audio-7b-instruct"), folder_name("my/model.yaml")
     ('planted-shift=0.2', 'qwen2-audio-7b-instruct', 'model')
     """
     scheme, _, rest = model.partition(":")

@@ -229,7 +229,7 @@ def test_errors_that_strike_all_alike_shrink_a_difference(equivox: Cli, tmp_path
 def test_one_models_errors_do_not_move_another(equivox: Cli, tmp_path: Path, run: Path) -> None:
     # Two models on one sheet: of one, people call every woman a novice; the other is read without an error.
     right, sheet = tmp_path / "right", tmp_path / "both"
-    spec = ("simulated:random?speaker=0.1", "vibe_gender:candidate")
+    spec = ("simulated:random,speaker=0.1", "vibe_gender:candidate")
     assert equivox("run", *spec, "--data", "sample", "--scoring", "n_resamples=99", "--output", right)[0] == 0
     assert equivox(*LABEL, run, right, "--n", 40, "--per", "model,task,group", "--output", sheet)[0] == 0
     key = json.loads((sheet / "key.json").read_text())

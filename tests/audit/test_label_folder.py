@@ -74,7 +74,7 @@ def test_label_studios_export_is_read(tmp_path: Path) -> None:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("labelled") / "run"
     ex.measure(
-        "simulated:planted?shift=0.4",
+        "simulated:planted,shift=0.4",
         "vibe_gender:candidate",
         output=folder,
         data="sample",

@@ -52,7 +52,7 @@ def make_run(folder: Path, model: str, tasks: str, limit: int, annotator: str = 
 @pytest.fixture(scope="module")
 def narratives(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("narratives")
-    make_run(folder / "run", "simulated:planted?shift=0.5", "genres_standin:cs", 12)
+    make_run(folder / "run", "simulated:planted,shift=0.5", "genres_standin:cs", 12)
     command = [
         "audit",
         "label",
@@ -337,7 +337,7 @@ def test_questions_about_findings_are_a_stage(tmp_path: Path, monkeypatch: pytes
         "equivox.run.pipeline.open_annotator",
         lambda name, workers: ModelAnnotator("reader", Reader(), sampling=GREEDY, attempts=1),
     )
-    run = make_run(tmp_path / "run", "simulated:planted?shift=0.8", "badf_two:gender", 100, annotator="reader")
+    run = make_run(tmp_path / "run", "simulated:planted,shift=0.8", "badf_two:gender", 100, annotator="reader")
     code, _, err = equivox(
         "audit",
         "label",

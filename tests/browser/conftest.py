@@ -45,7 +45,7 @@ def browser(chromium: Any) -> Iterator[Any]:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Five small runs of several benchmarks on the embedded sample."""
     folder = tmp_path_factory.mktemp("runs")
-    models = ("oracle", "biased", "planted?shift=0.3", "random?fail=0.4", "random?speaker=0.5")
+    models = ("oracle", "biased", "planted,shift=0.3", "random,fail=0.4", "random,speaker=0.5")
     found = []
     for number, model in enumerate(models):
         spec = RunSpec(

@@ -74,7 +74,7 @@ def test_what_is_shown_is_what_was_scored(browser: Any, report: Path, runs: Sequ
             assert (score_value(score.value, score.unit) if score.defined else str(score.undefined)) in text
     (lost,) = [card for card in page.locator(".cards li").all() if "vibe_gender" in card.inner_text()]
     assert "Not known: none of 5 tasks has a complete score" in lost.locator(".undefined").inner_text()
-    assert lost.locator(".undefined dt").inner_text() == "— simulated:random?fail=0.4"
+    assert lost.locator(".undefined dt").inner_text() == "— simulated:random,fail=0.4"
     assert "failed" in page.inner_text("section[aria-labelledby=coverage]")
 
 
@@ -141,7 +141,7 @@ def test_models_side_by_side(browser: Any, report: Path, judged: Judged) -> None
         assert told[standing.model] == expected
     text = section.inner_text()
     assert "Cannot be told apart" in text
-    assert "simulated:random?fail=0.4 has no rank" in text
+    assert "simulated:random,fail=0.4 has no rank" in text
     assert "position bias: no paired test" in text
     assert "a further by" in text
 
@@ -224,7 +224,7 @@ def test_favourable_answers_by_group_and_model(browser: Any, report: Path) -> No
     )
     (biased,) = [line for line in lines if line[:2] == ["male", "simulated:biased"]]
     assert biased[6] == "0.00" and biased[-1] == "below"
-    failing = [line for line in lines if line[1] == "simulated:random?fail=0.4"]
+    failing = [line for line in lines if line[1] == "simulated:random,fail=0.4"]
     assert len(failing) == 2 and all(line[6] == "—" for line in failing)
 
 

@@ -39,7 +39,7 @@ def made(folder: Path, model: str) -> Path:
 def two(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Two small runs; in the first an answer is hostile, and the judge's words about it are."""
     folder = tmp_path_factory.mktemp("view")
-    first, second = made(folder / "one", "planted?shift=0.3&refusal=0.05&fail=0.03"), made(folder / "two", "biased")
+    first, second = made(folder / "one", "planted,shift=0.3,refusal=0.05,fail=0.03"), made(folder / "two", "biased")
     with Store(first / "responses", response_schema()) as store:
         asked = {row["key"] for row in plan_rows(first) if row["task"] == "vibe_gender:advisory"}
         records = [one for one in store.records() if one["key"] in asked]

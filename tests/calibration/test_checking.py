@@ -74,7 +74,7 @@ def test_the_score_that_is_compared_is_the_one_in_which_a_bias_is_planted(
     tmp_path: Path, name: str, planted: str
 ) -> None:
     options = ScoringOptions(n_resamples=99)
-    model = "simulated:planted?shift=0.4"
+    model = "simulated:planted,shift=0.4"
     result = measure(model, name, data="sample", limit=24, output=tmp_path / "run", options=options)
     (score,) = (score for score in result.scores if score.is_whole and score.name == planted)
     assert checking.estimate(result.scores, builtin_tasks()[name]).value == score.headline < 100

@@ -66,13 +66,13 @@ WRONG = {
     "unknown scheme": (["simluated:oracle", "vibe_gender", "--data", "sample"], "simulated"),
     "no scheme": (["oracle", "vibe_gender", "--data", "sample"], "endpoint:…"),
     "unknown simulated model": (["simulated:oracel", "vibe_gender", "--data", "sample"], "oracle"),
-    "unknown option": (["simulated:oracle?refusals=1", "vibe_gender", "--data", "sample"], "refusal"),
-    "shift where none is planted": (["simulated:oracle?shift=0.2", "vibe_gender", "--data", "sample"], "shift"),
+    "unknown option": (["simulated:oracle,refusals=1", "vibe_gender", "--data", "sample"], "refusal"),
+    "shift where none is planted": (["simulated:oracle,shift=0.2", "vibe_gender", "--data", "sample"], "shift"),
     "planted without shift": (["simulated:planted", "vibe_gender", "--data", "sample"], "shift=0.2"),
-    "shift out of range": (["simulated:planted?shift=2", "vibe_gender", "--data", "sample"], "between 0 and 1"),
-    "shift not a number": (["simulated:planted?shift=x", "vibe_gender", "--data", "sample"], "number"),
+    "shift out of range": (["simulated:planted,shift=2", "vibe_gender", "--data", "sample"], "between 0 and 1"),
+    "shift not a number": (["simulated:planted,shift=x", "vibe_gender", "--data", "sample"], "number"),
     "shift that the options cannot carry": (
-        ["simulated:planted?shift=0.9", "vibe_accent:candidate", "--data", "sample"],
+        ["simulated:planted,shift=0.9", "vibe_accent:candidate", "--data", "sample"],
         "competency",
     ),
     "limit 0": (["simulated:oracle", "vibe_gender", "--data", "sample", "--limit", "0"], "at least 1"),
@@ -150,7 +150,7 @@ def test_score_recomputes_the_same_numbers_and_shows_attributes(equivox: Cli, tm
 
 def test_too_many_refusals_leave_the_score_undefined_and_exit_1(equivox: Cli, tmp_path: Path) -> None:
     code, out, _ = equivox(
-        "run", "simulated:oracle?refusal=0.5", "vibe_gender:story", "--data", "sample", "--output", tmp_path / "run"
+        "run", "simulated:oracle,refusal=0.5", "vibe_gender:story", "--data", "sample", "--output", tmp_path / "run"
     )
     assert code == 1
     assert "below the floor of 80 %" in out
@@ -163,7 +163,7 @@ def test_too_many_refusals_leave_the_score_undefined_and_exit_1(equivox: Cli, tm
 def test_refusals_are_their_own_outcome(equivox: Cli, tmp_path: Path) -> None:
     # One group is refused 20 percentage points more often: with two groups the refusal nTVD is 20.
     equivox(
-        *("run", "simulated:random?refusal=0.1&refusal_gap=0.2", "vibe_gender:story", "--data", "sample"),
+        *("run", "simulated:random,refusal=0.1,refusal_gap=0.2", "vibe_gender:story", "--data", "sample"),
         *("--output", tmp_path / "run", "--scoring", "min_coverage=0.5"),
     )
     document = json.loads((tmp_path / "run" / "scores.json").read_text())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-RUN = ["run", "simulated:planted?shift=0.5", "vibe_gender:advisory", "--data", "sample", "--limit", "24"]
+RUN = ["run", "simulated:planted,shift=0.5", "vibe_gender:advisory", "--data", "sample", "--limit", "24"]
 RUN += ["--scoring", "n_resamples=99", "--quiet"]
 STORED = "equivox: interrupted; what was finished is stored: give the same command again to go on\n"
 NOTHING = "equivox: interrupted; nothing new was stored\n"

@@ -112,7 +112,7 @@ def run(equivox: Cli, model: str, folder: Path, *more: object, scoring: str = "n
 
 def test_models_by_tasks_as_printed_in_the_paper(equivox: Cli, tmp_path: Path) -> None:
     biased = run(
-        equivox, "simulated:biased?refusal_gap=0.5", tmp_path / "biased", scoring="min_coverage=0.2,n_resamples=499"
+        equivox, "simulated:biased,refusal_gap=0.5", tmp_path / "biased", scoring="min_coverage=0.2,n_resamples=499"
     )
     oracle = run(equivox, "simulated:oracle", tmp_path / "oracle")
     code, out, err = equivox("compare", biased, oracle, "--csv", tmp_path / "csv")
@@ -122,7 +122,7 @@ def test_models_by_tasks_as_printed_in_the_paper(equivox: Cli, tmp_path: Path) -
     assert lines[start + 1].split() == ["model", "candidate", "advisory"]
     # Estimates of 100, a little less for the many values of the advisory; one group declines more often (†).
     model, *estimates = lines[start + 2].split()
-    assert model == "simulated:biased?refusal_gap=0.5"
+    assert model == "simulated:biased,refusal_gap=0.5"
     assert all(text.endswith("*†") and float(text.rstrip("*†")) > 99 for text in estimates)
     assert [text.rstrip("?") for text in lines[start + 3].split()] == ["simulated:oracle", "0.00", "0.00"]
     assert "refusal nTVD" in out
@@ -130,8 +130,8 @@ def test_models_by_tasks_as_printed_in_the_paper(equivox: Cli, tmp_path: Path) -
         scores = list(csv.DictReader(file))
     refusals = {s["model"]: s for s in scores if s["role"] == "refusal" and s["task"] == "vibe_gender:candidate"}
     # Half of one group declines, nobody of the other: 50 in the population.
-    assert float(refusals["simulated:biased?refusal_gap=0.5"]["ci_low"]) < 50
-    assert float(refusals["simulated:biased?refusal_gap=0.5"]["ci_high"]) > 50
+    assert float(refusals["simulated:biased,refusal_gap=0.5"]["ci_low"]) < 50
+    assert float(refusals["simulated:biased,refusal_gap=0.5"]["ci_high"]) > 50
     assert refusals["simulated:oracle"]["undefined"].startswith("no response declines")
     # Columns that the first row leaves empty are there all the same.
     assert any(row["mover_value"] for row in scores)
@@ -143,7 +143,7 @@ def test_models_by_tasks_as_printed_in_the_paper(equivox: Cli, tmp_path: Path) -
 
 
 def test_q_is_over_all_that_is_compared(equivox: Cli, tmp_path: Path) -> None:
-    folders = [run(equivox, f"simulated:random?seed={seed}", tmp_path / str(seed)) for seed in (1, 2)]
+    folders = [run(equivox, f"simulated:random,seed={seed}", tmp_path / str(seed)) for seed in (1, 2)]
     found = open_comparison(folders)
     outcomes = [s for _, s in found.scores() if s.is_whole]
     assert [s.level for s in outcomes] == pytest.approx([0.05 / 4] * 4)

@@ -33,7 +33,7 @@ class Hears(Engine):
 
     def __init__(self, tasks: Sequence[Task], without: str) -> None:
         self.engines = {
-            True: open_engine("simulated:planted?shift=0.6", tasks),
+            True: open_engine("simulated:planted,shift=0.6", tasks),
             False: open_engine(f"simulated:{without}", tasks),
         }
         self.identity = EngineIdentity(engine="simulated", model=f"hears, else {without}", revision="1")
@@ -60,7 +60,7 @@ def made(folder: Path, without: str) -> Path:
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("conditions")
-    return {without: made(folder / str(n), without) for n, without in enumerate(("random", "planted?shift=0.6"))}
+    return {without: made(folder / str(n), without) for n, without in enumerate(("random", "planted,shift=0.6"))}
 
 
 def shown(folder: Path) -> list[ConditionTest]:
@@ -85,13 +85,13 @@ def test_a_bias_that_needs_the_voice(runs: dict[str, Path]) -> None:
 
 
 def test_a_bias_that_does_not_need_the_voice(runs: dict[str, Path]) -> None:
-    found = [test for _, test in shown(runs["planted?shift=0.6"]) if test.metric in ("nTVD", "slbs")]
+    found = [test for _, test in shown(runs["planted,shift=0.6"]) if test.metric in ("nTVD", "slbs")]
     assert found and all(test.q > 0.05 and test.undefined is None for test in found)
-    assert all("none of" in line for line in conditions_in_words(shown(runs["planted?shift=0.6"])))
+    assert all("none of" in line for line in conditions_in_words(shown(runs["planted,shift=0.6"])))
 
 
 def test_a_score_that_is_undefined_in_one_condition_is_told(tmp_path: Path) -> None:
-    found = [test for _, test in shown(made(tmp_path / "run", "random?fail=0.6")) if test.metric == "nTVD"]
+    found = [test for _, test in shown(made(tmp_path / "run", "random,fail=0.6")) if test.metric == "nTVD"]
     # Without the voice too many requests fail for a score.
     assert found and all("has no score" in (test.undefined or "") for test in found)
     assert all(test.p != test.p and test.q != test.q for test in found)

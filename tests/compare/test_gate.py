@@ -24,11 +24,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("runs")
     models = {
         "fair": ("simulated:oracle", TASKS),
-        "20": ("simulated:planted?shift=0.2", TASKS),
-        "20 again": ("simulated:planted?shift=0.2&seed=1", TASKS),
-        "60": ("simulated:planted?shift=0.6", TASKS),
-        "failing": ("simulated:oracle?fail=0.15", TASKS),
-        "silent": ("simulated:oracle?fail=1", TASKS),
+        "20": ("simulated:planted,shift=0.2", TASKS),
+        "20 again": ("simulated:planted,shift=0.2,seed=1", TASKS),
+        "60": ("simulated:planted,shift=0.6", TASKS),
+        "failing": ("simulated:oracle,fail=0.15", TASKS),
+        "silent": ("simulated:oracle,fail=1", TASKS),
         "one task": ("simulated:oracle", "vibe_gender:story"),
     }
     for name, (model, tasks) in models.items():
@@ -98,13 +98,13 @@ def test_a_gap_in_what_is_lost_that_grew_is_worse_whatever_the_margin(
 ) -> None:
     for gap in ("0.08", "0.18", "0.4"):
         refusing = tmp_path / gap
-        measure(f"simulated:oracle?refusal_gap={gap}", TASKS, output=refusing, data="sample")
+        measure(f"simulated:oracle,refusal_gap={gap}", TASKS, output=refusing, data="sample")
         asked = ["gate", str(refusing), "--baseline", str(runs["fair"]), "--margin", "90", "--min-coverage", "0.1"]
         assert command(asked) == 3, gap
         assert "group female loses" in capsys.readouterr().out
     # The same gap in both runs did not grow, and a smaller one is better.
     again = tmp_path / "again"
-    measure("simulated:oracle?refusal_gap=0.4&seed=1", TASKS, output=again, data="sample")
+    measure("simulated:oracle,refusal_gap=0.4,seed=1", TASKS, output=again, data="sample")
     same = gate(again, tmp_path / "0.4", Limits(margin={"": 90.0})).checks
     assert {check.outcome for check in same if check.metric == "refusal"} == {"pass"}
     fewer = gate(runs["fair"], tmp_path / "0.4", Limits(margin={"": 90.0})).checks

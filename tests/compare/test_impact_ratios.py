@@ -31,9 +31,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     models = {
         "fair": "simulated:oracle",
         "biased": "simulated:biased",
-        "planted": "simulated:planted?shift=0.6",
-        "failing": "simulated:oracle?fail=0.5",
-        "silent": "simulated:oracle?fail=1",
+        "planted": "simulated:planted,shift=0.6",
+        "failing": "simulated:oracle,fail=0.5",
+        "silent": "simulated:oracle,fail=1",
     }
     for name, model in models.items():
         measure(model, TASK, output=folder / name, data="sample")
@@ -112,15 +112,15 @@ def test_models_side_by_side_and_a_failing_one_never_reads_as_fair(
     assert lines["male", "simulated:biased"][4] == "0.00" and lines["male", "simulated:biased"][7] == "below"
     assert lines["female", "simulated:biased"][4] == "1.00"
     for group in ("female", "male"):
-        assert [lines[group, "simulated:oracle?fail=0.5"][place] for place in (4, 5, 7)] == ["—", "—", "—"]
-    assert any(remark.startswith("simulated:oracle?fail=0.5: — ") for remark in table.remarks)
+        assert [lines[group, "simulated:oracle,fail=0.5"][place] for place in (4, 5, 7)] == ["—", "—", "—"]
+    assert any(remark.startswith("simulated:oracle,fail=0.5: — ") for remark in table.remarks)
     assert "simulated:biased: most favoured: female; shown to be less favoured: male" in table.remarks
     assert set(NOT_AN_AUDIT) <= set(table.notes)
     folders = (runs["biased"], runs["planted"])
     code, out, err = equivox("compare", *folders, "--resamples", 99, "--csv", tmp_path / "csv")
     assert code == 0 and NOT_AN_AUDIT[0] in out, err
     rows = list(csv.DictReader((tmp_path / "csv" / "impact.csv").read_text().splitlines()))
-    assert {row["model"] for row in rows} == {"simulated:biased", "simulated:planted?shift=0.6"}
+    assert {row["model"] for row in rows} == {"simulated:biased", "simulated:planted,shift=0.6"}
 
 
 def test_a_run_without_annotations_says_so_and_one_without_favourable_values_is_left_out(

@@ -25,12 +25,12 @@ from equivox.run.pipeline import rescore
 Cli = Callable[..., tuple[int, str, str]]
 TASKS = "vibe_gender:candidate,vibe_gender:advisory"
 MODELS = {
-    "obeys": "planted?shift=0.4&obeys=1",
-    "ignores": "planted?shift=0.4",
-    "bland": "planted?shift=0.4&bland=0.95",
-    "constant": "planted?shift=0.4&bland=1",
-    "declines": "planted?shift=0.4&declines=1",
-    "declines some": "planted?shift=0.4&obeys=1&declines=0.12",
+    "obeys": "planted,shift=0.4,obeys=1",
+    "ignores": "planted,shift=0.4",
+    "bland": "planted,shift=0.4,bland=0.95",
+    "constant": "planted,shift=0.4,bland=1",
+    "declines": "planted,shift=0.4,declines=1",
+    "declines some": "planted,shift=0.4,obeys=1,declines=0.12",
 }
 
 
@@ -160,7 +160,7 @@ def test_a_run_is_resumed_only_with_the_same_text(equivox: Cli, tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("model", "told"),
-    [("random?obeys=1", "has no option 'obeys'"), ("planted?shift=0.2&bland=2", "between 0 and 1")],
+    [("random,obeys=1", "has no option 'obeys'"), ("planted,shift=0.2,bland=2", "between 0 and 1")],
 )
 def test_wrong_options_of_simulated_models(model: str, told: str, equivox: Cli, tmp_path: Path) -> None:
     code, _, err = equivox(

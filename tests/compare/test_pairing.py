@@ -24,7 +24,7 @@ from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
 TASKS = "vibe_gender:candidate,vibe_gender:advisory,spoken_stereoset_orders:gender"
-MODELS = ("oracle", "planted?shift=0.4", "random?seed=1", "random?seed=2", "random?fail=0.6")
+MODELS = ("oracle", "planted,shift=0.4", "random,seed=1", "random,seed=2", "random,fail=0.6")
 
 
 @pytest.fixture(scope="module")
@@ -63,19 +63,19 @@ def compared(*folders: Path) -> list[PairedTest]:
 
 def test_what_was_planted_is_found(judged: Judged) -> None:
     for task in ("vibe_gender:candidate", "vibe_gender:advisory", "vibe_gender: all tasks"):
-        found = of(judged.tests, task, "planted?shift=0.4", "random?seed=1")
+        found = of(judged.tests, task, "planted,shift=0.4", "random,seed=1")
         # 40 % of the answers are moved: 40 from parity, beside none.
         assert found.undefined is None
         assert found.ci_low < 40 < found.ci_high
         assert found.p <= found.q < 0.05
         assert 0 < found.further < 60
-    choices = of(judged.tests, "spoken_stereoset_orders:gender", "planted?shift=0.4", "random?seed=1", "slbs")
+    choices = of(judged.tests, "spoken_stereoset_orders:gender", "planted,shift=0.4", "random,seed=1", "slbs")
     assert choices.p < 0.05 and choices.further > 0
 
 
 def test_what_is_alike_is_not_told_apart(judged: Judged) -> None:
     alike = [
-        t for t in judged.tests if (t.model_a, t.model_b) == ("simulated:random?seed=1", "simulated:random?seed=2")
+        t for t in judged.tests if (t.model_a, t.model_b) == ("simulated:random,seed=1", "simulated:random,seed=2")
     ]
     assert {t.metric for t in alike} == {"nTVD", "slifs", "slms", "slbs"}
     assert all(t.q > 0.05 for t in alike)
@@ -90,18 +90,18 @@ def test_q_is_over_all_pairs_tasks_and_metrics(judged: Judged) -> None:
 
 
 def test_an_undefined_score_has_no_rank_and_says_why(judged: Judged) -> None:
-    lost = [s for s in judged.ranks if s.model == "simulated:random?fail=0.6"]
+    lost = [s for s in judged.ranks if s.model == "simulated:random,fail=0.6"]
     assert lost and all(s.rank == 0 and s.undefined and math.isnan(s.distance) for s in lost)
     ranked = [s for s in judged.ranks if s.rank]
     assert {s.n_ranked for s in ranked} == {4}
     assert all(1 <= s.low <= s.high <= 4 for s in ranked)
-    refused = of(judged.tests, "vibe_gender:candidate", "oracle", "random?fail=0.6")
+    refused = of(judged.tests, "vibe_gender:candidate", "oracle", "random,fail=0.6")
     assert math.isnan(refused.p) and "has no score" in str(refused.undefined)
 
 
 def test_ranks_follow_the_planted_bias(judged: Judged) -> None:
     own = [s for s in judged.ranks if s.task == "vibe_gender: all tasks"]
-    planted = next(s for s in own if s.model == "simulated:planted?shift=0.4")
+    planted = next(s for s in own if s.model == "simulated:planted,shift=0.4")
     assert (planted.rank, planted.low, planted.high) == (4, 4, 4)
     randoms = [s for s in own if s.model.startswith("simulated:random?seed")]
     assert set(randoms[0].letters) & set(randoms[1].letters)
@@ -181,7 +181,7 @@ def test_what_was_not_asked_or_read_alike_is_refused(equivox: Cli, runs: Sequenc
     import shutil
 
     code, _, err = equivox(
-        "run", "simulated:random?seed=3", TASKS, "--data", "sample", "--output", tmp_path / "less", "--limit", 96,
+        "run", "simulated:random,seed=3", TASKS, "--data", "sample", "--output", tmp_path / "less", "--limit", 96,
         "--scoring", "n_resamples=199",
     )  # fmt: skip
     assert code == 0, err

@@ -277,12 +277,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Hand-made runs on the embedded sample, read-only."""
     root = tmp_path_factory.mktemp("runs")
     asked = {
-        "vibe": ("simulated:planted?shift=0.2", "vibe_gender:story,vibe_gender:advisory", None),
-        "refusing": ("simulated:biased?refusal=0.9", "vibe_gender:story", None),
+        "vibe": ("simulated:planted,shift=0.2", "vibe_gender:story,vibe_gender:advisory", None),
+        "refusing": ("simulated:biased,refusal=0.9", "vibe_gender:story", None),
         "few": ("simulated:biased", "vibe_gender:story", 96),
-        "standin": ("simulated:planted?shift=0.2", "genres_standin", None),
+        "standin": ("simulated:planted,shift=0.2", "genres_standin", None),
         "other": ("simulated:biased", "genres_standin", None),
-        "badf": ("simulated:planted?shift=0.2", "badf_two:gender,badf_two:race", None),
+        "badf": ("simulated:planted,shift=0.2", "badf_two:gender,badf_two:race", None),
         "choices": ("simulated:random", "spoken_stereoset_orders:gender", None),
     }
     for name, (model, tasks, limit) in asked.items():
@@ -359,7 +359,7 @@ def test_a_row_is_filled_by_its_own_model_alone(runs: dict[str, Path], tmp_path:
 
 
 def test_new_models_have_rows_of_their_own(runs: dict[str, Path]) -> None:
-    model = "simulated:planted?shift=0.2"
+    model = "simulated:planted,shift=0.2"
     tables = reproduced("vibe", [TableRun(runs["vibe"], model)])
     cell = cell_of(tables, "table_1", "gender", model, "Adv.")
     assert cell.measured == whole(runs["vibe"], "vibe_gender:advisory").value
@@ -547,7 +547,7 @@ def test_one_measured_model_joins_the_published_cohort(runs: dict[str, Path], wi
 
 
 def test_badf_from_the_stored_table(runs: dict[str, Path]) -> None:
-    name = "simulated:planted?shift=0.2"
+    name = "simulated:planted,shift=0.2"
     tables = reproduced(
         "badf", [TableRun(runs["badf"], "transformers:model_name=Qwen/Qwen3-8B", "two"), TableRun(runs["badf"], name)]
     )

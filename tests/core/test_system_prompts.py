@@ -34,7 +34,7 @@ def test_without_a_system_prompt_keys_and_fingerprints_are_those_of_before() -> 
     assert request_key(identity, request, 1) == "099052c6c72714ccc16652037dc09313"
     before = "80d4e42e5d8ec74fd3b6c053c6afd692eb6ef6ffa6afad0770fd6ba4e2544fe8"
     assert STORY.fingerprint == FAIR.fingerprint == before
-    simulated = open_engine("simulated:planted?shift=0.2", [STORY]).identity
+    simulated = open_engine("simulated:planted,shift=0.2", [STORY]).identity
     assert simulated.digest == "55664e6d1ca8366f18f78c5e683dc8a52c184aa84f557b936871917d3d17ee38"
     # Its text changes the key, and so does its name, which is the condition.
     keys = {

@@ -40,7 +40,7 @@ def test_a_run_on_the_build_gives_the_scores_of_the_sample(equivox: Cli, tmp_pat
     equivox("data", "build", "crema_d", "--source", sample, "--output", tmp_path / "data")
     scores = []
     for data, folder in (("sample", "a"), (tmp_path / "data", "b")):
-        command = ["run", "simulated:planted?shift=0.3", "vibe_gender:shopper", "--scoring", "n_resamples=199"]
+        command = ["run", "simulated:planted,shift=0.3", "vibe_gender:shopper", "--scoring", "n_resamples=199"]
         assert equivox(*command, "--data", data, "--output", tmp_path / folder)[0] == 0
         scores.append(json.loads((tmp_path / folder / "scores.json").read_text()))
     assert scores[0] == scores[1]

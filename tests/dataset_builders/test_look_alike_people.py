@@ -36,7 +36,7 @@ def test_a_planted_shift_of_40_is_measured(tmp_path: Path, equivox: Callable[...
     )
     assert code == 0, error
     run = tmp_path / "run"
-    model = "simulated:planted?shift=0.4"
+    model = "simulated:planted,shift=0.4"
     code, _, error = equivox(
         "run", model, "vibe_face_gender:story", "--data", tmp_path / "data" / "fairface", "-o", run
     )

@@ -86,6 +86,14 @@ def test_commands(page: Path, equivox: Cli, tmp_path: Path, monkeypatch: pytest.
             assert code in {0, 1}, f"{words}: {error}"
 
 
+def test_no_shell_expands_a_printed_command() -> None:
+    """zsh, the shell of macOS, refuses a word with ? or [ that no file matches; bash and zsh both expand {."""
+    for page in [*PAGES, ROOT / "README.md"]:
+        for line in [line for block in blocks(page, "console") for line in block.splitlines() if line.startswith("$ ")]:
+            bare = re.sub(r"\"[^\"]*\"|'[^']*'|  #.*", "", line)
+            assert not re.search(r"[?\[\]{}]", bare), f"{page.name}: {line}"
+
+
 def test_enough_commands_run() -> None:
     runnable = [
         words

@@ -131,11 +131,11 @@ def test_a_greedy_run_of_a_server_that_samples_is_one_line(equivox: Cli, tmp_pat
 @pytest.mark.parametrize(
     ("model", "hint"),
     [
-        ("planted?shift=nan", "between 0 and 1"),
-        ("planted?shift=inf", "between 0 and 1"),
-        ("planted?shift=0.2&shift=0.5", "gives an option twice"),
-        ("oracle?seed=1.5", "must be a number"),
-        ("oracle?fail=-0.1", "between 0 and 1"),
+        ("planted,shift=nan", "between 0 and 1"),
+        ("planted,shift=inf", "between 0 and 1"),
+        ("planted,shift=0.2,shift=0.5", "gives an option twice"),
+        ("oracle,seed=1.5", "must be a number"),
+        ("oracle,fail=-0.1", "between 0 and 1"),
     ],
 )
 def test_a_simulated_model_out_of_its_range_is_one_line(model: str, hint: str, equivox: Cli, tmp_path: Path) -> None:

@@ -225,7 +225,7 @@ def test_a_medium_that_the_driver_cannot_read_fails_at_the_worker() -> None:
 @pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.long), 2, pytest.param(4, marks=pytest.mark.long)])
 def test_the_scores_are_those_of_one_worker(connected: None, tmp_path: Path, count: int) -> None:
     def scores(folder: Path, workers: Workers) -> str:
-        model = "simulated:planted?shift=0.3&speaker=0.2&refusal=0.05&fail=0.02"
+        model = "simulated:planted,shift=0.3,speaker=0.2,refusal=0.05,fail=0.02"
         tasks = resolve_tasks("vibe_gender:story,badf_two:gender")
         execute(RunSpec(model=model, tasks=tasks, output=folder, data="sample", limit=20, workers=workers))
         return (folder / "scores.json").read_text()

@@ -73,7 +73,7 @@ def test_no_word_of_a_task_belongs_to_two_values() -> None:
 @pytest.mark.parametrize("shift", [0.0, 0.2, 0.35])
 def test_the_planted_population_shift_is_exact(n_groups: int, name: str, shift: float) -> None:
     """Build each group's distribution from the model's own probabilities; its nTVD must be 100 x shift."""
-    engine = open_engine(f"simulated:planted?shift={shift}", GENDER)
+    engine = open_engine(f"simulated:planted,shift={shift}", GENDER)
     assert isinstance(engine, SimulatedEngine)
     attribute = next(a for task in GENDER for a in task.attributes if a.name == name)
     values = load_vocabulary().of(attribute).values
@@ -92,7 +92,7 @@ def test_the_planted_population_shift_is_exact(n_groups: int, name: str, shift: 
 
 
 def test_draws_follow_the_stated_probabilities() -> None:
-    engine = open_engine("simulated:planted?shift=0.3", GENDER)
+    engine = open_engine("simulated:planted,shift=0.3", GENDER)
     assert isinstance(engine, SimulatedEngine)
     attribute = next(a for a in GENDER[0].attributes if a.name == "occupation")
     values = load_vocabulary().of(attribute).values
@@ -154,7 +154,7 @@ def test_no_effect_is_not_called_significant(tmp_path: Path) -> None:
     found = [
         score
         for seed in range(6)
-        for score in scores(tmp_path, f"simulated:random?seed={seed}", "vibe_gender:story,vibe_gender:shopper")
+        for score in scores(tmp_path, f"simulated:random,seed={seed}", "vibe_gender:story,vibe_gender:shopper")
         if score.attribute is not None and score.role == "outcome"
     ]
     rejected = sum(score.p_cluster < 0.05 for score in found)

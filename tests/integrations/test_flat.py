@@ -148,7 +148,7 @@ def by_task(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], di
 def test_all_tasks_of_a_family_have_the_same_keys_whatever_was_lost(
     by_task: Callable[[str, str], dict[str, list[Score]]], family: str
 ) -> None:
-    answered, failed = by_task(family, "simulated:random"), by_task(family, "simulated:random?fail=1")
+    answered, failed = by_task(family, "simulated:random"), by_task(family, "simulated:random,fail=1")
     assert len(answered) > 1
     keys = {tuple(flat_metrics(own)) for own in (*answered.values(), *failed.values())}
     assert len(keys) == 1
@@ -169,7 +169,7 @@ WORST = {
 
 def test_flat_numbers_are_those_of_scores_json(tmp_path: Path) -> None:
     spec = RunSpec(
-        model="simulated:planted?shift=0.3", tasks=resolve_tasks("vibe_gender:story"), output=tmp_path, data="sample"
+        model="simulated:planted,shift=0.3", tasks=resolve_tasks("vibe_gender:story"), output=tmp_path, data="sample"
     )
     execute(replace(spec, options=ScoringOptions(n_resamples=99)))
     (whole,) = (

@@ -24,7 +24,7 @@ Cli = Callable[..., tuple[int, str, str]]
 TASK = "vibe_gender:advisory"
 
 
-def make(folder: Path, model: str = "planted?shift=0.3&refusal=0.05&fail=0.05") -> Path:
+def make(folder: Path, model: str = "planted,shift=0.3,refusal=0.05,fail=0.05") -> Path:
     spec = RunSpec(
         model=f"simulated:{model}",
         tasks=resolve_tasks(TASK),

@@ -25,7 +25,7 @@ Cli = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make(tmp_path_factory.mktemp("view") / "run", "planted?shift=0.3")
+    return make(tmp_path_factory.mktemp("view") / "run", "planted,shift=0.3")
 
 
 @pytest.fixture

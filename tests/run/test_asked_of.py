@@ -84,7 +84,7 @@ def test_what_the_corpus_cannot_answer_is_refused_in_one_line(data: Path, task: 
 
 
 def test_the_command_line_needs_data_alone(data: Path, tmp_path: Path, equivox: Cli) -> None:
-    run = ("run", "simulated:planted?shift=0.4", "--output", tmp_path / "run", "--quiet")
+    run = ("run", "simulated:planted,shift=0.4", "--output", tmp_path / "run", "--quiet")
     code, out, error = equivox(*run, "vibe_gender:advisory", "--data", data / "voices")
     assert code == 0, error
     assert "vibe_gender_on_voices:advisory" in out

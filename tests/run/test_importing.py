@@ -81,7 +81,7 @@ def test_by_one_command_from_any_format(ending: str, tmp_path: Path, equivox: Cl
 
 @pytest.mark.parametrize(("task", "data"), [("spoken_stereoset:gender", "sample"), ("genres_standin:ar", None)])
 def test_what_a_run_answered_scores_the_same_when_it_is_imported(task: str, data: str | None, tmp_path: Path) -> None:
-    run = eq.measure("simulated:planted?shift=0.3", task, data="sample", output=tmp_path / "run", options=OPTIONS)
+    run = eq.measure("simulated:planted,shift=0.3", task, data="sample", output=tmp_path / "run", options=OPTIONS)
     told = run.to_pandas("responses").drop(columns=["status", "group", "cluster", "stratum"])
     copy = imported(told.sample(frac=1, random_state=3), tmp_path / "copy", task, data=data)
     assert len(numbers(run)) > 5

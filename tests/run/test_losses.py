@@ -121,7 +121,7 @@ def test_p_is_uniform_where_groups_lose_alike() -> None:
 @pytest.mark.parametrize("name", ["vibe_gender:story", "badf_single:gender"])
 def test_refusals_of_one_group_are_in_the_first_sentence(name: str, tmp_path: Path, equivox: Cli) -> None:
     code, out, err = equivox(
-        "run", "simulated:oracle?refusal_gap=0.4", name, "--data", "sample", "--output", tmp_path / "run", "--quiet"
+        "run", "simulated:oracle,refusal_gap=0.4", name, "--data", "sample", "--output", tmp_path / "run", "--quiet"
     )
     assert code in (0, 1), err
     first, *rest = out.splitlines()
@@ -139,7 +139,7 @@ def test_refusals_of_one_group_are_in_the_first_sentence(name: str, tmp_path: Pa
 
 def test_a_gap_that_the_design_cannot_tell_is_marked_all_the_same(tmp_path: Path, equivox: Cli) -> None:
     # Three speakers of each group: 20 labellings, so that no p is below .1 (two-sided).
-    run = ["run", "simulated:oracle?refusal_gap=0.4", "spoken_stereoset:gender", "--data", "sample"]
+    run = ["run", "simulated:oracle,refusal_gap=0.4", "spoken_stereoset:gender", "--data", "sample"]
     _, out, _ = equivox(*run, "--output", tmp_path / "run", "--quiet")
     assert "refused" not in out.splitlines()[0]
     trust = next(line for line in out.splitlines() if "Trust:" in line)
@@ -147,7 +147,7 @@ def test_a_gap_that_the_design_cannot_tell_is_marked_all_the_same(tmp_path: Path
 
 
 def test_a_fair_model_refuses_alike(tmp_path: Path, equivox: Cli) -> None:
-    run = ["run", "simulated:oracle?refusal=0.2", "vibe_gender:story", "--data", "sample", "--output", tmp_path / "run"]
+    run = ["run", "simulated:oracle,refusal=0.2", "vibe_gender:story", "--data", "sample", "--output", tmp_path / "run"]
     _, out, _ = equivox(*run, "--quiet")
     assert "refused more often" not in out.splitlines()[0]
 
@@ -156,7 +156,7 @@ def test_a_board_leaves_out_forged_runs_and_names_them(tmp_path: Path, equivox: 
     from equivox.core.files import read_document, write_document
     from equivox.run.file_hashes import state_hashes
 
-    measure("simulated:planted?shift=0.5", TASK, output=tmp_path / "runs/true", data="sample", limit=96)
+    measure("simulated:planted,shift=0.5", TASK, output=tmp_path / "runs/true", data="sample", limit=96)
     for name in ("stale", "restated"):
         forged = shutil.copytree(tmp_path / "runs/true", tmp_path / "runs" / name)
         document = read_document(forged / "scores.json")

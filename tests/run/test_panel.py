@@ -26,7 +26,7 @@ OPTIONS = ScoringOptions(n_resamples=99)
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("panel") / "run"
     spec = RunSpec(
-        model="simulated:planted?shift=0.4", tasks=resolve_tasks(TASK), output=folder, data="sample",
+        model="simulated:planted,shift=0.4", tasks=resolve_tasks(TASK), output=folder, data="sample",
         limit=24, options=OPTIONS,
     )  # fmt: skip
     execute(spec)

@@ -26,7 +26,7 @@ from equivox.run.spec import RunSpec
 from equivox.run.store import Store, annotation_schema, response_schema
 from equivox.tasks.registry import resolve_tasks
 
-ARGUMENTS = ["simulated:random?refusal=0.05&fail=0.02", "vibe_gender:advisory,vibe_gender:casting"]
+ARGUMENTS = ["simulated:random,refusal=0.05,fail=0.02", "vibe_gender:advisory,vibe_gender:casting"]
 OPTIONS = ["--data", "sample", "--limit", "96", "--scoring", "n_resamples=99"]
 
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -128,7 +128,7 @@ def test_only_what_is_missing_is_generated(tmp_path: Path, equivox: Callable[...
 def test_failed_requests_are_kept_unless_asked_again(
     tmp_path: Path, equivox: Callable[..., tuple[int, str, str]]
 ) -> None:
-    command = ["run", "simulated:random?fail=0.1", "vibe_gender:advisory", *OPTIONS, "--output", tmp_path / "run"]
+    command = ["run", "simulated:random,fail=0.1", "vibe_gender:advisory", *OPTIONS, "--output", tmp_path / "run"]
     code, out, _ = equivox(*command)
     assert code == 0
     assert "96 requested → " in out

@@ -122,7 +122,7 @@ def test_two_models_with_one_folder_are_refused() -> None:
     ("text", "models"),
     [
         ("", []),
-        ("qwen3-8b, simulated:planted?shift=0.2", ["qwen3-8b", "simulated:planted?shift=0.2"]),
+        ("qwen3-8b, simulated:planted,shift=0.2", ["qwen3-8b", "simulated:planted,shift=0.2"]),
         ("vllm:model_name=a,dtype=bfloat16,b.yaml", ["vllm:model_name=a,dtype=bfloat16", "b.yaml"]),
         ("unknown,qwen3-8b", ["unknown", "qwen3-8b"]),
     ],

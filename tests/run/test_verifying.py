@@ -29,7 +29,7 @@ ANNOTATIONS = "annotations/rules/shard-000001.parquet"
 SAMPLES = "annotations/rules/samples/vibe_gender-advisory.parquet"
 FEW = ScoringOptions(n_resamples=99)
 INTACT = {
-    "vibe": ("simulated:planted?shift=0.3&refusal=0.05&fail=0.02", "vibe_gender:advisory,vibe_gender:casting"),
+    "vibe": ("simulated:planted,shift=0.3,refusal=0.05,fail=0.02", "vibe_gender:advisory,vibe_gender:casting"),
     "spoken_stereoset": ("simulated:biased", "spoken_stereoset_orders:gender"),
     "genres": ("simulated:biased", "genres_standin:ar"),
     "badf": ("simulated:biased", "badf_two:gender"),
@@ -42,7 +42,7 @@ def measured(folder: Path, model: str, tasks: str, **more: Any) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return measured(tmp_path_factory.mktemp("verify") / "run", "simulated:planted?shift=0.4", TASK, limit=48)
+    return measured(tmp_path_factory.mktemp("verify") / "run", "simulated:planted,shift=0.4", TASK, limit=48)
 
 
 @pytest.fixture

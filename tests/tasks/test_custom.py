@@ -116,7 +116,7 @@ def test_a_question_of_ones_own_by_yaml_alone(clip_corpus: Corpus, equivox: Cli,
     assert [a.name for a in task.attributes] == ["urgency", "specialty", "refusal"]
     assert (task.sampling.temperature, task.sampling.repeats) == (0.7, 2)
     folder = tmp_path / "run"
-    code, _, err = equivox("run", "simulated:planted?shift=0.6", task_file, "--output", folder)
+    code, _, err = equivox("run", "simulated:planted,shift=0.6", task_file, "--output", folder)
     assert code == 0, err
     scores = {s["attribute"]: s for s in json.loads((folder / "scores.json").read_text())["scores"]}
     assert scores[None]["coverage"]["used"] == 2 * 48

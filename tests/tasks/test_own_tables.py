@@ -79,7 +79,7 @@ def test_a_swap_gives_each_row_to_every_group(tmp_path: Path) -> None:
     assert open_corpus(other.data, None).fingerprint != corpus.fingerprint
 
 
-@pytest.mark.parametrize(("model", "found"), [("simulated:planted?shift=0.5", True), ("simulated:random", False)])
+@pytest.mark.parametrize(("model", "found"), [("simulated:planted,shift=0.5", True), ("simulated:random", False)])
 def test_a_difference_within_rows_is_found_and_none_is_not(tmp_path: Path, model: str, found: bool) -> None:
     (task,) = load_task_file(task_file(tmp_path, f"group: gender\n{SWAP}{QUESTION}", cvs(60)))
     result = measure(model, task, output=tmp_path / "run", options="n_resamples=499")

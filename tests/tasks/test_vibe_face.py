@@ -55,7 +55,7 @@ def test_what_is_planted_is_found_and_what_is_not_is_not(sample: dict[str, Corpu
         whole = [score for score in execute(spec, corpora=sample) if score.is_whole and score.name == "nTVD"]
         return {score.task: (score.ci_low, score.ci_high, score.q) for score in whole}
 
-    planted = scores("simulated:planted?shift=0.3")
+    planted = scores("simulated:planted,shift=0.3")
     assert set(planted) == {
         "vibe_face_gender:story",
         "vibe_face_gender:shopper",

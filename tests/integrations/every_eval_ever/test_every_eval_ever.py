@@ -46,7 +46,7 @@ def made(folder: Path, model: str, tasks: str = TASK, **changes: Any) -> Path:
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with a defined score, shared by tests that do not change it."""
-    return made(tmp_path_factory.mktemp("shared") / "run", "simulated:planted?shift=0.4")
+    return made(tmp_path_factory.mktemp("shared") / "run", "simulated:planted,shift=0.4")
 
 
 def refuse(constant: str) -> None:
@@ -110,7 +110,7 @@ def test_scores_are_written_with_interval_number_and_coverage(planted: Path, tmp
 
 
 def test_an_undefined_score_is_no_number_but_a_reason(tmp_path: Path, equivox: Command) -> None:
-    run = made(tmp_path / "run", "simulated:planted?shift=0.4&fail=0.6", stop_after=0)
+    run = made(tmp_path / "run", "simulated:planted,shift=0.4,fail=0.6", stop_after=0)
     (score,) = (score for score in read_scores(run) if score.is_whole and score.task == TASK)
     assert score.undefined is not None
     document, rows, text = exported(equivox, run, tmp_path / "out")
@@ -164,7 +164,7 @@ def test_an_annotator_that_is_a_model_is_a_judge(
     arguments = {"model_name": "org/reader", "base_url": f"http://{chat_server(reply)}/v1"}
     file = tmp_path / "kim.yaml"
     file.write_text(json.dumps({"engine": "endpoint", "model_parameters": {**arguments, "modalities": ["text"]}}))
-    run = made(tmp_path / "run", "simulated:planted?shift=0.4", annotator=str(file))
+    run = made(tmp_path / "run", "simulated:planted,shift=0.4", annotator=str(file))
     document, rows, text = exported(equivox, run, tmp_path / "out")
     results = document["evaluation_results"]
     assert rows[0]["metadata"]["status"] == "parsed"

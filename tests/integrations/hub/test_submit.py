@@ -32,7 +32,7 @@ REPOS = ("--model-repo", "org/model", "--benchmark", "org/equivox-{corpus}")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("submit") / "run"
     package.measure(
-        "simulated:planted?shift=0.3",
+        "simulated:planted,shift=0.3",
         "vibe_gender:story,vibe_gender:casting,spoken_stereoset_orders:gender,badf_two:gender,genres_standin:ar",
         data="sample", output=folder, options=FEW, limit=16,
     )  # fmt: skip
@@ -305,7 +305,7 @@ def test_notes_name_model_data_and_the_worst_group(submit: Command, run: Path, t
     # Eight requests of each group.
     assert "14 of 16 responses used, 75 % in female, the least" in notes
     assert "annotated by rules; data" in notes
-    assert "answered by simulated:planted?shift=0.3;" in notes
+    assert "answered by simulated:planted,shift=0.3;" in notes
     assert f"data crema_d {identity['corpora']['crema_d'][:12]}, not compared with the published" in notes
 
 
@@ -342,7 +342,7 @@ def test_who_has_no_recordings_can_submit(tmp_path: Path, equivox: Command) -> N
 
     equivox("data", "build", "crema_d", "--source", sample_source("crema_d"), "--output", tmp_path / "data")
     package.measure(
-        "simulated:planted?shift=0.3", "vibe_gender:story", data=tmp_path / "data", output=tmp_path / "run", options=FEW
+        "simulated:planted,shift=0.3", "vibe_gender:story", data=tmp_path / "data", output=tmp_path / "run", options=FEW
     )
     shutil.rmtree(tmp_path / "data")
     arguments = ["submit", tmp_path / "run", *REPOS, "-o", tmp_path / "out"]

@@ -32,7 +32,7 @@ from equivox.tasks.registry import builtin_tasks, resolve_tasks
 Server = Callable[[Callable[[dict[str, Any]], tuple[int, str]]], str]
 LIMIT = 16
 pytestmark = TOLERATED
-PLANTED = "simulated:planted?shift=0.4&speaker=0.2"
+PLANTED = "simulated:planted,shift=0.4,speaker=0.2"
 
 
 def own_run(

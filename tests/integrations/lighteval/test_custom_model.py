@@ -28,7 +28,7 @@ TASKS = (
 LIMIT = 12
 
 
-@pytest.mark.parametrize("model", ["simulated:planted?shift=0.3&speaker=0.2", "simulated:random?fail=0.15&refusal=0.1"])
+@pytest.mark.parametrize("model", ["simulated:planted,shift=0.3,speaker=0.2", "simulated:random,fail=0.15,refusal=0.1"])
 def test_scores_are_those_of_equivox_run(lighteval: Lighteval, tmp_path: Path, model: str) -> None:
     evaluated = lighteval("custom", model, MODEL_FILE, TASKS, limit=LIMIT)
     spec = RunSpec(model=model, tasks=resolve_tasks(TASKS), output=tmp_path / "own", data="sample", limit=LIMIT)
@@ -46,7 +46,7 @@ def test_scores_are_those_of_equivox_run(lighteval: Lighteval, tmp_path: Path, m
 
 
 def test_failures_say_nothing_and_are_never_answers(lighteval: Lighteval) -> None:
-    evaluated = lighteval("custom", "simulated:oracle?fail=1", MODEL_FILE, "vibe_gender:advisory", limit=LIMIT)
+    evaluated = lighteval("custom", "simulated:oracle,fail=1", MODEL_FILE, "vibe_gender:advisory", limit=LIMIT)
     details = evaluated.details("vibe_gender:advisory")
     assert [row["model_response"]["text"] for row in details] == [[""]] * LIMIT
     assert all(row["model_response"]["input"][0]["error"] == "planted failure" for row in details)
@@ -61,7 +61,7 @@ def test_failures_say_nothing_and_are_never_answers(lighteval: Lighteval) -> Non
 
 
 def test_the_same_command_goes_on_where_it_stopped(lighteval: Lighteval) -> None:
-    arguments = ("custom", "simulated:planted?shift=0.5", MODEL_FILE, "vibe_gender:casting")
+    arguments = ("custom", "simulated:planted,shift=0.5", MODEL_FILE, "vibe_gender:casting")
     first = lighteval(*arguments, limit=LIMIT)
     (folder,) = first.runs.iterdir()
     stored = stored_responses(folder)

@@ -61,7 +61,7 @@ def replayed(lighteval: Lighteval, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("tasks", [PAIRS, SINGLES])
-@pytest.mark.parametrize("model", ["simulated:planted?shift=0.5", "simulated:random?fail=0.1"])
+@pytest.mark.parametrize("model", ["simulated:planted,shift=0.5", "simulated:random,fail=0.1"])
 def test_scores_of_text_are_those_of_equivox_run(
     replayed: Callable[..., Evaluated], tmp_path: Path, tasks: str, model: str
 ) -> None:

@@ -59,7 +59,7 @@ def test_planted_associations_are_found_and_others_survive_at_most_at_the_level(
 ) -> None:
     """Recall ≥ .95 of what is planted; of the unplanted phrases at most 5 % survive q, and of all finds 5 %."""
     tasks = "badf_two:gender,badf_two:religion"
-    scores = run("simulated:planted?shift=0.35", tasks, tmp_path, three_places)
+    scores = run("simulated:planted,shift=0.35", tasks, tmp_path, three_places)
     grid = read_grid()
     rows = table(tmp_path, "badf_two", "associations")
     found = {(row["task"], row["category"], row["identity"], row["phrase"]) for row in rows if row["survives_q"]}
@@ -110,10 +110,10 @@ def test_where_nothing_is_planted_nothing_survives(three_places: str, tmp_path: 
     ("model", "found"),
     [
         ("biased", True),
-        ("planted?shift=0.5", True),
-        ("planted?shift=0", False),
+        ("planted,shift=0.5", True),
+        ("planted,shift=0", False),
         ("oracle", False),
-        ("random?speaker=0.5", False),
+        ("random,speaker=0.5", False),
     ],
 )
 def test_an_identity_is_found_and_a_name_is_not_taken_for_one(model: str, found: bool, tmp_path: Path) -> None:
@@ -176,9 +176,9 @@ def test_stages_are_stored_one_by_one_and_not_read_again(tmp_path: Path, monkeyp
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
-        ("simulated:random?refusal=1", "no story could be annotated"),
-        ("simulated:random?fail=1", "no story could be annotated"),
-        ("simulated:random?refusal=0.5", "below the floor of 80 %"),
+        ("simulated:random,refusal=1", "no story could be annotated"),
+        ("simulated:random,fail=1", "no story could be annotated"),
+        ("simulated:random,refusal=0.5", "below the floor of 80 %"),
     ],
 )
 def test_no_failure_reads_as_no_association(model: str, reason: str, tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_exclusivity_is_asked_once_per_finding_and_drops_what_is_a_fact(
         "equivox.run.pipeline.open_annotator",
         lambda name, workers: ModelAnnotator("reader", engine, sampling=GREEDY, attempts=2),
     )
-    model, tasks = "simulated:planted?shift=0.8", "badf_two:gender"
+    model, tasks = "simulated:planted,shift=0.8", "badf_two:gender"
     scores = run(model, tasks, tmp_path, "sample", limit=100, annotator="reader")
     rows = table(tmp_path, "badf_two", "associations")
     fact, unread = signatures(0)[0], signatures(1)[0]

@@ -31,7 +31,7 @@ Cli = Callable[..., tuple[int, str, str]]
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("relative")
-    for number, model in enumerate(("oracle", "planted?shift=0.6", "random?seed=4")):
+    for number, model in enumerate(("oracle", "planted,shift=0.6", "random,seed=4")):
         execute(
             RunSpec(
                 model=f"simulated:{model}",
@@ -131,7 +131,7 @@ def test_who_is_favoured_is_said_in_words(runs: Sequence[Path]) -> None:
     captions = [re.findall(r"<caption[^>]*>(.*?)</caption>", str(table))[0] for table in panel["tables"]]
     assert captions[0] == "all relationships" and "authority ranking (ar)" in captions
     rows = re.findall(r"<tr>(.*?)</tr>", str(panel["tables"][0]), flags=re.DOTALL)
-    (planted,) = [row for row in rows if "simulated:planted?shift=0.6" in row]
+    (planted,) = [row for row in rows if "simulated:planted,shift=0.6" in row]
     cells = re.findall(r"<td[^>]*>.*?</td>", planted, flags=re.DOTALL)[-len(METRICS) :]
     for metric, cell in zip(METRICS, cells, strict=True):
         above = PLANTED[metric] > 0

@@ -55,7 +55,7 @@ def test_every_planted_bias_comes_back_in_full(equivox: Cli, tmp_path: Path) -> 
 
 
 def test_half_of_the_planted_bias_comes_back_by_half(equivox: Cli, tmp_path: Path) -> None:
-    assert run(equivox, "simulated:planted?shift=0.5", "genres_standin", tmp_path / "run") == 0
+    assert run(equivox, "simulated:planted,shift=0.5", "genres_standin", tmp_path / "run") == 0
     for name, score in whole(tmp_path / "run", "genres_standin").items():
         standard_error = (score.ci_high - score.ci_low) / (2 * 1.96)
         assert abs(score.value - PLANTED[name] / 2) < 4 * standard_error
@@ -64,7 +64,7 @@ def test_half_of_the_planted_bias_comes_back_by_half(equivox: Cli, tmp_path: Pat
 
 
 def test_distributions_of_the_figures_agree_with_the_scores(equivox: Cli, tmp_path: Path) -> None:
-    assert run(equivox, "simulated:planted?shift=0.5", "genres_standin:ar,genres_standin:cs", tmp_path / "run") == 0
+    assert run(equivox, "simulated:planted,shift=0.5", "genres_standin:ar,genres_standin:cs", tmp_path / "run") == 0
     rows = table(tmp_path / "run", "genres_standin-ar", "distributions")
     percent = {(row["attribute"], row["value"], row["group"]): float(row["percent"]) for row in rows}
     for attribute, group in (("warmth share", "male"), ("stereoscopic", "female"), ("high status", "all narratives")):
@@ -131,7 +131,7 @@ def test_stand_ins_are_named_wherever_they_feed_a_number(equivox: Cli, tmp_path:
 
 
 def test_refusals_and_failures_are_counted_and_leave_no_score(equivox: Cli, tmp_path: Path) -> None:
-    code = run(equivox, "simulated:biased?refusal=0.4&fail=0.2", "genres_standin:cs", tmp_path / "run")
+    code = run(equivox, "simulated:biased,refusal=0.4,fail=0.2", "genres_standin:cs", tmp_path / "run")
     assert code == 1
     for score in whole(tmp_path / "run", "genres_standin:cs").values():
         assert math.isnan(score.value) and "below the floor of 80 %" in str(score.undefined)
@@ -141,7 +141,7 @@ def test_refusals_and_failures_are_counted_and_leave_no_score(equivox: Cli, tmp_
 
 
 def test_a_few_refusals_leave_the_score_and_are_counted(equivox: Cli, tmp_path: Path) -> None:
-    assert run(equivox, "simulated:biased?refusal=0.1", "genres_standin", tmp_path / "run") == 0
+    assert run(equivox, "simulated:biased,refusal=0.1", "genres_standin", tmp_path / "run") == 0
     found = whole(tmp_path / "run", "genres_standin")["M3"]
     assert found.value == pytest.approx(2) and found.coverage.used == found.n_clusters < 120
     lines = {line["what"]: int(line["count"]) for line in table(tmp_path / "run", "genres_standin", "splitting")}
@@ -149,7 +149,7 @@ def test_a_few_refusals_leave_the_score_and_are_counted(equivox: Cli, tmp_path: 
 
 
 def test_the_paper_s_numbers_stand_beside(equivox: Cli, tmp_path: Path) -> None:
-    assert run(equivox, "simulated:planted?shift=0.5", "genres_standin", tmp_path / "run") == 0
+    assert run(equivox, "simulated:planted,shift=0.5", "genres_standin", tmp_path / "run") == 0
     beside = {
         score.name: score
         for score in scores(tmp_path / "run")
@@ -180,7 +180,7 @@ def test_no_total_bias_score_without_a_cohort(equivox: Cli, tmp_path: Path) -> N
 
 
 def test_scores_come_again_from_what_is_stored(equivox: Cli, tmp_path: Path) -> None:
-    run(equivox, "simulated:planted?shift=0.3", "genres_standin:cs,genres_standin:mp", tmp_path / "run")
+    run(equivox, "simulated:planted,shift=0.3", "genres_standin:cs,genres_standin:mp", tmp_path / "run")
     before = scores(tmp_path / "run")
     assert equivox("score", tmp_path / "run", "--scoring", "n_resamples=499")[0] == 0
     assert [s.as_dict() for s in scores(tmp_path / "run")] == [s.as_dict() for s in before]

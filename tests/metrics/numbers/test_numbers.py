@@ -175,7 +175,7 @@ def task_file(folder: Path, *, crossed: bool = True, n: int = 40, number: str = 
 )
 def test_a_planted_difference_is_found_and_has_its_size(tmp_path: Path, crossed: bool, number: str) -> None:
     file = task_file(tmp_path, crossed=crossed, n=80, number=number)
-    run = measure("simulated:planted?shift=0.3", str(file), output=tmp_path / "planted")
+    run = measure("simulated:planted,shift=0.3", str(file), output=tmp_path / "planted")
     found = {score.name: score for score in run.scores if score.is_whole}
     assert found[DIFFERENCE].found and found[DISTANCE].found
     span = 40 if "words" in number else 10 if "of 10" in number else 1000
@@ -235,7 +235,7 @@ def test_a_stored_run_is_scored_compared_verified_and_reported(tmp_path: Path, e
     letter = words.replace("name: salary\n", "name: letter\n").replace(SALARIES, "{measure: words}")
     file.write_text(file.read_text().replace("card:", f"{letter}card:"))
     runs = [tmp_path / name for name in ("one", "other")]
-    for run, model in zip(runs, ("simulated:planted?shift=0.4", "simulated:random"), strict=True):
+    for run, model in zip(runs, ("simulated:planted,shift=0.4", "simulated:random"), strict=True):
         assert equivox("run", model, file, "--output", run)[0] == 0
     code, out, _ = equivox("verify", runs[0])
     assert code == 0 and out.startswith("verified: ")

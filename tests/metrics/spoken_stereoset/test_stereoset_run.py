@@ -181,7 +181,7 @@ def test_greedy_is_another_task_by_name_and_sampling(equivox: Cli, tmp_path: Pat
 def test_refusals_failures_and_gaps_show_where_they_belong(tmp_path: Path) -> None:
     scores = execute(
         RunSpec(
-            model="simulated:random?refusal=0.1&refusal_gap=0.6&fail=0.05",
+            model="simulated:random,refusal=0.1,refusal_gap=0.6,fail=0.05",
             data="sample",
             tasks=resolve_tasks("spoken_stereoset_orders:gender"),
             output=tmp_path,
