@@ -103,7 +103,7 @@ def test_ranks_follow_the_planted_bias(judged: Judged) -> None:
     own = [s for s in judged.ranks if s.task == "vibe_gender: all tasks"]
     planted = next(s for s in own if s.model == "simulated:planted,shift=0.4")
     assert (planted.rank, planted.low, planted.high) == (4, 4, 4)
-    randoms = [s for s in own if s.model.startswith("simulated:random?seed")]
+    randoms = [s for s in own if s.model.startswith("simulated:random,seed")]
     assert set(randoms[0].letters) & set(randoms[1].letters)
     words = in_words(own)
     assert words.startswith("Cannot be told apart:") and "planted" not in words

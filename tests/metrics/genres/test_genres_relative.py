@@ -120,7 +120,7 @@ def test_compare_names_the_cohort(equivox: Cli, runs: Sequence[Path], tmp_path: 
     assert "annotated by stand-ins" in out
     with (tmp_path / "csv" / "cohort.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["model"].partition("?")[0] for row in rows] == [
+    assert [row["model"].partition(",")[0] for row in rows] == [
         f"simulated:{m}" for m in ("oracle", "planted", "random")
     ]
     assert "Total bias score (TBS)" in (tmp_path / "tex" / "cohort.tex").read_text()
