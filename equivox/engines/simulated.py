@@ -139,11 +139,8 @@ class SimulatedEngine(Engine):
     @classmethod
     def from_spec(cls, spec: str, tasks: Sequence[Task]) -> SimulatedEngine:
         """Build an engine from the text after `simulated:`, e.g. `planted,shift=0.2,speaker=0.3`."""
-        model, _, given = spec.partition(",")
-        if "?" in model:
-            raise RequestError(
-                f"`model` simulated:{spec}: settings stand behind commas, as of any model: simulated:planted,shift=0.2"
-            )
+        # Commands of earlier versions have ? and & between settings, which shells take for signs of their own.
+        model, _, given = spec.replace("?", ",", 1).replace("&", ",").partition(",")
         if model not in MODELS:
             raise RequestError(f"unknown simulated model {model!r}{nearest(model, MODELS)}; known: {', '.join(MODELS)}")
         return cls(model, SimulatedSettings.from_text(model, given), tasks)

@@ -191,3 +191,11 @@ def test_a_garbled_answer_tells_nothing_because_its_other_words_may_state_a_valu
     assert engine.told("vibe_gender:advisory", whole) == {"hobby": ["yoga", "hiking", "chess"]}
     for garbled in (f"{whole} libr pottery.", whole.replace("You might enjoy yoga", "You might enjoy enjoy yoga")):
         assert engine.told("vibe_gender:advisory", garbled) is None
+
+
+def test_the_form_of_earlier_commands_is_the_same_model() -> None:
+    earlier, now = (
+        SimulatedEngine.from_spec(spec, []).identity
+        for spec in ("planted?shift=0.2&speaker=0.3", "planted,shift=0.2,speaker=0.3")
+    )
+    assert earlier == now
