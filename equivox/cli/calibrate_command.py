@@ -95,7 +95,7 @@ def calibrate(
 
 def _engine(named: str) -> tuple[str, dict[str, Any]]:
     """Return the scheme of an engine and its model arguments; RequestError for one that cannot be calibrated."""
-    from equivox.engines.model_args import parse_model_args
+    from equivox.core.model_args import parse_model_args
 
     scheme, _, rest = named.partition(":")
     if scheme not in ENGINES:

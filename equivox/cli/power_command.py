@@ -65,7 +65,7 @@ def power(
 
     from equivox.cli.show import console
     from equivox.core.fields import checked_fields
-    from equivox.engines.model_args import parse_model_args
+    from equivox.core.model_args import parse_model_args
     from equivox.run.design import Design
     from equivox.statistics import minimum_detectable_shift, required_clusters
 

@@ -21,7 +21,8 @@ from dataclasses import asdict, fields, replace
 from typing import Any
 
 from equivox.core.errors import RequestError, nearest
-from equivox.core.fields import checked_fields, load_yaml
+from equivox.core.fields import checked_fields
+from equivox.core.model_args import parse_model_args
 from equivox.core.system_prompts import checked_system_prompt
 from equivox.core.task import Sampling, Task
 
@@ -36,8 +37,6 @@ DECLARED = "declared"
 AS_DECLARED, GREEDILY = "as-declared", "greedy"
 SAMPLINGS = (AS_DECLARED, GREEDILY)
 """The values of the option `sampling` that have a name; others are settings, such as temperature=0.7,repeats=3."""
-_SUFFIXES = {True: "greedy", False: "sampled"}
-"""What stands behind the family of a task that is decoded otherwise: greedily, or by settings."""
 GREEDY_SAMPLING: Mapping[str, Any] = {"temperature": 0.0, "top_p": 1.0, "top_k": 0, "repeats": 1}
 """The fields of a task's sampling that `greedy` sets."""
 EVERY_CONDITION = "all"
@@ -161,23 +160,20 @@ def with_group(task: Task, group: tuple[str, ...] | None) -> Task:
 
 
 def sampling_settings(sampling: str) -> Mapping[str, Any]:
-    """Return the fields of a task's sampling that the option `sampling` sets; RequestError for what it cannot set.
+    """Return the fields of a task's sampling that the option `sampling` sets; RequestError for a text that sets none.
 
     >>> sampling_settings("temperature=0.7,repeats=3"), sampling_settings("as-declared")
     ({'temperature': 0.7, 'repeats': 3}, {})
     """
     if sampling in SAMPLINGS:
         return GREEDY_SAMPLING if sampling == GREEDILY else {}
-    entries = [entry.partition("=") for entry in sampling.split(",")]
-    known = [one.name for one in fields(Sampling)]
-    for name, equals, _ in entries:
-        if not equals or name.strip() not in known:
-            what = nearest(sampling, SAMPLINGS) if not equals else nearest(name, known)
-            raise RequestError(
-                f"`sampling` is one of {', '.join(SAMPLINGS)}, or settings such as temperature=0.7,repeats=3, got "
-                f"{sampling!r}{what}; known settings: {', '.join(known)}"
-            )
-    return {name.strip(): load_yaml(value) for name, _, value in entries}
+    if "=" not in sampling:
+        known = ", ".join(one.name for one in fields(Sampling))
+        raise RequestError(
+            f"`sampling` is one of {', '.join(SAMPLINGS)}, or settings such as temperature=0.7,repeats=3, got "
+            f"{sampling!r}{nearest(sampling, SAMPLINGS)}; known settings: {known}"
+        )
+    return parse_model_args(sampling, what="sampling")
 
 
 def with_sampling(task: Task, sampling: str) -> Task:
@@ -196,7 +192,12 @@ def with_sampling(task: Task, sampling: str) -> Task:
             "temperature=0.7, or leave the repeats out"
         )
     family, _, rest = task.name.partition(":")
-    return replace(task, name=f"{family}_{_SUFFIXES[sampling == GREEDILY]}:{rest}", sampling=changed)
+    return replace(task, name=f"{family}{_suffix(sampling)}:{rest}", sampling=changed)
+
+
+def _suffix(sampling: str) -> str:
+    """Return what stands behind the family of a task that is decoded so."""
+    return {AS_DECLARED: "", GREEDILY: "_greedy"}.get(sampling, "_sampled")
 
 
 def with_condition(task: Task, condition: str) -> Task:
@@ -228,5 +229,4 @@ def declared_name(name: str, sampling: str = AS_DECLARED) -> str:
     'spoken_stereoset:age'
     """
     family, colon, rest = name.partition("@")[0].partition(":")
-    suffix = "" if sampling == AS_DECLARED else f"_{_SUFFIXES[sampling == GREEDILY]}"
-    return f"{family.removesuffix(suffix)}{colon}{rest}"
+    return f"{family.removesuffix(_suffix(sampling))}{colon}{rest}"

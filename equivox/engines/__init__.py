@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import RequestError, nearest
+from equivox.core.model_args import parse_model_args
 from equivox.core.plugins import ENGINES, Plugin, added
 from equivox.core.redact import LEFT_OUT, redacted, remember_secrets, without_credentials
 from equivox.core.requests import (
@@ -24,7 +25,6 @@ from equivox.core.requests import (
     request_key,
 )
 from equivox.core.task import Task
-from equivox.engines.model_args import parse_model_args
 from equivox.engines.workers import Workers
 
 __all__ = [

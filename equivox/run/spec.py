@@ -38,7 +38,7 @@ def scoring_of(text: str | None) -> ScoringOptions:
     RequestError for an option that does not exist or a value out of its range. The level of the intervals is no option:
     tables and pages call them 95 % intervals.
     """
-    from equivox.engines.model_args import parse_model_args
+    from equivox.core.model_args import parse_model_args
 
     given = {} if text is None else parse_model_args(text, what="scoring")
     if "confidence" in given:

@@ -13,10 +13,10 @@ from PIL import Image
 
 from equivox.core import media
 from equivox.core.errors import RequestError
+from equivox.core.model_args import parse_model_args
 from equivox.core.task import GREEDY
 from equivox.engines import Labels, MediaPart, Request
 from equivox.engines.messages import chat_messages, split_thinking
-from equivox.engines.model_args import parse_model_args
 
 
 def request(*parts: MediaPart) -> Request:

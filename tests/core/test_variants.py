@@ -186,6 +186,8 @@ def test_a_task_is_asked_several_times() -> None:
         ("temperature=hot", "temperature"),
         ("temperature=-1", "greater than or equal to 0"),
         ("repeat=3", "did you mean repeats"),
+        ("temperature=[", "unbalanced bracket"),
+        ("temperature=0.7,temperature=1", "temperature is given twice"),
         ("greedily", "did you mean greedy"),
         ("", "known settings"),
     ):
