@@ -211,16 +211,13 @@ class ClipFolder(Builder):
 
     def _value(self, ours: str, cell: str) -> str | None:
         """Return the value in a cell of a further column; None for an empty cell and for an exported missing value."""
-        return None if not cell or (cell in MISSING and cell not in self._values.get(ours, ())) else cell
+        return stated(cell, self._values.get(ours, ()))
 
     def _refuse_undeclared(self, unknown: Counter[tuple[str, str]]) -> None:
         """Raise RequestError for values that `values` does not declare."""
         for column in dict.fromkeys(name for name, _ in unknown):
-            found = [f"{value!r} ({n:,} rows)" for (name, value), n in unknown.most_common() if name == column]
-            raise RequestError(
-                f"{self.table}: `values` does not declare {listed(found)} of {column}; declared are "
-                f"{', '.join(self._values[column])}; correct the table or `values`"
-            )
+            found = Counter({value: n for (name, value), n in unknown.items() if name == column})
+            refuse_undeclared(str(self.table), column, found, self._values[column])
 
     def _clip(self, row: Mapping[str, str], number: int) -> Clip:
         pattern = self._from("path")
@@ -262,6 +259,24 @@ class ImageFolder(ClipFolder):
     """Builder of a folder of images with a table that lists them."""
 
     MEDIA = "image"
+
+
+def stated(cell: str, declared: Sequence[str]) -> str | None:
+    """Return the text of a cell; None for an empty one, and for a text by which a missing value is written.
+
+    A text that `declared`, the column's `values`, names is a value whatever it looks like.
+    """
+    return None if not cell or (cell in MISSING and cell not in declared) else cell
+
+
+def refuse_undeclared(table: str, column: str, found: Counter[str], declared: Sequence[str]) -> None:
+    """Raise RequestError if a column has values, counted in `found`, that its `values` do not declare."""
+    if found:
+        named = [f"{value!r} ({n:,} rows)" for value, n in found.most_common()]
+        raise RequestError(
+            f"{table}: `values` does not declare {listed(named)} of {column}; declared are {', '.join(declared)}; "
+            "correct the table or `values`"
+        )
 
 
 def _inconstant(clips: Iterable[Clip], demographics: Iterable[str]) -> list[str]:

@@ -55,6 +55,24 @@ def read_columns(path: str | Path) -> Columns:
     return columns
 
 
+def column_names(path: Path) -> list[str]:
+    """Return the names of a file's columns; of a CSV or TSV its first line alone is read.
+
+    RequestError as `read_columns`, as far as it is read.
+    """
+    import csv
+
+    kind = path.suffix.lower()
+    if kind not in (".csv", ".tsv"):
+        return list(read_columns(path))
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = csv.reader(file, delimiter="\t" if kind == ".tsv" else ",")
+            return [name.strip() for name in next((row for row in rows if row), [])]
+    except (OSError, UnicodeError, csv.Error) as error:
+        raise RequestError(f"cannot read {path.name} as CSV ({error}); give a table in UTF-8") from None
+
+
 def as_columns(table: Any) -> Columns:
     """Return the columns of a file (a path) or of a table in memory: pandas, pyarrow, a list of records, columns."""
     if isinstance(table, str | Path):

@@ -15,13 +15,12 @@ from typing import Any
 from equivox.core.errors import RequestError
 from equivox.core.hashing import digest
 from equivox.core.task import Column, DataSource
-from equivox.dataset_builders.clip_folder import MISSING
+from equivox.dataset_builders.clip_folder import refuse_undeclared, stated
 from equivox.dataset_builders.corpus import Corpus, Sample, text_sample
 from equivox.dataset_builders.plain_tables import read_columns, renamed
 
 ITEM = "item"
 """The column that names a row of the table: the unit of a swap, which is in every group."""
-_ADDED = (ITEM, "speaker")
 
 
 def open_texts(source: DataSource) -> Corpus:
@@ -81,10 +80,8 @@ def _refuse_missing(table: Mapping[str, Sequence[Any]], source: DataSource) -> N
 
 def _cell(name: str, cell: Any, source: DataSource) -> Column:
     """Return a cell as text; None for an empty one and for a text that says that the value is missing."""
-    if cell is None or cell == "":
-        return None
-    text = str(cell).lower() if isinstance(cell, bool) else str(cell)
-    return None if text in MISSING and text not in source.values.get(name, ()) else text
+    text = str(cell).lower() if isinstance(cell, bool) else str("" if cell is None else cell)
+    return stated(text, source.values.get(name, ()))
 
 
 def _swapped(row: Mapping[str, Column], source: DataSource, number: int, place: int) -> Iterator[Sample]:
@@ -125,12 +122,7 @@ def _refuse_undeclared(samples: Iterable[Sample], source: DataSource) -> None:
     """Raise RequestError for values that `values` does not declare."""
     for name, allowed in source.values.items():
         found = Counter(str(sample.columns[name]) for sample in samples if sample.columns[name] not in (None, *allowed))
-        if found:
-            told = ", ".join(f"{value!r} ({n:,} rows)" for value, n in found.most_common(5))
-            raise RequestError(
-                f"`values` does not declare {told} of {name}; declared are {', '.join(allowed)}; correct the table or "
-                "`values`"
-            )
+        refuse_undeclared(str(source.table), name, found, allowed)
 
 
 def _listed(wanted: str | Sequence[str]) -> Sequence[str]:

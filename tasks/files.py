@@ -63,13 +63,11 @@ from equivox.core.task import (
     WorkedExample,
 )
 from equivox.core.variants import with_interventions
-from equivox.dataset_builders.plain_tables import read_columns
+from equivox.dataset_builders.plain_tables import column_names, read_columns
+from equivox.dataset_builders.text_table import ITEM
 
 if TYPE_CHECKING:
     from equivox.core.metric import Metric
-
-ITEM = "item"
-"""The column of a table of texts that names a row."""
 
 
 def _as_tuple(value: object) -> object:
@@ -252,7 +250,7 @@ def _kind(table: Path, declared: _TaskFile) -> Literal["audio", "text"]:
     """Return what a table lists: recordings if it has a path, texts if not; a table that is not there lists nothing."""
     if "path" in declared.columns or not table.is_file():
         return "audio"
-    return "audio" if "path" in read_columns(table) else "text"
+    return "audio" if "path" in column_names(table) else "text"
 
 
 def _swaps(declared: _TaskFile, path: Path) -> dict[str, dict[str, dict[str, tuple[str, ...]]]]:

@@ -76,9 +76,7 @@ def number_of(attribute: Attribute, text: str) -> Value | None:
     if number.measure is not None:
         return Value(attribute.name, number_text(length_of(answer, number.measure)), "")
     if number.pattern:
-        match = re.search(number.pattern, answer)
-        # The group may not take part in the match: then the pattern found no number.
-        answer = "" if match is None else (match[1] if match.re.groups else match[0]) or ""
+        answer = number.found_in(answer)
     stated = first_number(answer)
     return None if stated is None else Value(attribute.name, number_text(stated[0]), stated[1])
 

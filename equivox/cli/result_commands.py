@@ -62,12 +62,13 @@ def compare(
     metrics = {metric.name: metric for metric in comparison.metrics.values()}
     overlaps = [o for metric in metrics.values() if metric.overlap is not None for o in metric.overlap(named)]
     judged = judge(comparison, n_resamples=resamples)
+    contrasts = dimension_contrasts(comparison)
     impact_shown = side_by_side_tables(favourable, without)
     if csv is not None:
         kinds = split_by(overlaps, lambda overlap: overlap.findings)
         shared = {f"{findings}_overlap": [vars(entry) for entry in kind] for findings, kind in kinds.items()}
         ratios = {"impact": [row for found in favourable for row in impact_records(found)]}
-        ratios["dimensions"] = [vars(contrast) for contrast in dimension_contrasts(comparison)]
+        ratios["dimensions"] = [vars(contrast) for contrast in contrasts]
         for name, records in {**comparison_records(comparison), **judged_records(judged), **shared, **ratios}.items():
             if records:
                 write_text(csv / f"{name}.csv", as_csv(records))
@@ -76,7 +77,7 @@ def compare(
         for name, text in {**latex_tables(comparison, judged), **impact_latex}.items():
             write_text(latex / f"{name}.tex", text)
     show_opening(console(), opening_of(comparison, judged))
-    shown = [*comparison_tables(comparison), *verdict_tables(comparison, judged)]
+    shown = [*comparison_tables(comparison, contrasts), *verdict_tables(comparison, judged)]
     for tables in [*shown, impact_shown, overlap_tables(overlaps), published_cohort_tables(beside)]:
         print_tables(console(), tables)
     lacking = any(model in own.totals.undefined for own in beside for model in own.models)

@@ -104,18 +104,22 @@ def _variety(test: PairedTest, plain: Asked, first: Samples, second: Samples, n_
     )  # fmt: skip
 
 
+def _columns(samples: Samples) -> list[tuple[str, str]]:
+    """Return the segment and the attribute of each column of values."""
+    named = [name.removeprefix("values.").rpartition(".") for name in samples.columns if name.startswith("values.")]
+    return [(segment, attribute) for segment, _, attribute in named]
+
+
 def _valued(task: Task, samples: Samples) -> list[str]:
     """Return the attributes with a column of values that are outcomes."""
     roles = {attribute.name: attribute.role for attribute in task.attributes}
-    columns = [name.removeprefix("values.") for name in samples.columns if name.startswith("values.")]
-    named = dict.fromkeys(name.rpartition(".")[2] for name in columns)
+    named = dict.fromkeys(name for _, name in _columns(samples))
     return [name for name in named if roles.get(name, "outcome") == "outcome"]
 
 
 def _pooled(samples: Samples, attribute: str) -> EncodedValues:
     """Return the values of an attribute in all segments of each answer."""
-    columns = [name.removeprefix("values.") for name in samples.columns if name.startswith("values.")]
-    segments = [name.rpartition(".")[0] for name in columns if name.rpartition(".")[2] == attribute]
+    segments = [segment for segment, name in _columns(samples) if name == attribute]
     parts = [samples.values(attribute, segment) for segment in segments]
     if len(parts) == 1:
         return parts[0]

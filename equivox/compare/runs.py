@@ -22,7 +22,7 @@ from equivox.core.scores import NAN, Score
 from equivox.core.task import Task
 from equivox.engines import model_label
 from equivox.run.file_hashes import file_hash
-from equivox.run.manifest import MANIFEST_FILE, answered_by, public_manifest, read_manifest
+from equivox.run.manifest import MANIFEST_FILE, answered_by, label_with_answering, public_manifest, read_manifest
 from equivox.run.pipeline import run_tasks
 from equivox.run.q_values import with_common_q
 from equivox.run.scoring import families, read_records, read_scores
@@ -127,13 +127,12 @@ def open_comparison(folders: Sequence[Path]) -> Comparison:
 def compared_run(model: str, folder: Path, scores: Sequence[Score]) -> ComparedRun:
     """Return the run in `folder` with these scores, under the name `model` and that of the model that answered."""
     manifest = read_manifest(folder)
-    other = answered_by(manifest)
-    model = f"{model}, answered by {other}" if other else model
+    model = label_with_answering(model, manifest)
     annotator = str(manifest["command"]["annotator"])
     tasks = _known_tasks(folder)
     return ComparedRun(
         model, folder, annotator, scores, _metrics(tasks), misread_by_rules(model, annotator, tasks), tasks,
-        _origin(folder, manifest), stored_audits(folder, annotator), other,
+        _origin(folder, manifest), stored_audits(folder, annotator), answered_by(manifest),
     )  # fmt: skip
 
 

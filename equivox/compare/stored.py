@@ -22,7 +22,7 @@ from equivox.dataset_builders.corpus import SAMPLE, open_corpus
 from equivox.engines import engine_of, model_label, model_names
 from equivox.run.annotating import count_answered, evaluations_of
 from equivox.run.design import published_items
-from equivox.run.manifest import answered_by, read_manifest
+from equivox.run.manifest import answered_by, label_with_answering, read_manifest
 from equivox.run.pipeline import run_tasks
 from equivox.run.plan import PLAN_FILE
 from equivox.run.scoring import read_records, read_scores, scores_path
@@ -161,18 +161,14 @@ class StoredRun:
     def label(self) -> str:
         """The name of the model in tables, with that of the one that answered in its place."""
         label = model_label(self.run.model)
-        return f"{label}, answered by {self._other}" if self._other else label
-
-    @cached_property
-    def _other(self) -> str:
-        return answered_by(self.manifest) if self.manifest else ""
+        return label_with_answering(label, self.manifest) if self.manifest else label
 
     def is_of(self, model: str) -> bool:
         """Return whether the run is of a model, given by its packaged name, the label of the run, or what it loads.
 
         A run whose server let another model answer is of that one alone, which the label says.
         """
-        if self._other:
+        if self.manifest and answered_by(self.manifest):
             return model == self.label
         return model in {self.run.model, self.label} or _loaded(self.run.model) == _loaded(model) != ""
 

@@ -91,6 +91,12 @@ class Number:
         pattern = f"found by {self.pattern}" if self.pattern else ""
         return ", ".join(filter(None, (found, self.range, pattern)))
 
+    def found_in(self, text: str) -> str:
+        """Return what the pattern finds in a text: its first group, or all that it matches; empty for nothing."""
+        match = re.search(self.pattern, text)
+        # The group may take no part in the match: then the pattern found no number.
+        return "" if match is None else (match[1] if match.re.groups else match[0]) or ""
+
     def holds(self, value: float) -> bool:
         """Return whether a number lies within the limits, both included."""
         return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)

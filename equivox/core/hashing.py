@@ -33,3 +33,12 @@ def digest(content: Any) -> str:
     True
     """
     return hashlib.sha256(_CANONICAL.encode(content).encode()).hexdigest()
+
+
+def hashed_number(*parts: object) -> int:
+    """Return a whole number from 0 to 2^64 - 1 that the texts of `parts` determine.
+
+    >>> hashed_number(0, "speaker", "hobby") == hashed_number("0", "speaker", "hobby") < 2**64
+    True
+    """
+    return int.from_bytes(hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()[:8])

@@ -13,10 +13,10 @@ from equivox.core.fields import typed
 from equivox.core.metric import Metric
 from equivox.core.segments import AnnotationScheme
 from equivox.core.task import DataSource, Media, Prompt, Sampling, Task
+from equivox.core.variants import SENDS
 
 _NAME = re.compile(r"[^\s:]+:.*\S")
 _ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*")
-_SENDS = ("audio", "image", "text")
 
 
 def check_task(task: Task, where: str) -> Task:
@@ -28,7 +28,7 @@ def check_task(task: Task, where: str) -> Task:
     for field, part, kind in _parts(task):
         if not isinstance(part, kind):
             raise RequestError(f"{where}: the task {task.name!r}: `{field}` needs a {kind.__name__}, got {part!r:.80}")
-        _check_types(part, f"{where}: {_named(part, task)}")
+        _check_types(part, kind, f"{where}: {_named(part, task)}")
     for problem in (*_problems(task), *(found for one in task.attributes for found in _attribute_problems(one))):
         raise RequestError(f"{where}: the task {task.name!r}: {problem}")
     return task
@@ -43,25 +43,17 @@ def _parts(task: Task) -> Iterator[tuple[str, Any, type]]:
     yield from (("attributes", one, Attribute) for one in task.annotation.attributes)
 
 
-def _check_types(part: Any, where: str) -> None:
-    fields = [field for field in dataclasses.fields(part) if field.init]
-    values = {field.name: getattr(part, field.name) for field in fields}
+def _check_types(part: Any, kind: type, where: str) -> None:
+    """Raise RequestError for a field of `kind` with a value of another type; those of a subclass are its own affair."""
     from pydantic import InstanceOf
 
-    own = type(part)
-    # A scheme of one's own may have fields of types that its module alone knows: those of the base class are checked.
-    kind = next(base for base in own.__mro__ if base.__module__.startswith("equivox.core.") and _is_record(base))
-    known = {field.name for field in dataclasses.fields(kind)}
+    values = {field.name: getattr(part, field.name) for field in dataclasses.fields(kind) if field.init}
     try:
-        typed(kind, {name: value for name, value in values.items() if name in known}, Metric=InstanceOf[Metric])
+        typed(kind, values, Metric=InstanceOf[Metric])
     except RequestError as error:
         text = str(error).removeprefix(f"{kind.__name__}: ")
         hint = "; a tuple of one text has a comma: (…,)" if "valid tuple" in text else ""
         raise RequestError(f"{where}: {text}{hint}") from None
-
-
-def _is_record(kind: type) -> bool:
-    return dataclasses.is_dataclass(kind)
 
 
 def _named(part: Any, task: Task) -> str:
@@ -84,9 +76,9 @@ def _problems(task: Task) -> Iterator[str]:
         if len(set(getattr(task, name))) < len(getattr(task, name)):
             yield f"`{name}` names a column twice: {', '.join(getattr(task, name))}"
     sent = next((one.kind for one in task.media), "text")
-    if task.condition not in _SENDS:
-        known = ", ".join(_SENDS)
-        yield f"`condition` is {task.condition!r}{nearest(task.condition, _SENDS)}; it is what is sent: {known}"
+    if task.condition not in SENDS:
+        known = ", ".join(SENDS)
+        yield f"`condition` is {task.condition!r}{nearest(task.condition, SENDS)}; it is what is sent: {known}"
     elif task.condition != sent and task.condition not in {one.kind for one in task.media}:
         yield f"`condition` is {task.condition!r}, and what is sent is {sent}; set one by the other"
 

@@ -18,7 +18,7 @@ given the group is exact by construction:
 A number is drawn from the attribute's range, and `planted` makes it larger by `shift` × range for the first group
 (`equivox.engines.simulated_numbers`).
 
-Options, as a query after the name: `shift` (planted only), `speaker` (probability that an answer is the speaker's
+Options, behind commas after the name: `shift` (planted only), `speaker` (probability that an answer is the speaker's
 favourite, drawn without regard to the group), `refusal` (probability of declining), `refusal_gap` (added to it for
 the first group: with two groups the refusal nTVD is 100 × the gap), `fail` (probability that a request fails) and
 `seed`. A system prompt changes nothing, but for `obeys` (planted only: the share of the shift that it takes away),
@@ -28,7 +28,6 @@ refusal).
 
 from __future__ import annotations
 
-import hashlib
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,6 +37,7 @@ from dataclasses import dataclass, fields, replace
 from equivox.configs import load_config
 from equivox.configs.vocabulary import Vocabulary, load_vocabulary
 from equivox.core.errors import RequestError, nearest
+from equivox.core.hashing import hashed_number
 from equivox.core.requests import Engine, EngineIdentity, Labels, Request, Response
 from equivox.core.task import Attribute, Task
 from equivox.core.variants import declared_name
@@ -100,10 +100,6 @@ class SimulatedSettings:
         return settings
 
 
-def _hashed(*parts: object) -> int:
-    return int.from_bytes(hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()[:8])
-
-
 class SimulatedEngine(Engine):
     """One simulated model as an engine."""
 
@@ -134,7 +130,7 @@ class SimulatedEngine(Engine):
                 if attribute.number is None:
                     self._vocabulary.of(attribute)
                 elif attribute.number.measure is None:
-                    stated(attribute, limits_of(attribute.number)[0], _pattern_finds)
+                    stated(attribute, limits_of(attribute.number)[0])
 
     @classmethod
     def from_spec(cls, spec: str, tasks: Sequence[Task]) -> SimulatedEngine:
@@ -198,7 +194,7 @@ class SimulatedEngine(Engine):
                 if attribute.number.measure is not None:
                     lengths.append((attribute, drawn))
                 else:
-                    sentences.append(stated(attribute, drawn, _pattern_finds))
+                    sentences.append(stated(attribute, drawn))
                 continue
             words = self._vocabulary.of(attribute).words
             for value in self.values(attribute, request.labels, rng):
@@ -260,9 +256,9 @@ class SimulatedEngine(Engine):
             if rng.random() < self._own_probability(attribute, values, labels, own):
                 return list(own[: attribute.count])
         if rng.random() < self.settings.speaker:
-            return _consecutive(values, _hashed(self.settings.seed, labels.cluster, attribute.name), wanted)
+            return _consecutive(values, hashed_number(self.settings.seed, labels.cluster, attribute.name), wanted)
         if self.model == "oracle":
-            return _consecutive(values, _hashed(self.settings.seed, labels.stratum, attribute.name), wanted)
+            return _consecutive(values, hashed_number(self.settings.seed, labels.stratum, attribute.name), wanted)
         return rng.sample(values, wanted)
 
     def _own_probability(
@@ -282,13 +278,6 @@ class SimulatedEngine(Engine):
             )
         ordinary, short = min(attribute.count, len(values)), len(own[: attribute.count])
         return share * ordinary / (short * (1 - share) + share * ordinary)
-
-
-def _pattern_finds(attribute: Attribute, text: str) -> bool:
-    """Return whether the attribute's pattern finds a number in `text`."""
-    match = re.search(attribute.number.pattern, text) if attribute.number else None
-    found = None if match is None else match[1] if match.re.groups else match[0]
-    return bool(found) and any(sign.isdigit() for sign in str(found))
 
 
 def own_values(values: Sequence[str], labels: Labels) -> tuple[str, ...]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from equivox.core.attributes import Attribute, Length, Number
 from equivox.core.errors import RequestError
+from equivox.core.hashing import hashed_number
 from equivox.core.requests import Labels
 
 if TYPE_CHECKING:
     from equivox.engines.simulated import SimulatedSettings
-
-Reads = Callable[[Attribute, str], bool]
-"""Function of an attribute and a text that returns whether a number is found in it."""
 
 _FORMS = ("The {name} is {value} {unit}.", "{name}: {value} {unit}", "{Name}: {value} {unit}", "{value} {unit}")
 """The sentences that state a number, tried in this order where a pattern must find it."""
@@ -65,13 +62,13 @@ def drawn_number(
     return float(round(value)) if high - low >= 50 or _number(attribute).measure else round(value, 2)
 
 
-def stated(attribute: Attribute, value: float, reads: Reads) -> str:
+def stated(attribute: Attribute, value: float) -> str:
     """Return a sentence that states a number; RequestError if the attribute's pattern finds it in none."""
     number = _number(attribute)
     name = attribute.name.replace("_", " ")
     for form in _FORMS:
         said = form.format(name=name, Name=name.capitalize(), value=f"{value:.15g}", unit=number.unit)
-        if not number.pattern or reads(attribute, said):
+        if not number.pattern or any(sign.isdigit() for sign in number.found_in(said)):
             return said
     raise RequestError(
         f"the `pattern` {number.pattern!r} of {attribute.name} finds no number in what simulated models say, such as "
@@ -102,5 +99,4 @@ def _number(attribute: Attribute) -> Number:
 
 
 def _place(*parts: object) -> float:
-    hashed = hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()[:8]
-    return int.from_bytes(hashed) / 2**64
+    return hashed_number(*parts) / 2**64

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from equivox.compare.cohorts import PublishedTotals
 from equivox.compare.conditions import ConditionTest
-from equivox.compare.dimensions import DimensionContrast, dimension_contrasts
+from equivox.compare.dimensions import DimensionContrast
 from equivox.compare.pairs import PairedTest, untested_measures
 from equivox.compare.parity import Parity
 from equivox.compare.ranking import Judged, Rank, missing_cohorts
@@ -44,7 +44,9 @@ FEW_PAIRS = 3
 """Up to this many untested pairs of models with one reason are named; more are counted."""
 
 
-def comparison_tables(comparison: Comparison, *, attributes: int = 3, values: int = 5) -> list[list[Table]]:
+def comparison_tables(
+    comparison: Comparison, contrasts: Sequence[DimensionContrast], *, attributes: int = 3, values: int = 5
+) -> list[list[Table]]:
     """Return models × tasks, the evidence behind each number, refusals, correlations, and the largest shifts."""
     means = [(run, s) for run in comparison.runs for s in run.scores if (m := run.measure(s)) and m.overall]
     grids, refusals = [], []
@@ -68,7 +70,7 @@ def comparison_tables(comparison: Comparison, *, attributes: int = 3, values: in
     ]
     caveats = Table(columns=(), align="", rows=(), remarks=[f"{DASH} {caveat}" for caveat in comparison.caveats])
     found = task_correlations(comparison)
-    between = [*correlation_tables(found), *contrast_tables(dimension_contrasts(comparison))]
+    between = [*correlation_tables(found), *contrast_tables(contrasts)]
     return [grids, *task_tables(comparison.runs), refusals, between, movers, [caveats]]
 
 

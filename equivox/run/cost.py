@@ -38,10 +38,9 @@ class Effort:
     """The needs of a number of calls to one model, in tokens, GPU-hours, hours on the clock and money.
 
     `gpu_hours` and `hours` are 0 for a model of somebody else's server or without a GPU, and so is
-    `tokens_per_second`, which is that of one worker. A server on this machine
-    that names no prices counts as one GPU. `measured` says
-    whether tokens and speed come from a run, or are guesses. `cost` is in the currency of the prices that the model's
-    arguments name, NaN without prices.
+    `tokens_per_second`, which is that of one worker. A server on this machine that names no prices counts as one GPU.
+    `measured` says whether tokens and speed come from a run, or are guesses. `cost` is in the currency of the prices
+    that the model's arguments name, NaN without prices.
     """
 
     name: str

@@ -32,6 +32,7 @@ from equivox.core.task import Task
 from equivox.dataset_builders.corpus import Corpus, open_corpus
 from equivox.engines import Engine, Request, Response, Workers, open_engine, public_name
 from equivox.engines.arguments import refuse_overrides
+from equivox.engines.quiet import one_line
 from equivox.run.annotating import annotate, annotators_of
 from equivox.run.comparing import compare_further
 from equivox.run.declarations import TASKS_FILE, give, read_tasks, write_tasks
@@ -374,7 +375,7 @@ def _answers(plan: Plan, pending: NDArray[np.int64], engine: Engine) -> Iterator
     except EquivoxError:
         raise
     except Exception as error:  # an engine is somebody's code, which can fail in any way
-        reason = cleaned(" ".join(f"{type(error).__name__}: {error}".split()))[:300]
+        reason = f"{type(error).__name__}: {one_line(cleaned(str(error)))}"
         raise RunError(
             f"{_engine_named(engine)} failed ({reason}); what was stored stays, and --debug says where"
         ) from error

@@ -163,20 +163,21 @@ class Server(ThreadingHTTPServer):
                 return
             others = [one for one in list(self.waiting) if one is not job and one.goes_with(job)]
             jobs = [job, *others[: self.batch - 1]]
-            try:
-                self.call(jobs)
-            except Exception as error:
-                # One bad request must not spoil the others: each is asked alone.
-                for one in jobs:
-                    try:
-                        if len(jobs) == 1:
-                            raise error
-                        self.call([one])
-                    except Exception as own:
-                        one.error = own
+            self.answer(jobs)
             for one in jobs:
                 one.done = True
                 self.waiting.remove(one)
+
+    def answer(self, jobs: list[Job]) -> None:
+        """Answer all `jobs` in one call; if it fails, each alone, so that a bad one does not spoil the others."""
+        try:
+            self.call(jobs)
+        except Exception as error:  # a model can fail in any way
+            if len(jobs) == 1:
+                jobs[0].error = error
+                return
+            for one in jobs:
+                self.answer([one])
 
     def call(self, jobs: list[Job]) -> None:
         """Ask the plug-in once for the answers to all `jobs`."""

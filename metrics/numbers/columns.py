@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from equivox.core.attributes import Number
 from equivox.core.columns import Column, ColumnMetric, groups_of, row_coverage, whole_or_none
 from equivox.core.errors import RequestError
 from equivox.core.scores import NAN
@@ -36,10 +37,8 @@ def measure(
     if low is not None and high is not None and not low < high:
         raise RequestError(f"`low` is {low} and `high` is {high}; `low` must be below `high`")
     of = groups_of("groups", groups)
-    inside = [
-        number if number is not None and (low is None or number >= low) and (high is None or number <= high) else None
-        for number in numbers
-    ]
+    limits = Number(unit="number", low=low, high=high)
+    inside = [number if number is not None and limits.holds(number) else None for number in numbers]
     coverage = row_coverage([number is not None for number in inside], of)
     given = whole_or_none("clusters", clusters)
     found = group_means(
