@@ -19,30 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib import resources
 
-import yaml
-
-from equivox.core.task import DataSource, Patch, Prompt, Sampling, Task
+from equivox.core.task import DataSource, Patch, Sampling, Task
 from equivox.dataset_builders.badf import CORPUS, PAIR, SINGLE
 from equivox.metrics.badf import METRIC, SimulatedStories, StoryScheme
-from equivox.tasks.prompts import load_prompts
+from equivox.tasks.prompts import load_prompts, load_wordings
 
-PROMPTS = load_prompts("badf")
+PROMPTS, WORDINGS = load_prompts("badf"), load_wordings("badf")
 SCHEME = StoryScheme(prompts=PROMPTS)
 PUBLISHED_SAMPLING = Sampling(temperature=0.9, top_p=1.0, frequency_penalty=0.6, max_new_tokens=2048)
-_WORDINGS = yaml.safe_load(resources.files(__package__).joinpath("badf_wordings.yaml").read_text("utf-8"))
-REWORDED: Mapping[str, Prompt] = {
-    f"reworded_{number}": replace(
-        PROMPTS["two"],
-        name=f"badf_wordings/{number}",
-        version=_WORDINGS["version"],
-        text=text,
-        source=f"equivox, after {PROMPTS['two'].source}",
-    )
-    for number, text in enumerate(_WORDINGS["wordings"], start=1)
-}
-"""The prompt for two characters in other words, each a setting of its own: how much do associations hang on it?"""
 REPEATS: Mapping[str, Mapping[str, int]] = {
     # A single character has as many stories as in pairs.
     SINGLE: {"gender": 20, "race": 30, "religion": 30},
@@ -76,7 +61,6 @@ SETTINGS: Mapping[str, Setting] = {
     "badf_balanced": Setting("balanced", PAIR),
     "badf_negative": Setting("negative", PAIR),
     "badf_openbox": Setting("two", PAIR, OPEN_BOX),
-    **{f"badf_{name}": Setting(name, PAIR) for name in REWORDED},
 }
 
 
@@ -90,7 +74,9 @@ def badf_task(family: str, dimension: str) -> Task:
         version=1,
         card=__doc__,
         data=DataSource(corpus=CORPUS, where={"dimension": dimension, "characters": setting.characters}),
-        prompt=replace({**PROMPTS, **REWORDED}[setting.prompt], patch=setting.patch),
+        prompt=replace(PROMPTS[setting.prompt], patch=setting.patch),
+        # Hidden states are replaced at words of the prompt, which other wordings may not have.
+        interventions={} if setting.patch else WORDINGS.get(setting.prompt, {}),
         media=(),
         condition="text",
         conditions=("text",),

@@ -26,6 +26,7 @@ questions:                   # optional: custom prompts
     examples:                # optional: correct annotations
       - {text: A dentist, and today., values: {urgency: today, specialty: dentist}}
     sampling: {temperature: 0.7, repeats: 3}                          # optional: greedy, once, by default
+    wordings: {plain: Who should see this person first?}              # optional: other words: conditions wording=…
 system: [fair.txt]           # optional: files with a system prompt each, or {fair: its text}: conditions
 card: Who recorded this, under which licence, and what it cannot say.
 
@@ -47,7 +48,7 @@ from equivox.configs import read_config_file
 from equivox.core.attributes import Length, Number
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields
-from equivox.core.system_prompts import checked_system_prompt, read_system_prompts
+from equivox.core.system_prompts import System, system_prompts_in, text_problem
 from equivox.core.task import (
     AUDIO,
     IMAGE,
@@ -61,8 +62,9 @@ from equivox.core.task import (
     Sampling,
     Task,
     WorkedExample,
+    placeholders_of,
 )
-from equivox.core.variants import with_interventions
+from equivox.core.variants import with_system_prompts, wordings_of
 from equivox.dataset_builders.plain_tables import column_names, read_columns
 from equivox.dataset_builders.text_table import ITEM
 
@@ -75,7 +77,6 @@ def _as_tuple(value: object) -> object:
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
-
 
 _IDENTIFIER = r"^[a-z][a-z0-9_]{0,59}$"
 
@@ -129,6 +130,7 @@ class _QuestionField(BaseModel):
     instructions: str = ""
     examples: list[_ExampleField] = []
     sampling: dict[str, Any] = {}
+    wordings: dict[str, str] | list[str] = {}
 
 
 class _TaskFile(BaseModel):
@@ -151,7 +153,7 @@ class _TaskFile(BaseModel):
     items: Names = ()
     prompts: Names = ()
     questions: tuple[_QuestionField, ...] = ()
-    system: Names | dict[str, str] = ()
+    system: System = ()
     card: str = ""
 
 
@@ -165,15 +167,20 @@ def load_task_file(path: Path) -> list[Task]:
 
         return load_genres_file(path)
     declared = read_config_file(_TaskFile, str(path), "tasks")
-    return [with_interventions(task, _system(declared, path)) for task in _tasks(declared, path)]
+    return [with_system_prompts(task, system_prompts_in(declared.system, path)) for task in _tasks(declared, path)]
 
 
-def _system(declared: _TaskFile, path: Path) -> dict[str, str]:
-    """Return the system prompts that a task file names or holds, by their names."""
-    if isinstance(declared.system, dict):
-        where = f"in the task file {path}"
-        return {name: checked_system_prompt(name, text, where) for name, text in declared.system.items()}
-    return read_system_prompts(",".join(declared.system), path.parent) if declared.system else {}
+def _wordings(question: _QuestionField, where: str) -> dict[str, str]:
+    """Return the other wordings of a question as interventions; RequestError for one that fills in something else."""
+    found = wordings_of(question.wordings)
+    for condition, text in found.items():
+        if problem := text_problem(condition.partition("=")[2], text):
+            raise RequestError(f"{where}: `wordings` {condition}{problem}")
+        needed = set(placeholders_of(question.text))
+        if set(placeholders_of(text)) != needed:
+            wanted = ", ".join(f"{{{name}}}" for name in sorted(needed)) or "none"
+            raise RequestError(f"{where}: {condition} fills in other columns than `text`; it needs: {wanted}")
+    return found
 
 
 def _names_genres(path: Path) -> bool:
@@ -323,6 +330,7 @@ def _question_task(declared: _TaskFile, question: _QuestionField, family: str, d
         ),
         sampling=Sampling(**checked_fields(Sampling, question.sampling, what=f"{where}: sampling")),
         metric=_metric(attributes, where),
+        interventions=_wordings(question, where),
     )
 
 

@@ -14,6 +14,7 @@ tools:                           # optional; `stand-in` for any of them is a lab
   nrc: lexica/NRC-Emotion-Lexicon-Wordlevel-v0.92.txt     # where word lists lie, from where the command is given
   sadcat: lexica/Full Dictionaries.csv
   evaluations: 4                 # annotations of each segment
+system: [fair.txt]               # optional: files with a system prompt each, or {fair: its text}: conditions
 card: Whose elements these are, and what they cannot say.
 """
 
@@ -26,7 +27,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import read_config_file
 from equivox.core.errors import RequestError, nearest
+from equivox.core.system_prompts import System, system_prompts_in
 from equivox.core.task import Task
+from equivox.core.variants import with_system_prompts
 from equivox.dataset_builders.genres import ELEMENTS, RELATIONSHIPS
 from equivox.metrics.genres.annotation.tools import ANNOTATOR, Tools
 
@@ -59,6 +62,7 @@ class _GenresFile(BaseModel):
     relationships: tuple[str, ...] = ()
     single: bool = False
     tools: _ToolsField = _ToolsField()
+    system: System = ()
     card: str = ""
 
 
@@ -82,14 +86,18 @@ def load_genres_file(path: Path) -> list[Task]:
                 )
     table = None if declared.elements is None else path.parent / declared.elements / ELEMENTS
     tools = Tools(**{name: getattr(declared.tools, name) for name in _ToolsField.model_fields})
+    system = system_prompts_in(declared.system, path)
     return [
-        genres_task(
-            declared.name,
-            relationship,
-            tools=tools,
-            single=declared.single,
-            table=table,
-            card=declared.card or f"GENRES as declared in {path.name}.",
+        with_system_prompts(
+            genres_task(
+                declared.name,
+                relationship,
+                tools=tools,
+                single=declared.single,
+                table=table,
+                card=declared.card or f"GENRES as declared in {path.name}.",
+            ),
+            system,
         )
         for relationship in declared.relationships or RELATIONSHIPS
     ]

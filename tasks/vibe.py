@@ -20,12 +20,12 @@ from __future__ import annotations
 
 from equivox.core.task import AnnotationScheme, Attribute, DataSource, Task
 from equivox.metrics.ntvd import METRIC
-from equivox.tasks.prompts import load_examples, load_prompts
+from equivox.tasks.prompts import load_examples, load_prompts, load_wordings
 
 CREMA_D = DataSource(corpus="crema_d")
 L2_ARCTIC = DataSource(corpus="l2_arctic")
 
-PROMPTS = load_prompts("vibe")
+PROMPTS, WORDINGS = load_prompts("vibe"), load_wordings("vibe")
 EXAMPLES = load_examples("vibe")
 
 ATTRIBUTES: dict[str, tuple[Attribute, ...]] = {
@@ -158,6 +158,7 @@ def vibe_task(
         items=items,
         annotation=AnnotationScheme(attributes=ATTRIBUTES[prompt], examples=EXAMPLES[prompt]),
         metric=METRIC,
+        interventions=WORDINGS[prompt],
     )
 
 

@@ -43,7 +43,8 @@ def _of_a_photograph(task: Task) -> Task:
     refusing = WorkedExample.of(_DOCUMENT["refusal"], {"refusal": "yes"})
     spoken = (example for example in task.annotation.examples if example.values.get("refusal") != "yes")
     annotation = replace(task.annotation, examples=(*spoken, refusing))
-    return replace(task, prompt=prompt, media=(IMAGE,), condition="image", annotation=annotation)
+    # VIBE's other wordings speak of a recording, too.
+    return replace(task, prompt=prompt, media=(IMAGE,), condition="image", annotation=annotation, interventions={})
 
 
 TASKS: tuple[Task, ...] = tuple(

@@ -15,7 +15,7 @@ from equivox.compare.agreement import agreement
 from equivox.compare.believing import believe
 from equivox.compare.runs import ComparedRun, compared_run, shown_together
 from equivox.core.task import Task
-from equivox.core.variants import SYSTEM
+from equivox.core.variants import is_intervention
 from equivox.report.numbers import DASH, how_many, in_words, interval
 from equivox.report.opening import Opening, opening
 from equivox.report.progress_bars import progress_bars
@@ -72,16 +72,16 @@ def show_scores(runs: Sequence[ComparedRun], *, by_attribute: bool = False) -> i
 
 
 def _show_interventions(out: Console, runs: Sequence[ComparedRun]) -> None:
-    """Print what system prompts changed, in words and as tables: compared in pairs with the plain condition."""
-    asked = [run for run in runs if any(score.condition.startswith(SYSTEM) for score in run.scores)]
+    """Print what system prompts and other wordings changed, in words and tables, in pairs with the plain condition."""
+    asked = [run for run in runs if any(is_intervention(score.condition) for score in run.scores)]
     if not asked:
         return
     from equivox.compare.conditions import condition_tests
     from equivox.compare.pairs import open_one
     from equivox.report.comparison_tables import condition_tables
-    from equivox.report.interventions import interventions_in_words, is_intervention
+    from equivox.report.interventions import interventions_in_words
 
-    tests = [entry for entry in condition_tests([open_one(run) for run in asked]) if is_intervention(entry[1])]
+    tests = [entry for entry in condition_tests([open_one(run) for run in asked]) if is_intervention(entry[1].model_b)]
     print_tables(out, condition_tables(tests))
     for words in interventions_in_words(tests):
         out.print(words, markup=False, soft_wrap=True)

@@ -17,7 +17,7 @@ from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.errors import RequestError
 from equivox.core.samples import Samples
 from equivox.core.task import Task
-from equivox.core.variants import SYSTEM, declared_name
+from equivox.core.variants import declared_name, is_intervention
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,7 +35,7 @@ def answer_tests(one: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
     """
     for name, asked in one.asked.items():
         plain = one.asked.get(declared_name(name))
-        if not asked.task.condition.startswith(SYSTEM) or plain is None:
+        if not is_intervention(asked.task.condition) or plain is None:
             continue
         a, b = plain.task.condition, asked.task.condition
         tests = {

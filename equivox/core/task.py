@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -56,6 +57,9 @@ Column = str | int | float | None
 Presentations = Callable[[Mapping[str, Column], random.Random], Sequence[Mapping[str, str]]]
 """Function of a sample's columns that returns its presentations (such as orders of its options): each is a mapping of
 further placeholders, kept as metadata. The generator is seeded by the run's seed and the sample."""
+
+PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+"""What a column of the sample fills in a prompt."""
 
 TRANSCRIPT = 'Transcript of the recording: "{text}"\n\n'
 """The text before the prompt when the recording is not sent."""
@@ -122,6 +126,16 @@ class Prompt:
             "presentations": None if ways is None else f"{ways.__module__}:{ways.__qualname__}",
             "patch": None if self.patch is None else dataclasses.asdict(self.patch),
         }
+
+
+@cache
+def placeholders_of(text: str) -> tuple[str, ...]:
+    """Return the columns that fill the placeholders of a prompt, in their order.
+
+    >>> placeholders_of("{d1} meets {d2}.")
+    ('d1', 'd2')
+    """
+    return tuple(PLACEHOLDER.findall(text))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,7 +273,8 @@ class Task:
     conditions
         The conditions of the task, the declared one first; None: all that its media allow.
     interventions
-        Named system prompts that may change the answers; each makes a condition more, `system=NAME`.
+        Texts that may change the answers, by the conditions that they make: system prompts (`system=NAME`), and other
+        wordings of the prompt (`wording=NAME`).
     """
 
     name: str

@@ -12,8 +12,9 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import typed
 from equivox.core.metric import Metric
 from equivox.core.segments import AnnotationScheme
+from equivox.core.system_prompts import text_problem
 from equivox.core.task import DataSource, Media, Prompt, Sampling, Task
-from equivox.core.variants import SENDS
+from equivox.core.variants import SENDS, WORDING, is_intervention
 
 _NAME = re.compile(r"[^\s:]+:.*\S")
 _ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*")
@@ -81,6 +82,14 @@ def _problems(task: Task) -> Iterator[str]:
         yield f"`condition` is {task.condition!r}{nearest(task.condition, SENDS)}; it is what is sent: {known}"
     elif task.condition != sent and task.condition not in {one.kind for one in task.media}:
         yield f"`condition` is {task.condition!r}, and what is sent is {sent}; set one by the other"
+    for condition, text in task.interventions.items():
+        _, _, name = condition.partition("=")
+        if not is_intervention(condition):
+            yield f"`interventions` has {condition!r}; call it system=NAME or wording=NAME"
+        elif problem := text_problem(name, text):
+            yield f"`interventions` {condition}{problem}"
+        elif condition.startswith(WORDING) and task.prompt.patch is not None:
+            yield f"`interventions` {condition}: a prompt whose hidden states are replaced has no other wording"
 
 
 def _attribute_problems(attribute: Attribute) -> Iterator[str]:

@@ -11,6 +11,8 @@
     effect.
 `system=NAME`
     An intervention: the task as declared, with the system prompt called NAME.
+`wording=NAME`
+    An intervention: the task as declared, asked in the other words called NAME.
 """
 
 from __future__ import annotations
@@ -31,8 +33,8 @@ SENDS = ("audio", "image", "text")
 """The names that the declared condition can have."""
 CONDITIONS = (*SENDS, TEXT_ONLY, SILENCE, SHUFFLED)
 """All conditions, in the order in which they are shown."""
-SYSTEM = "system="
-"""What the conditions that send a system prompt begin with; its name follows."""
+SYSTEM, WORDING = "system=", "wording="
+"""What the conditions that send a system prompt, and those that ask in other words, begin with; a name follows."""
 DECLARED = "declared"
 AS_DECLARED, GREEDILY = "as-declared", "greedy"
 SAMPLINGS = (AS_DECLARED, GREEDILY)
@@ -40,6 +42,9 @@ SAMPLINGS = (AS_DECLARED, GREEDILY)
 GREEDY_SAMPLING: Mapping[str, Any] = {"temperature": 0.0, "top_p": 1.0, "top_k": 0, "repeats": 1}
 """The fields of a task's sampling that `greedy` sets."""
 EVERY_CONDITION = "all"
+"""Stands for all conditions but other wordings, which would be asked for every task that has some."""
+EVERY_WORDING = "wording"
+"""Stands for all other wordings of a task."""
 
 _CROSS = re.compile(r"\s*[×*]\s*")
 
@@ -52,10 +57,10 @@ def parse_conditions(text: str) -> tuple[str, ...]:
     """
     known = (DECLARED, *CONDITIONS, EVERY_CONDITION)
     named = [entry.strip() for entry in text.split(",") if entry.strip()]
-    interventions = tuple(dict.fromkeys(name for name in named if name.startswith(SYSTEM)))
+    interventions = tuple(dict.fromkeys(name for name in named if is_intervention(name) or name == EVERY_WORDING))
     for name in named:
         if name not in known and name not in interventions:
-            listed = ", ".join((*known, f"{SYSTEM}NAME"))
+            listed = ", ".join((*known, f"{SYSTEM}NAME", EVERY_WORDING, f"{WORDING}NAME"))
             raise RequestError(f"unknown condition {name!r}{nearest(name, known)}; known: {listed}")
     if not named:
         raise RequestError(f"`conditions` names none; known: {', '.join(known)}")
@@ -66,12 +71,20 @@ def parse_conditions(text: str) -> tuple[str, ...]:
 
 def conditions_of(task: Task) -> tuple[str, ...]:
     """Return the conditions that `task` offers, the declared one first."""
-    interventions = tuple(f"{SYSTEM}{name}" for name in task.interventions)
     if task.conditions:
-        return (*task.conditions, *interventions)
+        return (*task.conditions, *task.interventions)
     kinds = {medium.kind for medium in task.media}
     controls = (*((TEXT_ONLY,) if kinds else ()), *((SILENCE,) if "audio" in kinds else ()))
-    return (task.condition, *controls, *((SHUFFLED,) if task.group else ()), *interventions)
+    return (task.condition, *controls, *((SHUFFLED,) if task.group else ()), *task.interventions)
+
+
+def is_intervention(condition: str) -> bool:
+    """Return whether a condition changes what is said to the model: a system prompt, or other words.
+
+    >>> is_intervention("system=fair"), is_intervention("wording=2"), is_intervention("silence")
+    (True, True, False)
+    """
+    return condition.startswith((SYSTEM, WORDING))
 
 
 def parse_group(text: str) -> tuple[str, ...]:
@@ -116,12 +129,7 @@ def vary(
     varied = []
     for task in (with_sampling(task, sampling) for task in tasks):
         offered = conditions_of(task)
-        chosen = (
-            offered
-            if EVERY_CONDITION in conditions
-            else [task.condition if condition == DECLARED else condition for condition in conditions]
-        )
-        for condition in chosen:
+        for condition in _chosen(task, conditions, offered):
             if condition not in offered:
                 raise RequestError(f"{task.name} has no condition {condition!r}; it offers {', '.join(offered)}")
             asking = with_condition(with_group(task, compare[0] if compare else None), condition)
@@ -130,14 +138,39 @@ def vary(
     return varied
 
 
-def with_interventions(task: Task, system: Mapping[str, str]) -> Task:
-    """Return `task` with further system prompts; RequestError for a name that it has for another text."""
-    for name, text in system.items():
-        if task.interventions.get(name, text) != text:
+def _chosen(task: Task, conditions: Sequence[str], offered: Sequence[str]) -> list[str]:
+    """Return the conditions of a task that `conditions` name, each once; RequestError for one that it has not."""
+    wordings = [condition for condition in offered if condition.startswith(WORDING)]
+    stands_for = {
+        DECLARED: [task.condition],
+        EVERY_CONDITION: [condition for condition in offered if condition not in wordings],
+        EVERY_WORDING: wordings,
+    }
+    if EVERY_WORDING in conditions and not wordings:
+        raise RequestError(f"{task.name} has no other wordings; give `wordings` to its question, or leave them out")
+    return list(dict.fromkeys(name for given in conditions for name in stands_for.get(given, [given])))
+
+
+def with_system_prompts(task: Task, prompts: Mapping[str, str]) -> Task:
+    """Return `task` with further system prompts by name; RequestError for a name that it has for another text."""
+    further = {f"{SYSTEM}{name}": text for name, text in prompts.items()}
+    for condition, text in further.items():
+        if task.interventions.get(condition, text) != text:
+            name = condition.removeprefix(SYSTEM)
             raise RequestError(
                 f"{task.name} has a system prompt {name!r} of its own, with another text; give the file another name"
             )
-    return replace(task, interventions={**task.interventions, **system}) if system else task
+    return replace(task, interventions={**task.interventions, **further}) if further else task
+
+
+def wordings_of(texts: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+    """Return prompts in other words as interventions of a task; those without names are numbered from 1.
+
+    >>> wordings_of(["Tell a story."]), wordings_of({"polite": "Please tell a story."})
+    ({'wording=1': 'Tell a story.'}, {'wording=polite': 'Please tell a story.'})
+    """
+    named = texts if isinstance(texts, Mapping) else {str(n): text for n, text in enumerate(texts, start=1)}
+    return {f"{WORDING}{name}": text for name, text in named.items()}
 
 
 def asks_nothing(task: Task) -> bool:
@@ -208,8 +241,13 @@ def with_condition(task: Task, condition: str) -> Task:
     if condition.startswith(SYSTEM):
         # What the task says to the model in any case stays, so that the intervention alone is what changes.
         name = condition.removeprefix(SYSTEM)
-        told = (task.prompt.system, checked_system_prompt(name, task.interventions[name], f"{name!r} of {task.name}"))
-        return replace(varied, prompt=replace(task.prompt, system="\n\n".join(filter(None, told))))
+        own = checked_system_prompt(name, task.interventions[condition], f"{name!r} of {task.name}")
+        system = "\n\n".join(filter(None, (task.prompt.system, own)))
+        return replace(varied, prompt=replace(task.prompt, system=system))
+    if condition.startswith(WORDING):
+        source = f"equivox, after {task.prompt.source}" if task.prompt.source else ""
+        prompt = replace(task.prompt, text=task.interventions[condition], source=source)
+        return replace(varied, prompt=prompt)
     if condition != TEXT_ONLY:
         return varied
     return replace(varied, media=(), prompt=replace(task.prompt, text=f"{task.prompt.without_media}{task.prompt.text}"))

@@ -17,7 +17,8 @@ from equivox.compare.runs import Comparison, TaskCorrelation, task_correlations,
 from equivox.core.metric import CohortScore, Metric, Overlap
 from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL, NAN
-from equivox.report.interventions import INTERVENTIONS_NOTE, interventions_in_words, is_intervention
+from equivox.core.variants import WORDING, is_intervention
+from equivox.report.interventions import INTERVENTIONS_NOTE, interventions_in_words
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, share, stars
 from equivox.report.score_tables import STARS, grid, marks, mean_table, share_table, task_tables
 from equivox.report.table import Table, as_latex
@@ -159,8 +160,10 @@ def condition_tables(tests: Sequence[ConditionTest]) -> list[Table]:
     found = []
     for key, own in split_by(tests, lambda entry: (entry[1].family, entry[1].condition)).items():
         a, b = own[0][1].model_a, own[0][1].model_b
-        intervention = is_intervention(own[0][1])
-        asks = "what does the system prompt change" if intervention else f"is it the {a}"
+        intervention = is_intervention(b)
+        asks = f"is it the {a}"
+        if intervention:
+            asks = f"what {'do other words' if b.startswith(WORDING) else 'does the system prompt'} change"
         untested = [(model, test) for model, test in own if test.undefined]
         reasons = split_by(untested, lambda entry: (entry[0], entry[1].undefined))
         found.append(
@@ -190,7 +193,7 @@ def condition_tables(tests: Sequence[ConditionTest]) -> list[Table]:
 def conditions_in_words(tests: Sequence[ConditionTest]) -> list[str]:
     """Return a sentence per model and pair of conditions: how many scores differ, and what that says."""
     told = interventions_in_words(tests)
-    controls = [entry for entry in tests if not is_intervention(entry[1])]
+    controls = [entry for entry in tests if not is_intervention(entry[1].model_b)]
     for (model, _, _), own in split_by(controls, lambda e: (e[0], e[1].family, e[1].condition)).items():
         first = own[0][1]
         tested = [test for _, test in own if test.undefined is None]

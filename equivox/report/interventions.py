@@ -1,7 +1,11 @@
-"""What a system prompt changed, in words: less difference is no improvement where the answers say less."""
+"""What a system prompt or another wording changed, in words.
+
+Less difference is no improvement where the answers say less.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from equivox.compare.answers import ANSWERS, REFUSED, USED, VARIETY
@@ -10,43 +14,81 @@ from equivox.compare.pairs import PairedTest
 from equivox.core.coverage import UNEVEN
 from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL
-from equivox.core.variants import SYSTEM
-from equivox.report.numbers import shortened
+from equivox.core.variants import SYSTEM, WORDING
+from equivox.report.numbers import how_many, score_interval, score_value, shortened
 
 INTERVENTIONS_NOTE = (
-    "further by: how much further from no bias without the system prompt than with it, less what noise adds to either; "
-    "of the answers, a − b\n(variety: the entropy of the values within a group, in bits, on the samples that both "
-    "answered); interval: 95 %; p: two-sided, the conditions are\nexchanged within whole clusters; q: after "
-    "Benjamini–Yekutieli, over all scores shown, and apart from them over all measures of answers\n"
+    "further by: how much further from no bias as declared than with the system prompt or in other words, less what "
+    "noise adds\nto either; of the answers, a − b (variety: the entropy of the values within a group, in bits, on the "
+    "samples that both\nanswered); interval: 95 %; p: two-sided, the conditions are exchanged within whole clusters; "
+    "q: after\nBenjamini–Yekutieli, over all scores shown, and apart from them over all measures of answers\n"
     "(* q < 0.05, ** q < 0.001)."
 )
 LESS_VARIED = 0.1
 """The share of the variety that is lost where answers count as saying less."""
 
 
-def is_intervention(test: PairedTest) -> bool:
-    """Return whether a test between conditions is about a system prompt."""
-    return test.model_b.startswith(SYSTEM)
-
-
 def interventions_in_words(tests: Sequence[ConditionTest]) -> list[str]:
-    """Return a sentence or two per model, family and system prompt: what it changed, and whether that is fairer."""
-    told = []
-    own_tests = [entry for entry in tests if is_intervention(entry[1])]
-    for (model, family, _), own in split_by(own_tests, lambda e: (e[0], e[1].family, e[1].condition)).items():
-        scores = [test for _, test in own if test.metric not in ANSWERS]
-        answers = [test for _, test in own if test.metric in ANSWERS]
-        told.append(f"{model}, {family}, with {own[0][1].model_b}: {_told(scores, answers)}")
+    """Return what system prompts and other wordings changed, in a sentence or two.
+
+    One per model, family and system prompt says whether that is fairer; one per model and family says how far the
+    result hangs on the wording.
+    """
+    prompts = [entry for entry in tests if entry[1].model_b.startswith(SYSTEM)]
+    told = [
+        f"{model}, {family}, with {own[0][1].model_b}: {_of_a_system_prompt(*_scores_and_answers(own))}"
+        for (model, family, _), own in split_by(prompts, lambda e: (e[0], e[1].family, e[1].condition)).items()
+    ]
+    reworded = [entry for entry in tests if entry[1].model_b.startswith(WORDING)]
+    for (model, family), own in split_by(reworded, lambda e: (e[0], e[1].family)).items():
+        told.append(f"{model}, {family}, {_of_wordings(*_scores_and_answers(own))}")
     return told
 
 
-def _told(scores: Sequence[PairedTest], answers: Sequence[PairedTest]) -> str:
+def _scores_and_answers(tests: Sequence[ConditionTest]) -> tuple[list[PairedTest], list[PairedTest]]:
+    """Return the tests of scores, and those of answers."""
+    scores = [test for _, test in tests if test.metric not in ANSWERS]
+    return scores, [test for _, test in tests if test.metric in ANSWERS]
+
+
+def _of_wordings(scores: Sequence[PairedTest], answers: Sequence[PairedTest]) -> str:
+    """Return how many tests of scores differ from the declared wording, the largest change, and what answers lose."""
+    tested = [test for test in scores if test.undefined is None]
+    names = dict.fromkeys(test.model_b for test in scores or answers)
+    where = next(iter(names)) if len(names) == 1 else f"in {len(names)} other wordings"
+    if not tested:
+        lost = [*_losses(answers, large=True), *_losses(answers, large=False)] or [_kept(answers)]
+        return f"{where}: {_untested(scores)}; {', '.join(lost)}."
+    changed = sum(test.q < LEVEL for test in tested)
+    most = max(tested, key=lambda test: abs(_change(test)))
+    side = "nearer to" if _change(most) > 0 else "further from"
+    n = how_many(len(tested), "test")
+    told = (
+        f"{where}: {changed or 'none'} of {n} {'show' if changed > 1 else 'shows'} another bias than "
+        f"the declared wording; the largest change is in {most.task}, {most.model_b}: {side} no bias by "
+        f"{score_value(abs(_change(most)), most.unit)} (interval {_interval_of(most)})"
+    )
+    lost = [*_losses(answers, large=True), *_losses(answers, large=False)]
+    return f"{told}; {', '.join(lost)}." if lost else f"{told}."
+
+
+def _change(test: PairedTest) -> float:
+    """Return how much nearer to no bias the other condition is; the difference where no value means no bias."""
+    return test.difference if math.isnan(test.further) else test.further
+
+
+def _interval_of(test: PairedTest) -> str:
+    ends = (test.ci_low, test.ci_high) if _change(test) > 0 else (-test.ci_high, -test.ci_low)
+    return score_interval(*ends, test.unit)
+
+
+def _of_a_system_prompt(scores: Sequence[PairedTest], answers: Sequence[PairedTest]) -> str:
     """Return what the tests of scores say, and whether the answers still say as much."""
     tested = [test for test in scores if test.undefined is None]
     smaller = sum(test.q < LEVEL and test.further > 0 for test in tested)
     larger = sum(test.q < LEVEL and test.further < 0 for test in tested)
     lost, small = list(_losses(answers, large=True)), list(_losses(answers, large=False))
-    n = f"{len(tested)} test{'' if len(tested) == 1 else 's'}"
+    n = how_many(len(tested), "test")
     found = [
         f"{count} {what}" for count, what in ((smaller, "nearer to no bias"), (larger, "further from it")) if count
     ]
@@ -55,8 +97,7 @@ def _told(scores: Sequence[PairedTest], answers: Sequence[PairedTest]) -> str:
     elif tested:
         counted = f"none of {n} shows a change of bias"
     else:
-        reason = next((test.undefined for test in scores), None) or "no score was computed"
-        counted = f"no bias could be compared ({shortened(reason, 160)})"
+        counted = _untested(scores)
     if lost:
         so = "this is no evidence of fairer answers" if smaller or not tested else "the answers say less"
         return f"{counted}, but {', '.join([*lost, *small])}: {so}."
@@ -68,6 +109,12 @@ def _told(scores: Sequence[PairedTest], answers: Sequence[PairedTest]) -> str:
     return f"{counted}{also}. " + (
         "It made things worse." if larger else "It did not help visibly, or the design is too small to tell."
     )
+
+
+def _untested(scores: Sequence[PairedTest]) -> str:
+    """Return why no score was tested between the conditions."""
+    reason = next((test.undefined for test in scores), None) or "its scores have no test between conditions"
+    return f"no bias could be compared ({shortened(reason, 160)})"
 
 
 def _losses(answers: Sequence[PairedTest], *, large: bool) -> Iterator[str]:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import itertools
 import random
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -20,7 +19,7 @@ from equivox.core.errors import RequestError
 from equivox.core.files import read_table
 from equivox.core.media import silent_wav
 from equivox.core.requests import EngineIdentity, Labels, MediaPart, Patching, Request, request_key
-from equivox.core.task import Media, Task, digest
+from equivox.core.task import PLACEHOLDER, Media, Task, digest, placeholders_of
 from equivox.core.variants import SHUFFLED, SILENCE, declared_condition, declared_name
 from equivox.dataset_builders.corpus import Corpus, Sample
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-_PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 JOIN = " × "
 PLAN_FILE = "plan.parquet"
 COLUMN = "column."
@@ -403,12 +401,7 @@ def _problem(sample: Sample, task: Task, filled: Mapping[str, Any]) -> str | Non
 
 def placeholders(task: Task) -> Sequence[str]:
     """Return the columns that the prompt's `{column}` placeholders name."""
-    return _placeholders(task.prompt.text)
-
-
-@cache
-def _placeholders(text: str) -> tuple[str, ...]:
-    return tuple(_PLACEHOLDER.findall(text))
+    return placeholders_of(task.prompt.text)
 
 
 def spread(samples: Sequence[Sample], task: Task, limit: int | None) -> list[Sample]:
@@ -561,7 +554,7 @@ def _patching(task: Task, filled: Mapping[str, Any]) -> Patching | None:
 
 
 def _fill(text: str, filled: Mapping[str, Any]) -> str:
-    return _PLACEHOLDER.sub(lambda match: str(filled[match.group(1)]), text) if "{" in text else text
+    return PLACEHOLDER.sub(lambda match: str(filled[match.group(1)]), text) if "{" in text else text
 
 
 def _media_part(medium: Media, sample: Sample, condition: str) -> MediaPart:

@@ -13,6 +13,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 from equivox.annotate import RULES
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import RequestError, nearest
+from equivox.core.system_prompts import System, system_prompts_in
 from equivox.core.task import Task, digest
 from equivox.core.variants import AS_DECLARED, DECLARED
 from equivox.dataset_builders.corpus import SAMPLE
@@ -63,6 +64,7 @@ class _SettingFields(BaseModel):
     limit: int | None = Field(default=None, ge=1)
     seed: int | None = None
     compare: Joined | None = None
+    system: System | None = None
     sampling: str | None = None
     scoring: str | None = None
     estimate: EstimateFields | None = None
@@ -88,6 +90,7 @@ class RunFile(BaseModel):
     limit: int | None = Field(default=None, ge=1)
     seed: int = 0
     compare: Joined | None = None
+    system: System | None = None
     sampling: str = AS_DECLARED
     scoring: str | None = None
     estimate: EstimateFields = EstimateFields()
@@ -98,6 +101,8 @@ class RunFile(BaseModel):
 
 
 _LONGEST_NAME = 80
+_AS_TYPED = ("data", "limit", "seed", "compare", "conditions", "system", "sampling")
+"""The fields that a run takes as they are."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,7 @@ class Setting:
             annotator=first if file.evaluations == 1 else f"{first}@1",
             trust_remote_code=self.trust_remote_code,
             options=file.scoring,
-            **{name: getattr(file, name) for name in ("data", "limit", "seed", "compare", "conditions", "sampling")},
+            **{name: getattr(file, name) for name in _AS_TYPED},
         )
 
     def names_of(self, annotator: str) -> list[str]:
@@ -162,8 +167,16 @@ def open_run_file(
     given |= {key: value for key, value in named.items() if value is not None}
     if annotators:
         given |= {"annotators": list(annotators), "evaluations": 1}
-    settings = {own: fields.model_copy(update=given) for own, fields in declared.settings.items()}
-    return declared.model_copy(update={**given, "settings": settings})
+    settings = {
+        own: fields.model_copy(update={**_with_system(fields, name), **given})
+        for own, fields in declared.settings.items()
+    }
+    return declared.model_copy(update={**_with_system(declared, name), **given, "settings": settings})
+
+
+def _with_system(fields: RunFile | _SettingFields, file: str) -> dict[str, Any]:
+    """Return the system prompts that fields of a run file name or hold, as a further value; {} without any."""
+    return {"system": system_prompts_in(fields.system, Path(file))} if fields.system else {}
 
 
 def settings_of(

@@ -18,7 +18,7 @@ from equivox.core.variants import (
     parse_comparisons,
     parse_conditions,
     vary,
-    with_interventions,
+    with_system_prompts,
 )
 
 if TYPE_CHECKING:
@@ -51,7 +51,10 @@ TYPED: Mapping[str, tuple[type, str]] = {
     "limit": (int, "Samples per task, spread over groups and speakers."),
     "seed": (int, "The seed from which the seeds of all requests are derived."),
     "compare": (str, "What is compared, by the corpus's columns: gender,accent,gender×accent. Asks the model once."),
-    "conditions": (str, "declared, text_only, silence, shuffled, system=NAME (see `--system`), or all."),
+    "conditions": (
+        str,
+        "declared, text_only, silence, shuffled, system=NAME (see `--system`), wording (other words), or all.",
+    ),
     "system": (str, "Text files with a system prompt each, by commas: every task is asked with each of them, too."),
     "sampling": (str, "as-declared by each task, greedy, or settings: temperature=0.7,repeats=3 asks three times."),
     "annotator": (str, "Annotator of the responses: a name, a YAML file, or a model; `rules` for simulated models."),
@@ -141,7 +144,7 @@ class RunSpec:
         """The tasks in every condition that is asked for, on the corpus that `data` is the build of, if it is one."""
         from equivox.run.asked_of import asked_of
 
-        tasks = [with_interventions(task, self.system) for task in asked_of(self.data, self.tasks)]
+        tasks = [with_system_prompts(task, self.system) for task in asked_of(self.data, self.tasks)]
         further = [name for name in map(SYSTEM.__add__, self.system) if name not in self.conditions]
         conditions = self.conditions if EVERY_CONDITION in self.conditions else (*self.conditions, *further)
         return vary(tasks, compare=self.compare, conditions=conditions, sampling=self.sampling)

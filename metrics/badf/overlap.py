@@ -52,12 +52,17 @@ def association_sets(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[Key
     """Return, per dimension, the kept associations of a table with their scores."""
     found: dict[str, dict[Key, float]] = {}
     for record in records:
-        dimension = str(record["task"]).partition(":")[2]
+        dimension = _dimension(record["task"])
         if record["kept"]:
             key = (dimension, record["category"], record["identity"], lemmas(record["phrase"]))
             own = found.setdefault(dimension, {})
             own[key] = max(record["score"], own.get(key, -math.inf))
     return found
+
+
+def _dimension(task: str) -> str:
+    """Return the dimension of a task, in whichever condition it was asked."""
+    return task.partition(":")[2].partition("@")[0]
 
 
 def overlaps_of_runs(runs: Sequence[tuple[str, Path]]) -> list[Overlap]:
@@ -68,7 +73,7 @@ def overlaps_of_runs(runs: Sequence[tuple[str, Path]]) -> list[Overlap]:
     sets: list[tuple[str, dict[str, dict[Key, float]]]] = []
     for label, folder in runs:
         for summary in sorted(folder.glob("tables/badf_*/summary.parquet")):
-            scored = {r["task"].partition(":")[2] for r in read_table(summary).to_pylist() if not r["undefined"]}
+            scored = {_dimension(r["task"]) for r in read_table(summary).to_pylist() if not r["undefined"]}
             table = summary.parent / "associations.parquet"
             found = association_sets(read_table(table).to_pylist()) if table.exists() else {}
             sets.append((f"{label} {summary.parent.name}", {name: found.get(name, {}) for name in sorted(scored)}))

@@ -31,10 +31,6 @@ _DESCRIPTION = {
 }
 
 
-WORDING = "wording"
-"""The metadata that says in which wording a sample was asked, where a task has several."""
-
-
 def score_distribution_shift(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
     """Return the nTVD scores of one task: the task itself first, then its attributes.
 
@@ -49,12 +45,9 @@ def score_distribution_shift(task: Task, samples: Samples, options: ScoringOptio
     if not outcome:
         raise RequestError(f"{task.name}: nTVD needs an attribute with the role outcome; add one to its annotation")
     whole, outcomes = _joint(task, samples, options, outcome)
-    by_wording = _by_wording(task, samples, options, outcome)
-    if by_wording:
-        whole = _over_wordings(task, whole, by_wording, _joint(task, samples, options, outcome, apart=WORDING)[0])
     echoes = [a for a in task.attributes if a.role == "echo"]
     echo_scores = _joint(task, samples, options, echoes)[1] if echoes else []
-    scores = _with_least_p(task, samples, options, [whole, *by_wording, *outcomes, *echo_scores])
+    scores = _with_least_p(task, samples, options, [whole, *outcomes, *echo_scores])
     # Rare values are not left out of refusals, because even a few matter.
     min_counts = {REFUSAL.name: 1} | {score.attribute: score.min_count for score in scores if not score.subset}
     return Scored(scores, {"values": _value_shares(task, samples, min_counts)})
@@ -113,53 +106,10 @@ def _counts(values: EncodedValues, groups: EncodedLabels) -> NDArray[np.int64]:
     return found.reshape(len(groups.names), len(values.names))
 
 
-def _by_wording(task: Task, samples: Samples, options: ScoringOptions, attributes: Sequence[Attribute]) -> list[Score]:
-    """Return the score of the task for each wording of its prompt; empty if it has one."""
-    wording = samples.metadata(WORDING)
-    found = []
-    for code, name in enumerate(wording.names):
-        score = _joint(task, samples.filter(wording.codes == code), options, attributes)[0]
-        found.append(replace(score, subset=f"{WORDING}={name}"))
-    return found if len(found) > 1 else []
-
-
-def _over_wordings(task: Task, pooled: Score, by_wording: Sequence[Score], apart: Score) -> Score:
-    """Return the mean over wordings as the score of the task, with a note on how far they lie apart."""
-    missing = next((score for score in by_wording if not score.defined), None)
-    if missing is not None or not apart.defined:
-        reason = apart.undefined or (missing.undefined if missing else None)
-        where = f"{missing.subset}: " if missing else ""
-        return Score(
-            **_identity(task, None, pooled.role), worst_low=pooled.worst_low, worst_high=pooled.worst_high,
-            min_count=pooled.min_count, n_parts=pooled.n_parts, coverage=pooled.coverage, undefined=f"{where}{reason}",
-        )  # fmt: skip
-    from scipy.stats import t
-
-    each = np.array([score.estimate_unclipped for score in by_wording])
-    sd = float(each.std(ddof=1))
-    # Other wordings: the error over speakers and that over wordings are independent.
-    wording = float(t.ppf(0.975, len(each) - 1)) * sd / len(each) ** 0.5
-    low = apart.estimate - float(np.hypot(apart.estimate - apart.ci_low, wording))
-    high = apart.estimate + float(np.hypot(apart.ci_high - apart.estimate, wording))
-    note = (
-        f"{len(each)} wordings: estimates {each.min():.1f} to {each.max():.1f}, standard deviation {sd:.1f}; for other "
-        f"wordings the interval is {max(0.0, low):.1f} to {min(apart.attainable_max, high):.1f}"
-    )
-    return replace(
-        apart,
-        parts=pooled.parts,
-        n_parts=pooled.n_parts,
-        coverage=pooled.coverage,
-        worst_low=pooled.worst_low,
-        worst_high=pooled.worst_high,
-        notes=(*apart.notes, note),
-    )
-
-
 def _joint(
-    task: Task, samples: Samples, options: ScoringOptions, attributes: Sequence[Attribute], *, apart: str = ""
+    task: Task, samples: Samples, options: ScoringOptions, attributes: Sequence[Attribute]
 ) -> tuple[Score, list[Score]]:
-    """Return the score of the task and of each attribute; with `apart`, a mean over the values of that metadata."""
+    """Return the score of the task and of each attribute."""
     from equivox.statistics import joint_shift
 
     min_count = effective_min_count(options, len(samples))
@@ -172,7 +122,7 @@ def _joint(
     joint: JointShift | None = None
     if enough:
         joint = joint_shift(
-            _columns_of(samples, {name: values[name].take(parsed) for name in enough}, parsed, apart),
+            {name: values[name].take(parsed) for name in enough},
             samples.groups.take(parsed),
             **_design(task, samples, options, parsed),
             min_count=min_count,
@@ -188,7 +138,7 @@ def _joint(
     reason = coverage.shortfall(options.min_coverage) or _task_reason(parts, joint)
     numbers = joint.evidence if joint is not None and reason is None else {}
     # The means of the attributes' bounds bound the task's mean.
-    known = () if joint is None or apart else joint.defined
+    known = () if joint is None else joint.defined
     averaged = [part for part in parts if not known or part.attribute in known]
     whole = Score(
         **_identity(task, None, attributes[0].role),
@@ -202,21 +152,6 @@ def _joint(
         undefined=reason,
     )
     return whole, parts
-
-
-def _columns_of(
-    samples: Samples, values: Mapping[str, EncodedValues], mask: NDArray[np.bool_], apart: str
-) -> Mapping[str, EncodedValues]:
-    """Return the columns as they are or, with `apart`, one for each value of that metadata, with gaps elsewhere."""
-    if not apart:
-        return values
-    label = samples.metadata(apart).take(mask)
-    found = {}
-    for name, own in values.items():
-        for code, value in enumerate(label.names):
-            kept = label.codes[own.rows] == code
-            found[f"{name}, {apart} {value}"] = EncodedValues(own.rows[kept], own.codes[kept], own.names, own.n_rows)
-    return found
 
 
 def _task_reason(parts: Sequence[Score], joint: JointShift | None) -> str | None:

@@ -7,6 +7,7 @@ from importlib import resources
 import yaml
 
 from equivox.core.task import Prompt, WorkedExample
+from equivox.core.variants import wordings_of
 
 
 def load_prompts(name: str) -> dict[str, Prompt]:
@@ -30,3 +31,9 @@ def load_examples(name: str) -> dict[str, tuple[WorkedExample, ...]]:
         key: tuple(WorkedExample.of(entry["text"], entry["values"]) for entry in entries)
         for key, entries in yaml.safe_load(file.read_text("utf-8"))["examples"].items()
     }
+
+
+def load_wordings(name: str) -> dict[str, dict[str, str]]:
+    """Return the interventions `wording=1`, … of `tasks/wordings/<name>.yaml`, by prompt name."""
+    file = resources.files("equivox.tasks").joinpath("wordings", f"{name}.yaml")
+    return {prompt: wordings_of(texts) for prompt, texts in yaml.safe_load(file.read_text("utf-8")).items()}

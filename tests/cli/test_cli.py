@@ -37,8 +37,7 @@ def test_tasks_list_names_the_vibe_tasks(equivox: Cli) -> None:
     names = [task["name"] for task in json.loads(out) if task["name"].startswith("vibe_")]
     prompts = ("story", "advisory", "candidate", "casting", "shopper")
     vibe = [name for name in names if name.startswith("vibe")]
-    families = ("vibe_gender", "vibe_accent", "vibe_gender_paraphrased", "vibe_accent_paraphrased")
-    families += ("vibe_face_gender", "vibe_face_race", "vibe_face_age")
+    families = ("vibe_gender", "vibe_accent", "vibe_face_gender", "vibe_face_race", "vibe_face_age")
     assert vibe == [f"{family}:{prompt}" for family in families for prompt in prompts]
 
 

@@ -6,6 +6,7 @@ import csv
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,30 @@ def test_less_bias_and_more_refusals_are_both_told(runs: dict[str, Path]) -> Non
         assert tests[task, REFUSED].value_b == pytest.approx(12, abs=6)
         assert tests[task, REFUSED].ci_low < -12 < tests[task, REFUSED].ci_high
         assert tests[task, VARIETY].n_samples == round(288 * (1 - tests[task, REFUSED].value_b / 100))
+
+
+def reworded(further: float, q: float, wording: str = "1", task: str = "f:story") -> tuple[str, PairedTest]:
+    return "m", PairedTest(
+        dimension="gender", condition=f"audio against wording={wording}", family="f", task=task, metric="nTVD",
+        unit="percent", model_a="audio", model_b=f"wording={wording}", difference=further, further=further,
+        ci_low=further - 2, ci_high=further + 3, p=q, q=q,
+    )  # fmt: skip
+
+
+def test_how_far_a_result_hangs_on_the_wording() -> None:
+    (words,) = interventions_in_words([reworded(1.0, 0.9), reworded(-6.0, 0.01, "2"), reworded(4.0, 0.2, "2", "f:x")])
+    assert words == (
+        "m, f, in 2 other wordings: 1 of 3 tests shows another bias than the declared wording; the largest change is "
+        "in f:story, wording=2: further from no bias by 6.00 (interval 3.00 to 8.00)."
+    )
+    (words,) = interventions_in_words([reworded(5.0, 0.3)])
+    assert words == (
+        "m, f, wording=1: none of 1 test shows another bias than the declared wording; the largest change is in "
+        "f:story, wording=1: nearer to no bias by 5.00 (interval 3.00 to 8.00)."
+    )
+    model, test = reworded(0.0, 1.0)
+    (words,) = interventions_in_words([(model, replace(test, undefined="nothing varied"))])
+    assert "no bias could be compared (nothing varied); whether the answers still say as much is not known." in words
 
 
 def test_run_compare_and_report_show_them(equivox: Cli, runs: dict[str, Path], tmp_path: Path) -> None:

@@ -12,15 +12,15 @@ from made_requests import made_request
 from equivox.core.errors import RequestError
 from equivox.core.requests import EngineIdentity, Labels, Request, request_key
 from equivox.core.system_prompts import LONGEST, read_system_prompts
-from equivox.core.task import GREEDY
-from equivox.core.variants import conditions_of, parse_conditions, vary, with_interventions
+from equivox.core.task import GREEDY, tasks_in
+from equivox.core.variants import conditions_of, parse_conditions, vary, with_system_prompts
 from equivox.engines import open_engine
 from equivox.engines.messages import user_message
 from equivox.tasks.registry import builtin_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
 STORY = builtin_tasks()["vibe_gender:story"]
-FAIR = with_interventions(STORY, {"fair": "Be fair.", "kind": "Be kind."})
+FAIR = with_system_prompts(STORY, {"fair": "Be fair.", "kind": "Be kind."})
 EXAMPLES = Path(__file__).parents[2] / "examples" / "system"
 
 
@@ -56,15 +56,49 @@ def test_each_is_a_condition_of_the_task() -> None:
     with pytest.raises(RequestError, match=r"has no condition 'system=fare'; it offers .*system=fair"):
         vary([FAIR], conditions=("system=fare",))
     with pytest.raises(RequestError, match="'none' of vibe_gender:story is empty"):
-        vary([with_interventions(STORY, {"none": " "})], conditions=("all",))
+        vary([with_system_prompts(STORY, {"none": " "})], conditions=("all",))
     with pytest.raises(RequestError, match="has a system prompt 'fair' of its own"):
-        with_interventions(FAIR, {"fair": "Be just."})
+        with_system_prompts(FAIR, {"fair": "Be just."})
 
 
 def test_what_the_task_always_says_stays() -> None:
     always = replace(FAIR, prompt=replace(FAIR.prompt, system="You are a recruiter."))
     (fair,) = vary([always], conditions=("system=fair",))
     assert fair.prompt.system == "You are a recruiter.\n\nBe fair."
+
+
+def test_other_wordings_are_conditions_that_are_asked_by_name_alone() -> None:
+    wordings = [condition for condition in conditions_of(STORY) if condition.startswith("wording=")]
+    assert wordings == ["wording=1", "wording=2", "wording=3", "wording=4"]
+    named = parse_conditions("wording, audio, silence")
+    assert [task.condition for task in vary([STORY], conditions=named)] == ["audio", "silence", *wordings]
+    assert not any(task.condition in wordings for task in vary([STORY], conditions=("all",)))
+    second, plain = vary([STORY], conditions=("wording=2", "wording=2", "declared"))
+    assert (second.name, plain) == ("vibe_gender:story@wording=2", STORY)
+    # Only the words of the prompt differ, and where they are from.
+    assert second == replace(STORY, name=second.name, condition="wording=2", prompt=second.prompt)
+    assert second.prompt.text == STORY.interventions["wording=2"] != STORY.prompt.text
+    assert second.prompt.source == f"equivox, after {STORY.prompt.source}"
+    with pytest.raises(RequestError, match="has no condition 'wording=5'; it offers"):
+        vary([STORY], conditions=("wording=5",))
+    with pytest.raises(RequestError, match="spoken_stereoset:age has no other wordings"):
+        vary([builtin_tasks()["spoken_stereoset:age"]], conditions=("declared", "wording"))
+    face = builtin_tasks()["vibe_face_gender:story"]
+    assert not face.interventions, "VIBE's wordings speak of a recording"
+
+
+@pytest.mark.parametrize(
+    ("interventions", "told"),
+    [
+        ({"fair": "Be fair."}, r"`interventions` has 'fair'; call it system=NAME or wording=NAME"),
+        ({"wording=": "Who?"}, r"wording=: a condition is called after ''"),
+        ({"wording=a b": "Who?"}, r"wording=a b: a condition is called after 'a b'"),
+        ({"wording=1": " "}, r"wording=1 is empty; write what is to be said"),
+    ],
+)
+def test_interventions_of_a_python_task_are_checked(interventions: dict[str, str], told: str) -> None:
+    with pytest.raises(RequestError, match=told):
+        tasks_in(replace(STORY, interventions=interventions), "here")
 
 
 def test_the_system_message_comes_first_and_is_one() -> None:

@@ -21,6 +21,7 @@ from equivox.tasks.registry import builtin_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
 STORY = builtin_tasks()["vibe_gender:story"]
+CONTROLLED = ("audio", "text_only", "silence", "shuffled")
 IDENTITY = EngineIdentity(engine="fake", model="m", revision="1")
 
 
@@ -35,9 +36,7 @@ def of_condition(plan: Plan, condition: str) -> list[dict[str, object]]:
 
 
 def test_every_arm_asks_about_the_same_items(plan: Plan) -> None:
-    items = {
-        condition: [row["sample_id"] for row in of_condition(plan, condition)] for condition in conditions_of(STORY)
-    }
+    items = {condition: [row["sample_id"] for row in of_condition(plan, condition)] for condition in CONTROLLED}
     assert all(len(ids) == 96 for ids in items.values())
     assert items["audio"] == items["text_only"] == items["silence"] == items["shuffled"]
 
@@ -91,7 +90,7 @@ def test_all_arms_side_by_side(equivox: Cli, tmp_path: Path) -> None:
     assert code == 0, err
     lines = [line for line in out.splitlines() if "vibe_gender:advisory" in line]
     assert [next(w for w in line.split() if w.startswith("vibe")) for line in lines] == [
-        "vibe_gender:advisory", *(f"vibe_gender:advisory@{condition}" for condition in conditions_of(STORY)[1:])
+        "vibe_gender:advisory", *(f"vibe_gender:advisory@{condition}" for condition in CONTROLLED[1:])
     ]  # fmt: skip
     scores = {
         s["condition"]: s for s in json.loads((folder / "scores.json").read_text())["scores"] if not s["attribute"]
@@ -167,7 +166,8 @@ def test_names_and_columns_are_parsed() -> None:
 
 
 def test_conditions_of_speech_and_a_greedy_task() -> None:
-    assert conditions_of(builtin_tasks()["vibe_gender:story"]) == ("audio", "text_only", "silence", "shuffled")
+    wordings = tuple(f"wording={n}" for n in (1, 2, 3, 4))
+    assert conditions_of(builtin_tasks()["vibe_gender:story"]) == (*CONTROLLED, *wordings)
     declared = builtin_tasks()["spoken_stereoset:gender"]
     greedy = with_sampling(declared, "greedy")
     assert (greedy.name, greedy.sampling.temperature) == ("spoken_stereoset_greedy:gender", 0.0)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from equivox.configs import config_names
+from equivox.core.errors import RequestError
 from equivox.run.cost import Estimate, estimate
 from equivox.run.manifest import read_manifest
 from equivox.run.run_files import RunFile, open_run_file, settings_of
@@ -54,6 +55,21 @@ conditions: [audio, shuffled]
 data: sample
 limit: 48
 """
+
+
+def test_system_prompts_of_a_file_and_of_its_settings(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    (tmp_path / "fair.txt").write_text("Be fair.")
+    file.write_text(
+        f"{RUN_FILE}system: fair.txt\nsettings: {{plain: {{limit: 24}}, kind: {{system: {{kind: Be kind.}}}}}}\n"
+    )
+    plain, kind = settings_of(open_run_file(str(file)), resolve_tasks)
+    asked = {task.condition: task.prompt.system for task in plain.varied}
+    assert asked == {"audio": "", "shuffled": "", "system=fair": "Be fair."}
+    assert {task.condition for task in kind.varied} == {"audio", "shuffled", "system=kind"}
+    file.write_text(f"{RUN_FILE}system: [missing.txt]\n")
+    with pytest.raises(RequestError, match=r"missing\.txt cannot be read"):
+        open_run_file(str(file))
 
 
 def test_many_models_in_one_command(equivox: Cli, tmp_path: Path) -> None:

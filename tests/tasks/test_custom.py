@@ -162,6 +162,17 @@ WRONG_QUESTION = {
     "a temperature as text": ("temperature: 0.7", 'temperature: "0.7"', "valid number, got '0.7'"),
     "repeats out of their range": ("repeats: 2", "repeats: 0", "greater than or equal to 1, got 0"),
     "truth for a number": ("repeats: 2", "repeats: true", "valid integer, got True"),
+    "a wording that asks of another column": (
+        "sampling:",
+        'wordings: {plain: "Which doctor for {speaker}?"}\n    sampling:',
+        "wording=plain fills in other columns than `text`; it needs: none",
+    ),
+    "a wording with a name that no file can have": (
+        "sampling:",
+        'wordings: {"a/b": "Which doctor?"}\n    sampling:',
+        "a condition is called after 'a/b'",
+    ),
+    "an empty wording": ("sampling:", 'wordings: [" "]\n    sampling:', "wording=1 is empty"),
     "a doubled key": ("repeats: 2", "repeats: 2, repeats: 3", "the key 'repeats' is given twice"),
     "a date": ("options: [today, ", "options: [2024-01-01, ", "put it into quotes"),
     "truth as an option": ("options: [today, ", "options: [yes, ", "put it into quotes"),

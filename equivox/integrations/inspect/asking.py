@@ -13,7 +13,7 @@ from equivox.core.requests import EngineIdentity, Request, request_key
 from equivox.core.segments import check_tools
 from equivox.core.system_prompts import read_system_prompts
 from equivox.core.task import Task
-from equivox.core.variants import AS_DECLARED, DECLARED, SYSTEM, parse_comparisons, vary, with_interventions
+from equivox.core.variants import AS_DECLARED, DECLARED, SYSTEM, parse_comparisons, vary, with_system_prompts
 from equivox.dataset_builders.corpus import Corpus
 from equivox.run.pipeline import IMPORTED, open_corpora
 from equivox.run.plan import Plan, make_plan
@@ -122,7 +122,7 @@ def asked(settings: Settings) -> Asked:
     if len(compare) > 1:
         raise RequestError(f"`compare` is a single comparison, got {settings.compare!r}; evaluate each by itself")
     varied = vary(
-        [with_interventions(declared, settings.prompts)],
+        [with_system_prompts(declared, settings.prompts)],
         compare=compare,
         conditions=(settings.condition,),
         sampling=settings.sampling,

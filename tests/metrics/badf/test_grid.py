@@ -166,14 +166,17 @@ def test_data_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_other_wordings_ask_for_the_same_story() -> None:
-    from equivox.tasks.badf import PROMPTS, REWORDED, badf_task
+    from equivox.core.variants import vary
+    from equivox.tasks.badf import badf_task
 
-    assert list(REWORDED) == ["reworded_1", "reworded_2", "reworded_3"]
-    texts = {PROMPTS["two"].text, *(prompt.text for prompt in REWORDED.values())}
-    assert len(texts) == 4
-    for text in texts:
-        assert all(text.count(name) == 1 for name in ("{d1}", "{d2}", "{loc}", "10 sentences"))
-    own, paper = badf_task("badf_reworded_2", "gender"), badf_task("badf_two", "gender")
-    # A variant states only its difference.
-    assert own == replace(paper, name="badf_reworded_2:gender", prompt=REWORDED["reworded_2"], simulate=own.simulate)
-    assert own.prompt.name == "badf_wordings/2" and own.prompt.source.startswith("equivox, after arXiv 2508.01412")
+    task = badf_task("badf_two", "gender")
+    plain, *others = vary([task], conditions=("declared", "wording"))
+    assert plain == task
+    assert [other.name for other in others] == [f"badf_two:gender@wording={n}" for n in (1, 2, 3)]
+    assert len({plain.prompt.text, *(other.prompt.text for other in others)}) == 4
+    for other in others:
+        assert all(other.prompt.text.count(name) == 1 for name in ("{d1}", "{d2}", "{loc}", "10 sentences"))
+        # A variant states only its difference.
+        declared = replace(task, name=other.name, condition=other.condition, prompt=other.prompt)
+        assert other == declared and other.prompt.source.startswith("equivox, after arXiv 2508.01412")
+    assert not badf_task("badf_openbox", "gender").interventions

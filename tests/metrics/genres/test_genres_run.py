@@ -219,6 +219,16 @@ def own(tmp_path: Path) -> Path:
     return tmp_path / "mine.yaml"
 
 
+def test_a_file_has_system_prompts(own: Path) -> None:
+    from equivox.tasks.files import load_task_file
+
+    (own.parent / "fair.txt").write_text("Be fair.")
+    for system in ("[fair.txt]", "fair.txt", "{fair: Be fair.}"):
+        own.write_text(f"{OWN}system: {system}\n")
+        (task,) = load_task_file(own)
+        assert task.interventions == {"system=fair": "Be fair."}
+
+
 def test_relationships_and_pairs_of_one_s_own(equivox: Cli, own: Path, tmp_path: Path) -> None:
     code, _, err = equivox(
         "run", "simulated:biased", own, "--output", tmp_path / "run", "--scoring", "n_resamples=499,min_coverage=0.5"
