@@ -73,15 +73,12 @@ def show_scores(runs: Sequence[ComparedRun], *, by_attribute: bool = False) -> i
 
 def _show_interventions(out: Console, runs: Sequence[ComparedRun]) -> None:
     """Print what system prompts and other wordings changed, in words and tables, in pairs with the plain condition."""
-    asked = [run for run in runs if any(is_intervention(score.condition) for score in run.scores)]
-    if not asked:
+    if not any(is_intervention(score.condition) for run in runs for score in run.scores):
         return
-    from equivox.compare.conditions import condition_tests
-    from equivox.compare.pairs import open_one
     from equivox.report.comparison_tables import condition_tables
-    from equivox.report.interventions import interventions_in_words
+    from equivox.report.interventions import intervention_tests, interventions_in_words
 
-    tests = [entry for entry in condition_tests([open_one(run) for run in asked]) if is_intervention(entry[1].model_b)]
+    tests = intervention_tests(runs)
     print_tables(out, condition_tables(tests))
     for words in interventions_in_words(tests):
         out.print(words, markup=False, soft_wrap=True)

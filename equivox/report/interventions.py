@@ -9,12 +9,13 @@ import math
 from collections.abc import Iterator, Sequence
 
 from equivox.compare.answers import ANSWERS, REFUSED, USED, VARIETY
-from equivox.compare.conditions import ConditionTest
-from equivox.compare.pairs import PairedTest
+from equivox.compare.conditions import ConditionTest, condition_tests
+from equivox.compare.pairs import PairedTest, open_one
+from equivox.compare.runs import ComparedRun
 from equivox.core.coverage import UNEVEN
 from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL
-from equivox.core.variants import SYSTEM, WORDING
+from equivox.core.variants import SYSTEM, WORDING, is_intervention
 from equivox.report.numbers import how_many, score_interval, score_value, shortened
 
 INTERVENTIONS_NOTE = (
@@ -26,6 +27,18 @@ INTERVENTIONS_NOTE = (
 )
 LESS_VARIED = 0.1
 """The share of the variety that is lost where answers count as saying less."""
+
+
+def intervention_tests(runs: Sequence[ComparedRun]) -> list[ConditionTest]:
+    """Return the tests between the declared condition and each system prompt and wording; empty if none was asked."""
+    asked = [run for run in runs if any(is_intervention(score.condition) for score in run.scores)]
+    tests = condition_tests([open_one(run) for run in asked]) if asked else []
+    return [entry for entry in tests if is_intervention(entry[1].model_b)]
+
+
+def interventions_of(runs: Sequence[ComparedRun]) -> list[str]:
+    """Return what system prompts and other wordings changed in each run, as `interventions_in_words`."""
+    return interventions_in_words(intervention_tests(runs))
 
 
 def interventions_in_words(tests: Sequence[ConditionTest]) -> list[str]:

@@ -10,12 +10,12 @@ def run_html(folder: Path) -> str:
     from markupsafe import Markup
 
     from equivox.compare.runs import open_comparison
-    from equivox.report.opening import opening
+    from equivox.report.opening import opening_of_one
     from equivox.report.score_tables import task_tables
     from equivox.report.table import as_html
 
     (run,) = open_comparison([folder]).runs
-    first = opening([run])
+    first = opening_of_one(run)
     sentences = Markup("").join(Markup("<li>{}</li>").format(sentence) for sentence in first.sentences)
     head = Markup("<p><strong>{} {}</strong></p><ul>{}</ul><p><strong>Trust:</strong> {}</p>").format(
         first.question, first.answer, sentences, " · ".join(map(str, first.trust))

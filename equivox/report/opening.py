@@ -21,7 +21,7 @@ from equivox.core.scores import LEVEL, Verdict, verdict
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.report.comparison_tables import in_order
 from equivox.report.comparison_tables import in_words as told_apart
-from equivox.report.interventions import interventions_in_words
+from equivox.report.interventions import interventions_in_words, interventions_of
 from equivox.report.numbers import how_many
 from equivox.report.verdicts import (
     TaskVerdict,
@@ -125,6 +125,12 @@ def opening_of(comparison: Comparison, judged: Judged) -> Opening:
     tests = judged.tests if len(comparison.runs) > 1 else None
     first = opening(comparison.runs, tests=tests, ranks=judged.ranks, caveats=comparison.caveats)
     return replace(first, sentences=(*first.sentences, *interventions_in_words(judged.conditions)))
+
+
+def opening_of_one(run: ComparedRun) -> Opening:
+    """Return the opening of one run, with what its system prompts and other wordings changed."""
+    first = opening([run])
+    return replace(first, sentences=(*first.sentences, *interventions_of([run])))
 
 
 def family_summary(run: ComparedRun, family: str) -> tuple[Verdict, str]:

@@ -9,12 +9,12 @@ from typing import Any
 from equivox.compare.runs import ComparedRun, open_comparison
 from equivox.core.errors import RequestError
 from equivox.core.redact import without_places
-from equivox.report.opening import Opening, opening, opening_of
+from equivox.report.opening import Opening, opening_of, opening_of_one
 
 
 def verdict_of(run: ComparedRun) -> dict[str, Any] | None:
     """Return the opening of one run; None if it is not scored."""
-    return _plain(opening([run])) if run.scores else None
+    return _plain(opening_of_one(run)) if run.scores else None
 
 
 def verdict_of_pair(folders: Sequence[Path]) -> dict[str, Any]:
