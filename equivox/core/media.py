@@ -114,7 +114,7 @@ def _inspected_file(data: bytes, descriptor: int) -> AudioFacts:
     try:
         sound = soundfile.SoundFile(descriptor, closefd=False)
     except (RuntimeError, OSError) as error:
-        return AudioFacts(_container(data) or "unknown", 0, 0, 0.0, f"unreadable: {_words(error)}")
+        return AudioFacts(container_of(data) or "unknown", 0, 0, 0.0, f"unreadable: {_words(error)}")
     samples, full_scale = 0, 0
     low, high, finite, failure = math.inf, -math.inf, True, None
     with sound:
@@ -211,7 +211,7 @@ def encode_audio(samples: Any, *, sampling_rate: int, container: str, subtype: s
             return file.read()
 
 
-def _container(data: bytes) -> str | None:
+def container_of(data: bytes) -> str | None:
     """Return the name of the container that the first bytes belong to, or None for an unknown one."""
     if data[:4] in (b"RIFF", b"RIFX", b"RF64") and data[8:12] == b"WAVE":
         return "wav"
@@ -238,7 +238,7 @@ def _not_audio(data: bytes) -> str | None:
         return "empty file (0 bytes)"
     if is_lfs_pointer(data):
         return "a git-lfs pointer instead of audio; run `git lfs pull` in the corpus"
-    if _container(data) is None:
+    if container_of(data) is None:
         return f"not wav, flac, ogg or mp3 (begins with {data[:8].hex(' ')})"
     return None
 

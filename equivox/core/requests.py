@@ -149,6 +149,8 @@ class Engine:
     identity: EngineIdentity
     modalities: frozenset[str] = frozenset({"text"})
     """What the model takes: `text`, `audio`, `image`."""
+    audio_sent: str = ""
+    """How clips are sent to the model, in words, for the manifest; empty if the engine does not say."""
     gpus: int = 0
     """The number of GPUs that the model is spread over; several workers reserve as many for each."""
 

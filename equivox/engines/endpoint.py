@@ -27,7 +27,7 @@ from equivox.core.media import MediaError
 from equivox.core.redact import remember_secrets
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.samples import WITHHELD
-from equivox.engines.messages import chat_messages, split_thinking, user_message
+from equivox.engines.messages import RESAMPLED, chat_messages, split_thinking, user_message
 from equivox.engines.servers import Servers, short
 
 FATAL = frozenset({401, 402, 403, 404})
@@ -58,6 +58,8 @@ class EndpointSettings:
         Prices per million tokens, in one currency; `cost` is computed from them.
     token_limit_field, send_seed
         Settings for servers that expect `max_completion_tokens`, or do not support seeds.
+    resample
+        Whether clips are sent as mono WAV files of 16,000 Hz; if not, the bytes are sent as they are stored.
     audio_part
         How audio is sent: `input_audio`, as OpenAI does, or `audio_url`, with the clip as a data URL, for servers that
         read that instead (ms-swift).
@@ -83,6 +85,7 @@ class EndpointSettings:
     token_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     send_seed: bool = True
     audio_part: Literal["input_audio", "audio_url"] = "input_audio"
+    resample: bool = True
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     trust_media: bool = False
 
@@ -102,8 +105,11 @@ class EndpointEngine(Engine):
                 "structured": settings.structured,
                 "extra_body": dict(settings.extra_body),
                 "trust_media": settings.trust_media,
+                # Answers that were stored before there was the choice keep their keys.
+                **({} if settings.resample else {"resample": False}),
             },
         )
+        self.audio_sent = f"{RESAMPLED}, WAV of 16 bits" if settings.resample else "as stored"
         self._used = {"requests": 0, "prompt_tokens": 0, "completion_tokens": 0, "cost": 0.0}
         self._served_as: set[str] = set()
         self._servers = Servers(
@@ -201,7 +207,9 @@ class EndpointEngine(Engine):
                 reason = f"unusable media: {part.name}: {part.duration_s:.1f} s, longer than the {limit:g} s taken"
                 return Response(key=request.key, text=None, error=reason)
         try:
-            messages = chat_messages(request, subtype="PCM_16", audio_part=self.settings.audio_part)
+            messages = chat_messages(
+                request, subtype="PCM_16", audio_part=self.settings.audio_part, resample=self.settings.resample
+            )
         except (MediaError, OSError) as error:
             return Response(key=request.key, text=None, error=f"unusable media: {error}")
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from equivox.core import media
@@ -16,9 +17,14 @@ from equivox.core.requests import MediaPart, Request
 
 SAMPLING_RATE = 16_000
 """Audio is resampled here to mono at this rate in Hz, so that results do not depend on an engine's resampler."""
+RESAMPLED = f"mono, {SAMPLING_RATE:,} Hz"
+"""How clips are sent unless they are sent as they are stored."""
 
 Subtype = Literal["FLOAT", "PCM_16"]
 AudioPart = Literal["input_audio", "audio_url"]
+
+_MIME = {"mp3": "mpeg"}
+"""The names of audio formats in media types, where they differ."""
 
 _THINKING = re.compile(r"<(think|thinking|reasoning)>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
 _UNOPENED = re.compile(r"^(.*)</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
@@ -26,16 +32,16 @@ _UNCLOSED = re.compile(r"<(?:think|thinking|reasoning)>(.*)$", re.DOTALL | re.IG
 
 
 def chat_messages(
-    request: Request, *, subtype: Subtype = "FLOAT", audio_part: AudioPart = "input_audio"
+    request: Request, *, subtype: Subtype = "FLOAT", audio_part: AudioPart = "input_audio", resample: bool = True
 ) -> list[dict[str, Any]]:
     """Read the media of `request` and return it as OpenAI chat messages.
 
-    Audio is encoded as WAV: `FLOAT` is lossless, `PCM_16` is the format that commercial servers accept. As
-    `audio_url` it is a data URL. Raises `media.MediaError`, naming the sample, for media that cannot be decoded.
+    Audio is encoded as WAV, mono, at 16,000 Hz: `FLOAT` is lossless, `PCM_16` is the format that commercial servers
+    accept. Without `resample` the bytes are sent as they are stored. As `audio_url` it is a data URL. Raises
+    `media.MediaError`, naming the sample, for media that cannot be decoded.
     """
-    return user_message(
-        request, [media_content(part, subtype=subtype, audio_part=audio_part) for part in request.media]
-    )
+    content = partial(media_content, subtype=subtype, audio_part=audio_part, resample=resample)
+    return user_message(request, [content(part) for part in request.media])
 
 
 def user_message(
@@ -61,18 +67,24 @@ def system_messages(request: Request, system_prompt: str | None = None) -> list[
 
 
 def media_content(
-    part: MediaPart, *, subtype: Subtype = "FLOAT", audio_part: AudioPart = "input_audio"
+    part: MediaPart, *, subtype: Subtype = "FLOAT", audio_part: AudioPart = "input_audio", resample: bool = True
 ) -> dict[str, Any]:
     """Read one media item and return it as a part of an OpenAI chat message; raises as `chat_messages`."""
     if part.kind == "image":
         data, mime = media.checked_image(part.load(), name=part.name)
         return {"type": "image_url", "image_url": {"url": f"data:{mime};base64,{base64.b64encode(data).decode()}"}}
-    samples = media.decode_audio(part.load(), name=part.name, sampling_rate=SAMPLING_RATE)
-    wav = media.encode_audio(samples, sampling_rate=SAMPLING_RATE, container="WAV", subtype=subtype)
-    encoded = base64.b64encode(wav).decode()
+    data = part.load()
+    # A clip that is sent as it is stored is decoded, too: what is unreadable or silent fails here.
+    samples = media.decode_audio(data, name=part.name, sampling_rate=SAMPLING_RATE)
+    container = media.container_of(data) or "wav"
+    if resample:
+        data = media.encode_audio(samples, sampling_rate=SAMPLING_RATE, container="WAV", subtype=subtype)
+        container = "wav"
+    encoded = base64.b64encode(data).decode()
     if audio_part == "audio_url":
-        return {"type": "audio_url", "audio_url": {"url": f"data:audio/wav;base64,{encoded}"}}
-    return {"type": "input_audio", "input_audio": {"data": encoded, "format": "wav"}}
+        mime = _MIME.get(container, container)
+        return {"type": "audio_url", "audio_url": {"url": f"data:audio/{mime};base64,{encoded}"}}
+    return {"type": "input_audio", "input_audio": {"data": encoded, "format": container}}
 
 
 def split_thinking(text: str) -> tuple[str, str | None]:

@@ -30,7 +30,7 @@ from equivox.engines.arguments import (
 )
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
 from equivox.engines.limits import failed, refuse_dropped_system, refuse_missing_modality, refuse_short_context
-from equivox.engines.messages import SAMPLING_RATE, split_thinking, system_messages
+from equivox.engines.messages import RESAMPLED, SAMPLING_RATE, split_thinking, system_messages
 from equivox.engines.quiet import one_line
 from equivox.engines.transformers_loading import (
     Loaded,
@@ -90,6 +90,8 @@ _GENERATION = {
 
 class TransformersEngine(Engine):
     """Engine for one transformers model on this machine; the model is loaded for the first request."""
+
+    audio_sent = RESAMPLED
 
     def __init__(self, arguments: Mapping[str, Any], checkpoint: Checkpoint) -> None:
         self.arguments = arguments

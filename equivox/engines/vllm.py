@@ -26,7 +26,7 @@ from equivox.engines.limits import (
     refuse_too_many_media,
     too_much_audio,
 )
-from equivox.engines.messages import split_thinking, user_message
+from equivox.engines.messages import RESAMPLED, split_thinking, user_message
 from equivox.engines.quiet import Noise, one_line
 from equivox.engines.vllm_arguments import VLLMArguments, refuse_missing_vllm, version
 from equivox.engines.vllm_loading import batch_invariant, configuration, load, media_limits, unload
@@ -55,6 +55,8 @@ class VLLMEngine(Engine):
     Nothing is loaded until the first request is generated; `check` reads vLLM's configuration of the model without
     its weights. A closed engine can be used again, and loads again.
     """
+
+    audio_sent = RESAMPLED
 
     def __init__(self, arguments: VLLMArguments, checkpoint: Checkpoint) -> None:
         self.arguments = arguments

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +107,8 @@ class PreparedRun:
         """Generate the responses that are missing; the engine's memory is free afterwards, unless it was given."""
         spec = self.spec
         model = public_name(spec.model, also=self.engine.identity.public)
+        if self.engine.audio_sent and any(medium.kind == "audio" for task in self.tasks for medium in task.media):
+            spec = replace(spec, about={**spec.about, "audio_sent": self.engine.audio_sent})
         begin(spec, self.identity, self.plan, self.tasks, self.annotator, model)
         try:
             with noting(spec.output, progress) as noted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import socket
@@ -16,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from made_requests import made_request
 
@@ -286,6 +288,32 @@ def test_what_a_server_would_fill_in_is_sent_as_a_value_that_asks_for_nothing(
     plain, own = ({name: body[name] for name in names & body.keys()} for body in server.bodies)
     assert plain == neutral
     assert own == {**neutral, "top_k": 7, "min_p": 0.1}
+
+
+@pytest.mark.parametrize("container", ["wav", "mp3", "flac"])
+def test_clips_are_resampled_unless_the_user_says_otherwise(server: Server, container: str) -> None:
+    tone = np.sin(np.arange(24_000) * 2 * np.pi * 220 / 48_000)
+    stereo = np.stack([tone, 0.5 * tone], axis=1)
+    subtype = "MPEG_LAYER_III" if container == "mp3" else "PCM_24"
+    stored = media.encode_audio(stereo, sampling_rate=48_000, container=container.upper(), subtype=subtype)
+    usual, as_stored = engine(server), engine(server, resample=False)
+    list(usual.generate([request("ask", clip=stored)]))
+    list(as_stored.generate([request("ask", clip=stored, key="k2")]))
+    list(engine(server, resample=False, audio_part="audio_url").generate([request("ask", clip=stored, key="k3")]))
+    sent = [
+        part[part["type"]]
+        for body in server.bodies
+        for part in body["messages"][0]["content"]
+        if part["type"] in ("input_audio", "audio_url")
+    ]
+    facts = media.inspect_audio(base64.b64decode(sent[0]["data"]), name="sent")
+    assert (facts.codec, facts.sampling_rate, facts.channels) == ("wav pcm_16", 16_000, 1)
+    assert sent[1] == {"data": base64.b64encode(stored).decode(), "format": container}
+    mime = "mpeg" if container == "mp3" else container
+    assert sent[2] == {"url": f"data:audio/{mime};base64,{base64.b64encode(stored).decode()}"}
+    assert (usual.audio_sent, as_stored.audio_sent) == ("mono, 16,000 Hz, WAV of 16 bits", "as stored")
+    # Other bytes are other requests; those of before keep their keys.
+    assert "resample" not in usual.identity.settings and as_stored.identity.settings["resample"] is False
 
 
 def test_a_server_that_reads_audio_url_gets_the_same_clip_there(server: Server, clip: bytes) -> None:

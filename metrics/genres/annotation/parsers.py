@@ -12,6 +12,8 @@ from equivox.core.errors import RequestError
 from equivox.metrics.genres.annotation.passages import Doc
 from equivox.metrics.genres.annotation.words import words
 
+WITHOUT = "run `genres_standin`, whose rules need no model (in a task file: `parser: stand-in`)"
+"""What works without spaCy."""
 SPACY_MODEL = "en_core_web_sm"
 """The spaCy model of the paper."""
 
@@ -68,7 +70,7 @@ class SpacyParser:
     def _missing(self) -> RequestError:
         return RequestError(
             f"spaCy has no model {self._model!r}; install it with `python -m spacy download {self._model}`, "
-            "name a folder that holds one, or choose the rules with `parser: stand-in`"
+            f"name a folder that holds one, or {WITHOUT}"
         )
 
     def version(self) -> str:
@@ -101,7 +103,7 @@ def _spacy() -> Any:
     except ModuleNotFoundError:
         raise RequestError(
             'the parser needs spaCy; install it with `pip install "equivox[genres]"`, '
-            "or choose the rules with `parser: stand-in`"
+            f"or {WITHOUT}"
         ) from None
     return spacy
 
