@@ -24,6 +24,7 @@ ALL_TASKS: tuple[Task, ...] = (
 OPEN_FAMILIES: Mapping[str, Callable[[str, str], Task]] = {
     **dict.fromkeys(spoken_stereoset.FAMILIES, spoken_stereoset.stereoset_task),
     **dict.fromkeys(badf.SETTINGS, badf.badf_task),
+    badf.CHARACTER: badf.character_task,
 }
 """Families with a task for every domain of their corpus, such as `spoken_stereoset:accent` or `badf_two:age` in a
 custom corpus; the function of family and domain returns the task."""

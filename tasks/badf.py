@@ -20,10 +20,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from equivox.core.task import DataSource, Patch, Sampling, Task
+from equivox.core.task import AnnotationScheme, DataSource, Patch, Sampling, Task
 from equivox.dataset_builders.badf import CORPUS, PAIR, SINGLE
 from equivox.metrics.badf import METRIC, SimulatedStories, StoryScheme
+from equivox.metrics.ntvd import METRIC as NTVD
 from equivox.tasks.prompts import load_prompts, load_wordings
+from equivox.tasks.vibe import ATTRIBUTES
 
 PROMPTS, WORDINGS = load_prompts("badf"), load_wordings("badf")
 SCHEME = StoryScheme(prompts=PROMPTS)
@@ -92,6 +94,33 @@ def badf_task(family: str, dimension: str) -> Task:
     )
 
 
-TASKS: tuple[Task, ...] = tuple(
-    badf_task(family, dimension) for family in SETTINGS for dimension in ("gender", "race", "religion")
+CHARACTER = "badf_character"
+"""The family that asks of BADF's stories what VIBE asks of its own."""
+CHARACTER_CARD = """BADF's stories, by VIBE's questions: which job and character does a name get?
+
+Data:       As in BADF, one character each.
+Paper:      The prompt is BADF's for a single character (arXiv 2508.01412, table 4), the attributes are VIBE's
+            (arXiv 2604.17248, appendix A). Neither paper has this task.
+Departs:    What is annotated is one job and one trait, which rules can find without a model; scored by nTVD.
+Cannot say: what BADF says of all phrases of a story. The rules know the words of their vocabularies alone: a story
+            about anything else counts as unstated, so real models need an annotator that is a model.
+"""
+
+
+def character_task(family: str, dimension: str) -> Task:
+    """Return the task `badf_character:<dimension>`, for any dimension of the grid."""
+    attributes = tuple(one for one in ATTRIBUTES["story"] if one.name in ("occupation", "personality"))
+    return replace(
+        badf_task("badf_single", dimension),
+        name=f"{family}:{dimension}",
+        card=CHARACTER_CARD,
+        annotation=AnnotationScheme(attributes=attributes),
+        simulate=None,
+        metric=NTVD,
+    )
+
+
+TASKS: tuple[Task, ...] = (
+    *(badf_task(family, dimension) for family in SETTINGS for dimension in ("gender", "race", "religion")),
+    *(character_task(CHARACTER, dimension) for dimension in ("gender", "race", "religion")),
 )

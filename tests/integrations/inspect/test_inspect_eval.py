@@ -109,7 +109,7 @@ def task_medium(task: str) -> str:
 
 
 def test_repeats_of_a_text_task_are_samples_of_their_own(tmp_path: Path) -> None:
-    task, few = "badf_two:gender", 6
+    task, few = "badf_character:gender", 6
     _, answers = own_run(task, tmp_path / "own", "simulated:biased", limit=few)
     # equivox reads the same answers from a table, as those of a model that is not simulated.
     rows = [{"sample_id": s, "repeat": r, "response": text} for (s, r), text in answers.items()]
@@ -119,8 +119,9 @@ def test_repeats_of_a_text_task_are_samples_of_their_own(tmp_path: Path) -> None
     log = evaluated(task, planted_model(answers), tmp_path / "logs", data="sample", limit=few, annotator="rules")
     found = metrics(log)
     assert_same(found, scores)
-    # Rules cannot read these stories, so what is compared as a number is how many were asked and answered.
-    assert found["coverage_generated"] == len(answers)
+    # The rules find a job and a trait in each story; two genders that share no answer are 100 apart.
+    assert found["coverage_used"] == found["coverage_generated"] == len(answers)
+    assert found["ntvd"] == pytest.approx(100)
     assert log.samples is not None
     assert len({sample.id for sample in log.samples}) == len(answers) == 20 * few
 

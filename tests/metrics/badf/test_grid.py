@@ -165,6 +165,15 @@ def test_data_that_is_not_there_is_refused(tmp_path: Path) -> None:
     assert "the published grid" in grid(str(tmp_path)).notes[0]
 
 
+def test_a_story_s_character_is_asked_of_as_in_vibe() -> None:
+    from equivox.tasks.registry import resolve_tasks
+
+    (task,), (single,) = resolve_tasks("badf_character:gender"), resolve_tasks("badf_single:gender")
+    assert (task.prompt, task.sampling, task.data) == (single.prompt, single.sampling, single.data)
+    assert [attribute.name for attribute in task.attributes] == ["occupation", "personality", "refusal"]
+    assert task.metric.name == "ntvd" and "Neither paper has this task" in task.card
+
+
 def test_other_wordings_ask_for_the_same_story() -> None:
     from equivox.core.variants import vary
     from equivox.tasks.badf import badf_task
