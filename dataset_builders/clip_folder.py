@@ -61,6 +61,9 @@ class ClipFolder(Builder):
         value counts, except those that mean a missing one (`MISSING`).
     where
         Keep only rows with this value, or one of these values, in a column of the table.
+    needs
+        The columns that the table must have, by our names. Without `text` a clip has no transcript; without `speaker`
+        each is by a speaker of its own, which is right where another column is the unit.
     """
 
     FACTS = CorpusFacts(
@@ -80,12 +83,14 @@ class ClipFolder(Builder):
         strata: Sequence[str] = (),
         values: Mapping[str, Sequence[str]] | None = None,
         where: Mapping[str, str | Sequence[str]] | None = None,
+        needs: Sequence[str] = ("path", "text", "speaker"),
     ) -> None:
         self.table = Path(source).expanduser() / Path(table).expanduser()
         self._name = name or Path(source).resolve().name
         self._title = name or self.FACTS.title
         self._renamed = dict(columns or {})
         self._strata = tuple(strata)
+        self._needs = tuple(needs)
         self._values = {name: tuple(allowed) for name, allowed in (values or {}).items()}
         refuse_unusable(self.table, "table")
         self._where = {
@@ -143,8 +148,9 @@ class ClipFolder(Builder):
     def _needed(self) -> list[str]:
         path = self._from("path")
         parts = _FIELD.findall(path)
+        ours = [self._from(name) for name in self._needs if name != "path"]
         others = [old for new, old in self._renamed.items() if new != "path"]
-        return [*(parts or [path]), self._from("text"), self._from("speaker"), *others, *self._where]
+        return [*(parts or [path]), *ours, *others, *self._where]
 
     def _facts(self) -> CorpusFacts:
         columns = tuple(
@@ -183,7 +189,7 @@ class ClipFolder(Builder):
                 )
             if first is not clip:
                 doubles.append(f"line {number} ({clip.clip_id})")
-            elif not row[self._from("speaker")]:
+            elif row.get(self._from("speaker")) == "":
                 alone.append(clip.clip_id)
         self._refuse_undeclared(unknown)
         found = tuple(clips.values())
@@ -224,7 +230,7 @@ class ClipFolder(Builder):
         relative = _FIELD.sub(lambda m: row[m[1]], pattern) if _FIELD.search(pattern) else row[pattern]
         path = self._inside(relative, number)
         clip_id = row.get(self._from("clip_id")) or PurePosixPath(relative).as_posix()
-        speaker = row[self._from("speaker")]
+        speaker = row.get(self._from("speaker"), "")
         if speaker in MISSING - {"NA"}:
             raise RequestError(
                 f"{self.table}, line {number}: the speaker {speaker!r} reads as a missing value; name the speaker, or "
@@ -233,7 +239,7 @@ class ClipFolder(Builder):
         return Clip(
             clip_id=clip_id,
             path=path,
-            text=row[self._from("text")] or None,
+            text=row.get(self._from("text")) or None,
             speaker=speaker or clip_id,
             columns={ours: self._value(ours, row[theirs]) for ours, theirs in self._further.items()},
         )

@@ -172,6 +172,7 @@ def builder_of(source: DataSource, data: str | Path | None) -> Builder | None:
             columns=source.columns,
             where=source.where,
             values=source.values,
+            needs=("path",),
         )
     if data is not None and str(data) == SAMPLE:
         from equivox.dataset_builders import open_builder, sample_source

@@ -211,6 +211,8 @@ def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
         )
     if declared.swap and kind != "text":
         raise RequestError(f"task file {path}: `swap` changes words of texts; {declared.table} has {kind}")
+    if kind == "audio":
+        _check_unit(path.parent / declared.table, declared)
     swap = _swaps(declared, path)
     placeholders = [name for swaps in swap.values() for name in swaps]
     data = DataSource(
@@ -258,6 +260,17 @@ def _kind(table: Path, declared: _TaskFile) -> Literal["audio", "text"]:
     if "path" in declared.columns or not table.is_file():
         return "audio"
     return "audio" if "path" in column_names(table) else "text"
+
+
+def _check_unit(table: Path, declared: _TaskFile) -> None:
+    """Raise RequestError for recordings whose speakers are not known, unless another column is the unit."""
+    if declared.cluster == "speaker" and table.is_file():
+        names = column_names(table)
+        if declared.columns.get("speaker", "speaker") not in names:
+            raise RequestError(
+                f"{table}: column 'speaker' is missing; its columns are {', '.join(names)}; name the one that says who "
+                "speaks (`columns: {speaker: …}`), or the unit that is in every group as `cluster`"
+            )
 
 
 def _swaps(declared: _TaskFile, path: Path) -> dict[str, dict[str, dict[str, tuple[str, ...]]]]:

@@ -55,7 +55,7 @@ def look_at(path: Path) -> Found:
     lengths = {name: sum(map(len, own)) / len(own) for name, own in others.items()}
     text = max(lengths, key=lambda name: (name in ("text", "prompt"), lengths[name])) if lengths else ""
     text = text if text in ("text", "prompt") or lengths.get(text, 0) > 20 else ""
-    few = {name: len({*own} - {""}) for name, own in others.items() if name != text}
+    few = {name: len({*own} - {""}) for name, own in others.items() if name != text and name not in _UNITS}
     candidates = [name for name, n in few.items() if 2 <= n <= min(MOST_GROUPS, len(others[name]) // 2)]
     candidates.sort(key=lambda name: (_PEOPLE.index(name) if name in _PEOPLE else len(_PEOPLE), few[name]))
     group = candidates[0] if candidates and (candidates[0] in _PEOPLE or len(candidates) == 1) else ""

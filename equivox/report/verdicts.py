@@ -168,14 +168,16 @@ def in_unit(value: float, unit: str) -> str:
 
 
 def short_value(value: float, unit: str) -> str:
-    """Return a number for a sentence: percent without decimals from 10 up, other units with three digits.
+    """Return a number for a sentence: percent without decimals from 10 up, other units with three digits or more.
 
     >>> [short_value(number, "percent") for number in (99.96, -25.83, 9.94, 0.04)], short_value(153.08, "count")
     (['100', '-26', '9.9', '0.0'], '153')
+    >>> short_value(29777.02, "EUR"), short_value(0.3666, "points")
+    ('29,777', '0.367')
     """
     if unit.startswith("percent"):
         return f"{value + 0.0:.0f}" if abs(value) >= 9.95 else f"{value + 0.0:.1f}"
-    return f"{value + 0.0:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value + 0.0:.3g}"
 
 
 def short_interval(low: float, high: float, unit: str) -> str:
@@ -228,12 +230,23 @@ def about_findings(run: ComparedRun, told: Sequence[TaskVerdict]) -> list[str]:
     if not found:
         return []
     if len({score.name for _, score in found}) > 1:
-        return [_measures(run, found, several=len(told) > 1)]
+        return _amounts(run, found) or [_measures(run, found, several=len(told) > 1)]
     known = [entry for entry in found if math.isfinite(entry[1].distance)]
     one, most = max(known or found, key=lambda entry: entry[1].distance if known else entry[1].headline)
     what = f"{'It is' if len(found) == 1 else 'Largest:'} {one.name}, by" if len(told) > 1 else "By"
     size = f"{what} {_named(run, most)} {_size(run, most)}"
     return [f"{size}{_favour(_side(run, most))}.", *words_moved(run, most)]
+
+
+def _amounts(run: ComparedRun, found: Sequence[tuple[TaskVerdict, Score]]) -> list[str]:
+    """Return how large a difference of numbers is and whose are larger; empty unless it is about one task's number."""
+    measures = [run.measure(score) for _, score in found]
+    if len({score.task for _, score in found}) > 1 or not all(one is not None and one.in_unit for one in measures):
+        return []
+    (_, first), *others = found
+    also = f", and by {listed([_named(run, score) for _, score in others])}" if others else ""
+    means = [f"{first.notes[0][:1].upper()}{first.notes[0][1:]}."] if first.notes else []
+    return [f"By {_named(run, first)} {_size(run, first)}{also}.", *means]
 
 
 def _measures(run: ComparedRun, found: Sequence[tuple[TaskVerdict, Score]], *, several: bool) -> str:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TOKENS_PER_SECOND = 25
-KNOWN = ("max_tokens", "temperature", "top_p", "top_k", "frequency_penalty", "seed", "stop")
+KNOWN = ("max_tokens", "temperature", "top_p", "top_k", "frequency_penalty", "seed", "stop", "response_format")
 """Settings that a function can honour; all others of OpenAI's are refused."""
 NEUTRAL: dict[str, Any] = {"top_p": 1.0, "top_k": 0, "frequency_penalty": 0.0, "n": 1, "stream": False}
 """Values that ask for nothing."""

@@ -130,7 +130,7 @@ def _evidence(
             **shared,
             "value": found.distance,
             "p_cluster": found.distance_p,
-            "notes": (f"noise alone would give a distance of {found.distance_null_mean:,.4g} on average",),
+            "notes": (f"noise alone would give a distance of {found.distance_null_mean:,.6g} on average",),
         },
     }
 
@@ -146,7 +146,7 @@ def _means_note(found: GroupMeans | None, unit: str) -> list[str]:
     means = dict(zip(found.groups, found.means.tolist(), strict=True))
     names = list(means) if len(means) == 2 else sorted(means, key=lambda name: -means[name])
     told = ", ".join(f"{name} {means[name]:,.6g}" for name in names)
-    noise = "" if len(means) == 2 else f"; noise alone would set the means {found.null_mean:,.4g} apart"
+    noise = "" if len(means) == 2 else f"; noise alone would set the means {found.null_mean:,.6g} apart"
     return [f"{names[0]} minus {names[-1]}, in {unit}: means {told}{noise}"]
 
 

@@ -228,3 +228,27 @@ def test_a_new_task_file_runs_as_it_is(tmp_path: Path, equivox: Cli) -> None:
     assert equivox("tasks", "new")[0] == 2
     with pytest.raises(RequestError, match="a table ends in"):
         look_at(tmp_path / "table.xlsx")
+
+
+def test_a_table_needs_a_path_and_a_unit_alone(tmp_path: Path, equivox: Cli) -> None:
+    """Nobody knows what is said, nor who speaks: each clip is there in two voices, and the clip is the unit."""
+    import soundfile
+
+    rows = []
+    for item in range(8):
+        for voice, hertz in (("high", 220.0), ("low", 110.0)):
+            name = f"{item}_{voice}.wav"
+            soundfile.write(tmp_path / name, 0.3 * np.sin(np.arange(8000) * hertz * (1 + item / 99) / 2546), 16_000)
+            rows.append({"path": name, "voice": voice, "item": item})
+    file = table(tmp_path / "clips.csv", rows)
+    code, _, err = equivox("tasks", "new", file)
+    assert code == 0, err
+    task = tmp_path / "clips.yaml"
+    code, out, err = equivox("run", "simulated:biased", task, "--output", tmp_path / "run")
+    assert code == 0, err
+    assert "answer high and low items differently? Yes" in out and "8 items" in out
+    # Without a speaker and without another unit each clip would count as a person of its own.
+    task.write_text(task.read_text().replace("cluster: item", "# cluster: item"))
+    code, _, err = equivox("run", "simulated:biased", task, "--output", tmp_path / "other")
+    assert code == 2 and err.count("\n") == 1
+    assert "column 'speaker' is missing" in err and "as `cluster`" in err

@@ -102,8 +102,7 @@ def _spacy() -> Any:
         import spacy
     except ModuleNotFoundError:
         raise RequestError(
-            'the parser needs spaCy; install it with `pip install "equivox[genres]"`, '
-            f"or {WITHOUT}"
+            f'the parser needs spaCy; install it with `pip install "equivox[genres]"`, or {WITHOUT}'
         ) from None
     return spacy
 

@@ -224,7 +224,13 @@ def test_the_terminal_shows_the_unit(tmp_path: Path, equivox: Cli) -> None:
     code, out, _ = equivox("run", "simulated:biased", str(task_file(tmp_path)), "--output", str(tmp_path / "run"))
     assert code == 0
     assert "mean difference (EUR)" in out and "female minus male, in EUR: means female" in out
-    assert "Found in mean difference and distance of distributions" in out
+    # How much, and whose is larger, stands in the answer.
+    assert (
+        "By mean difference -" in out
+        and " EUR (95 % interval -" in out
+        and ", and by distance of distributions." in out
+    )
+    assert "  Female minus male, in EUR: means female " in out
     code, out, _ = equivox("tasks", str(tmp_path / "offers.yaml"))
     assert code == 0 and "the yearly salary: a number in EUR, from 0 to 1,000" in out
 
