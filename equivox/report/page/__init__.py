@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib import resources
@@ -22,12 +22,11 @@ from equivox.core.errors import RequestError
 from equivox.core.metric import Panel
 from equivox.core.plain import split_by
 from equivox.core.samples import Row
-from equivox.core.scores import Score, Verdict, family_of
+from equivox.core.scores import Score, family_of
 from equivox.core.segments import WHOLE
 from equivox.core.version import __version__
 from equivox.report.impact_files import HOW, NOT_AN_AUDIT, side_by_side_tables
 from equivox.report.numbers import (
-    DASH,
     UNEVEN,
     UNTOLD,
     how_many,
@@ -39,6 +38,7 @@ from equivox.report.numbers import (
 )
 from equivox.report.opening import family_summary, opening_of
 from equivox.report.page.compared import conditions, favour_panels, side_by_side, speaker_panels
+from equivox.report.picture import SIGNS, picture
 from equivox.report.safe_page import render_page
 from equivox.report.score_tables import (
     BY_PEOPLE,
@@ -137,6 +137,8 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
         opening=opening_of(comparison, judged),
         origins=[_origin(run) for run in comparison.runs],
         caveats=comparison.caveats,
+        picture=picture(comparison.runs),
+        anchors={family: f"family-{number}" for number, family in enumerate(_families(comparison))},
         cards=list(_cards(comparison)),
         made_up=any(run.model.startswith("simulated:") for run in comparison.runs),
         marks=marks(comparison.runs),
@@ -183,9 +185,6 @@ def _headings(comparison: Comparison) -> dict[str, tuple[str, str]]:
 
 def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
-
-
-SIGNS: Mapping[Verdict, str] = {"found": "●", "not shown": "○", "cannot tell": UNTOLD, "undefined": DASH}
 
 
 def _cards(comparison: Comparison) -> Iterator[dict[str, Any]]:
