@@ -25,6 +25,7 @@ from equivox.statistics.agreement import Agreement, krippendorff_alpha
 from equivox.statistics.attainable import LeastP, least_p, least_p_over_clusters
 from equivox.statistics.bounds import Bounds, ntvd_bounds, share_bounds
 from equivox.statistics.clustering import clustering
+from equivox.statistics.compare_means import MeansComparison, compare_group_means
 from equivox.statistics.comparison import ShiftComparison, compare_joint_shift
 from equivox.statistics.contingency import Association, association_scores, association_test, cramers_v
 from equivox.statistics.correlation import Correlation, PairCorrelation, cluster_correlation, correlations
@@ -66,6 +67,7 @@ __all__ = [
     "JointShift",
     "LeastP",
     "MeanDifference",
+    "MeansComparison",
     "PairCorrelation",
     "Parity",
     "Rank",
@@ -86,6 +88,7 @@ __all__ = [
     "cluster_correlation",
     "cluster_share",
     "clustering",
+    "compare_group_means",
     "compare_joint_shift",
     "compare_totals",
     "corrected_shift",

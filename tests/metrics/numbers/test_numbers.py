@@ -11,52 +11,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from offers import OPTIONS, SALARIES, SALARY, rows, task, task_file
 from scipy import stats
 
 from equivox import measure
-from equivox.core.attributes import Number
 from equivox.core.errors import RequestError
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, ScoringOptions
-from equivox.core.task import AnnotationScheme, Attribute, DataSource, Prompt, Task
+from equivox.core.task import Attribute
 from equivox.metrics import numbers
-from equivox.metrics.numbers.metric import DIFFERENCE, DISTANCE, METRIC
+from equivox.metrics.numbers.metric import DIFFERENCE, DISTANCE
 from equivox.metrics.numbers.scorer import score_numbers
 from equivox.tasks.files import load_task_file
 
 Cli = Callable[..., tuple[int, str, str]]
-SALARY = Attribute(name="salary", asks="the salary", number=Number(unit="EUR", low=0, high=100))
-OPTIONS = ScoringOptions(n_resamples=999, min_coverage=0.5)
-
-
-def task(*attributes: Attribute) -> Task:
-    return Task(
-        name="toy:salary",
-        version=1,
-        card="",
-        data=DataSource(corpus="toy", kind="text"),
-        prompt=Prompt(name="toy", version=1, text="?", source="here"),
-        group=("gender",),
-        cluster="name",
-        media=(),
-        condition="text",
-        annotation=AnnotationScheme(attributes=attributes),
-        metric=METRIC,
-    )
-
-
-def rows(group: str, answers: list[float | str]) -> list[Row]:
-    """One row per answer and cluster: a number is parsed, a text is the status of a lost answer."""
-    return [
-        Row(
-            group=group,
-            cluster=f"{group}{number}",
-            stratum="",
-            status="parsed" if not isinstance(answer, str) else answer,
-            values={} if isinstance(answer, str) else {"salary": (str(answer),), "refusal": ("no",)},
-        )
-        for number, answer in enumerate(answers)
-    ]
 
 
 def scored(table: list[Row], *, options: ScoringOptions = OPTIONS) -> tuple[dict[str, Score], list[dict[str, Any]]]:
@@ -140,34 +108,6 @@ def test_the_command_reads_a_table(tmp_path: Path, equivox: Cli) -> None:
     assert (code, found["difference"], found["distance"]) == (0, pytest.approx(4), pytest.approx(4))
 
 
-SALARIES = "{unit: EUR, low: 0, high: 1000}"
-TASKS = """\
-name: offers
-table: cvs.csv
-group: gender
-{design}
-questions:
-  - name: salary
-    text: "{{cv}} Which salary?"
-    attributes:
-      - {{name: salary, asks: the yearly salary, number: {number}}}
-card: Made up.
-"""
-
-
-def task_file(folder: Path, *, crossed: bool = True, n: int = 40, number: str = SALARIES) -> Path:
-    design = "swap: {name: {female: [Anna, Olga], male: [Jonas, Emil]}}" if crossed else "cluster: id"
-    with (folder / "cvs.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["id", "cv"] if crossed else ["id", "cv", "gender"])
-        for i in range(n):
-            text = f"{'{name}' if crossed else 'They'} worked for {i} years."
-            writer.writerow([f"c{i}", text] if crossed else [f"c{i}", text, ("female", "male")[i % 2]])
-    file_ = folder / "offers.yaml"
-    file_.write_text(TASKS.format(design=design, number=number))
-    return file_
-
-
 @pytest.mark.parametrize("crossed", [True, False])
 @pytest.mark.parametrize(
     "number",
@@ -240,7 +180,8 @@ def test_a_stored_run_is_scored_compared_verified_and_reported(tmp_path: Path, e
     code, out, _ = equivox("verify", runs[0])
     assert code == 0 and out.startswith("verified: ")
     code, out, _ = equivox("compare", *runs)
-    assert code == 0 and "The two were not tested against each other" in out
+    assert code == 0 and "Of 2 comparisons: 2 further from no bias." in out
+    assert "distance of distributions: no paired test: noise adds to it in either model" in out
     page = tmp_path / "page.html"
     assert equivox("report", runs[0], "--output", page)[0] == 0
     # Units have an axis and a table each.
