@@ -84,6 +84,15 @@ class Detectable:
         return math.ceil((1 - rho) / (needed - rho) - 1e-9) if needed > rho else None
 
 
+def ntvd_of(difference: float) -> float:
+    """Return the nTVD, in percent, of two normal distributions whose means lie so many standard deviations apart.
+
+    >>> round(ntvd_of(0.2513), 2), round(ntvd_of(1.0), 2)
+    (10.0, 38.29)
+    """
+    return 200 * NormalDist().cdf(difference / 2) - 100
+
+
 def in_sd(ntvd: float) -> float:
     """Return how many standard deviations lie between the means of two normal distributions with this nTVD (percent).
 

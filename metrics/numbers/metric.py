@@ -48,6 +48,7 @@ METRIC = Metric(
             no_bias=0.0,
             in_unit=True,
             compare=compare,
+            power=True,
             help="the first group's mean minus the second's; of more than two groups, the largest minus the smallest",
         ),
         Measure(

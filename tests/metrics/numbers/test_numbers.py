@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -235,3 +236,20 @@ def test_simulated_models_say_when_a_pattern_finds_nothing(tmp_path: Path) -> No
     file = task_file(tmp_path, number="{unit: EUR, pattern: 'zzz([0-9]+)'}")
     with pytest.raises(RequestError, match="finds no number in what simulated models say"):
         measure("simulated:random", str(file), output=tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("crossed", "clusters"), [(True, "30 clusters, each in every group, x 2"), (False, "30 clusters x 1")]
+)
+def test_power_speaks_of_means_and_of_the_design(tmp_path: Path, equivox: Cli, crossed: bool, clusters: str) -> None:
+    file = task_file(tmp_path, crossed=crossed, n=30)
+    code, out, _ = equivox("power", "--task", file, "--design", "simulations=200")
+    assert code == 0 and clusters in out and "SD: the standard deviation of single answers" in out
+    told = re.search(r"a mean difference of ([\d.]+) SD .* sets normal distributions ([\d.]+) % apart", out)
+    # Student's t finds 2.9 standard errors: √(2 / 30), or √(2 / 15), SD.
+    assert told and float(told[1]) == pytest.approx(2.9 * (2 / (30 if crossed else 15)) ** 0.5, rel=0.15)
+    assert float(told[2]) == pytest.approx(200 * stats.norm.cdf(float(told[1]) / 2) - 100, abs=0.5)
+    code, out, _ = equivox("power", "--task", file, "--shift", "30", "--design", "simulations=200")
+    assert code == 0 and "detect a mean difference of 0.77 SD, which sets normal distributions 30 % apart" in out
+    code, _, err = equivox("power", "--task", file, "--shift", "100", "--design", "simulations=200")
+    assert code == 2 and "`--shift` is 100: use a number above 0 and below 100" in err
