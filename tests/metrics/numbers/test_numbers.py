@@ -204,7 +204,7 @@ def test_attributes_without_a_number_are_stored_as_ever() -> None:
         ("{name: a, asks: b, number: {unit: EUR, pattern: '('}}", "no regular expression"),
         ("{name: a, asks: b, number: {low: 5}}", "needs its `unit`"),
         ("{name: a, asks: b, number: EUR}", "number"),
-        ("{name: a, asks: b, number: {measure: seconds}}", "measure"),
+        ("{name: a, asks: b, number: {measure: seconds}}", "'words', 'sentences' or 'characters', got 'seconds'"),
         ("{name: a, asks: b, options: [x, y], number: {unit: EUR}}", "leave out one of the two"),
         ("{name: a, asks: b, number: {unit: EUR}}\n      - {name: c, asks: d}", "a question of its own"),
     ],
