@@ -58,7 +58,7 @@ def score_numbers(task: Task, samples: Samples, options: ScoringOptions) -> Scor
             **named,
             name=DIFFERENCE,
             zero_means="the means of all groups are equal",
-            **_with_notes(evidence[DIFFERENCE], [*_means_note(found, unit), *left_out]),
+            **_with_notes(evidence[DIFFERENCE], [*_means_note(found, unit), *_items_note(found), *left_out]),
         ),
         Score(
             **named,
@@ -166,6 +166,14 @@ def _means_note(found: GroupMeans | None, unit: str) -> list[str]:
     told = ", ".join(f"{name} {means[name]:,.6g}" for name in names)
     noise = "" if len(means) == 2 else f"; noise alone would set the means {found.null_mean:,.4g} apart"
     return [f"{names[0]} minus {names[-1]}, in {unit}: means {told}{noise}"]
+
+
+def _items_note(found: GroupMeans | None) -> list[str]:
+    if found is None or np.isnan(found.new_items_high):
+        return []
+    return [
+        f"for other items of the same kind the interval is {found.new_items_low:,.6g} to {found.new_items_high:,.6g}"
+    ]
 
 
 def _outside_note(samples: Samples, attribute: Attribute, outside: NDArray[np.bool_]) -> list[str]:

@@ -119,6 +119,20 @@ def test_several_groups_have_the_largest_difference_of_each() -> None:
     assert other.further == pytest.approx(-8) and other.ci_high < 0
 
 
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_p_is_where_the_interval_ends_at_zero(n_groups: int) -> None:
+    draws = np.random.default_rng(4)
+    groups = np.repeat(np.arange(n_groups), 15)
+    a, b = draws.normal(0, 1, (2, len(groups)))
+    a[:15] += 1.8
+    design = {"clusters": range(len(groups)), "n_resamples": 20_000}
+    found = compare_group_means(a, b, groups, rng=rng(), **design)
+    assert 0.001 < found.p < 0.2
+    again = compare_group_means(a, b, groups, rng=rng(), confidence=1 - found.p, **design)
+    # For two groups p is the larger one of permutations and Student's t, which may lie a little beyond the interval's.
+    assert again.ci_low == pytest.approx(0, abs=0.05 if n_groups == 2 else 0.01)
+
+
 def test_order_and_names_change_nothing() -> None:
     for n_groups in (2, 3):
         groups = np.repeat(np.arange(n_groups), 6).repeat(2)

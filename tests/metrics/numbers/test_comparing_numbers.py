@@ -170,3 +170,25 @@ print(decode({"$code": "equivox.metrics.numbers.metric:METRIC"}).name, "equivox.
 def test_a_run_names_no_code_but_metrics(code: str) -> None:
     with pytest.raises(RequestError, match="with settings that no registered task has"):
         decode({"$code": f"equivox.metrics.{code}"})
+
+
+@pytest.mark.parametrize("held", ["stratum", "block"])
+def test_what_the_score_holds_equal_the_comparison_holds_equal(held: str) -> None:
+    # Long texts have 50 more from model a, and women have three of four of them; within texts nothing differs.
+    texts = {"female": ["long"] * 3 + ["short"], "male": ["long"] + ["short"] * 3}
+    noise = {"female": [1.0, 2, 3, 2], "male": [2.0, 1, 3, 2]}
+    asked = task(SALARY) if held == "block" else dataclasses.replace(task(SALARY), strata=("text",))
+    both = []
+    for more in (50.0, 0.0):
+        own = [
+            dataclasses.replace(row, **{held: text, "values": {**row.values, "salary": (str(salary),)}})
+            for group, own in texts.items()
+            for row, text, number in zip(rows(group, [0.0] * 4), own, noise[group], strict=True)
+            for salary in [number + more * (text == "long")]
+        ]
+        both.append(Samples.from_rows(own))
+    scores = [score_numbers(asked, samples, OPTIONS).scores[0] for samples in both]
+    found = compare_means([PairedTask(asked, *both, *scores)], 999, np.random.default_rng(1))
+    assert (found.value_a, found.value_b) == pytest.approx((scores[0].value, scores[1].value))
+    # (2 + 2) / 2 against (2 + 2) / 2.
+    assert found.value_a == pytest.approx(0) and found.further == pytest.approx(0)

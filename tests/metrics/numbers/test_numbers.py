@@ -69,6 +69,28 @@ def test_too_few_numbers_leave_the_score_undefined() -> None:
     assert "all values are the same" in str(alike[DIFFERENCE].undefined)
 
 
+def test_items_give_a_second_interval_that_is_told() -> None:
+    # Two sentences for each of three speakers; f lies 10 and 30 above m in them, and speakers differ.
+    asked = [
+        Row(
+            group=group, cluster=f"{group}{speaker}", stratum="", item=item, status="parsed",
+            values={"salary": (str(20 + 2 * speaker + (more if group == "female" else 0)),), "refusal": ("no",)},
+        )
+        for group in ("female", "male") for speaker in range(3) for item, more in (("x", 10.0), ("y", 30.0))
+    ]  # fmt: skip
+    score = scored(asked)[0][DIFFERENCE]
+    # s² of the speakers' means 2, 4, 6 is 4, that of the sentences' differences 200; degrees by Satterthwaite.
+    squares, degrees = np.array([4 / 3, 4 / 3, 200 / 2]), np.array([2, 2, 1])
+    freedom = squares.sum() ** 2 / (squares**2 / degrees).sum()
+    half = stats.t.ppf(0.975, freedom) * squares.sum() ** 0.5
+    assert (score.new_items_low, score.new_items_high) == pytest.approx((20 - half, 20 + half))
+    assert score.ci_high < 30 and f"for other items of the same kind the interval is {20 - half:,.6g} to" in str(
+        score.notes
+    )
+    plain, _ = scored([*rows("female", [1.0, 2, 3]), *rows("male", [2.0, 3, 4])])
+    assert math.isnan(plain[DIFFERENCE].new_items_low) and "other items" not in str(plain[DIFFERENCE].notes)
+
+
 def test_a_small_design_says_that_it_cannot_tell() -> None:
     scores, _ = scored([*rows("female", [90.0, 91]), *rows("male", [1.0, 2])])
     assert scores[DIFFERENCE].p_least == pytest.approx(1 / 3)
