@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from annotated_types import Ge
@@ -58,72 +58,113 @@ def power(
         ),
     ] = None,
 ) -> int:
-    """Estimate the shift that a design can detect, or the number of speakers that a shift needs."""
-    from dataclasses import replace
+    """Estimate the shift that a design can detect, or the number of speakers that a shift needs.
 
-    import numpy as np
-
+    Of a number, it is a difference of means; a shift is then the nTVD of two normal distributions that far apart.
+    """
     from equivox.cli.show import console
     from equivox.core.fields import checked_fields
     from equivox.core.model_args import parse_model_args
-    from equivox.run.design import Design
-    from equivox.statistics import minimum_detectable_shift, required_clusters
 
     typed = {} if assumed is None else parse_model_args(assumed, what="design")
     given = _Assumed(**checked_fields(_Assumed, typed, what="design"))
-    if task is not None:
-        design, attributes = _design_of(_one_task(task), data, given.values)
-    elif None in (given.clusters, given.responses, given.groups):
-        raise RequestError("give `--task`, or a `--design` with clusters, responses and groups")
-    else:
-        design = Design(n_clusters=0, responses_per_cluster=0, n_groups=0, source="as given")
-        attributes = {given.values or OPEN_VALUES: []}
-    design = replace(
-        design,
-        n_clusters=given.clusters or design.n_clusters,
-        responses_per_cluster=given.responses or design.responses_per_cluster,
-        n_groups=given.groups or design.n_groups,
-    )
-    out, name = console(), _measure()
+    asked = None if task is None else _one_task(task)
+    design, attributes = _design_of(asked, data, given)
+    number = next((a for a in asked.attributes if a.number is not None), None) if asked else None
+    out = console()
     out.print(
-        f"{design.n_clusters} clusters x {design.responses_per_cluster} responses, {design.n_groups} groups "
+        f"{design.n_clusters} clusters{', each in every group,' if design.crossed else ''} x "
+        f"{design.responses_per_cluster} responses, {design.n_groups} groups "
         f"({design.source}); level {given.level:g}, power {given.power:g}, correlation within a cluster "
         f"{given.correlation:g}, {given.simulations} simulated experiments each",
         markup=False,
     )
+    if number is not None:
+        out.print(f"  {_of_means(design, given, shift)}   {number.name}", markup=False)
+        out.print("  SD: the standard deviation of single answers within a group", markup=False)
+        return 0
     for n_values, names in sorted(attributes.items()):
-        common = {
-            "responses_per_cluster": design.responses_per_cluster,
-            "n_values": n_values,
-            "n_groups": design.n_groups,
-            "alpha": given.level,
-            "power": given.power,
-            "cluster_correlation": given.correlation,
-            "n_simulations": given.simulations,
-            "rng": np.random.default_rng(given.seed),
-        }
-        if shift is None:
-            found = minimum_detectable_shift(n_clusters=design.n_clusters, **common)  # type: ignore[arg-type]
-            answer = found.undefined or f"{name} {found.shift:.2f} (± {found.mc_error:.2f} Monte Carlo) can be detected"
-        else:
-            needed = required_clusters(shift=shift, **common)  # type: ignore[arg-type]
-            answer = needed.undefined or (
-                f"{needed.n_clusters} clusters (± {needed.mc_error:.1f} Monte Carlo) detect {name} {shift:g}"
-            )
-        out.print(f"  {n_values:>3} values: {answer}   {', '.join(names)}", markup=False)
+        out.print(
+            f"  {n_values:>3} values: {_of_values(design, given, shift, n_values)}   {', '.join(names)}", markup=False
+        )
     return 0
 
 
-def _design_of(task: Task, data: str | None, values: int | None) -> tuple[Design, dict[int, list[str]]]:
-    """Return a task's design, and its attributes by their number of values."""
-    from equivox.run.design import task_design
+def _common(design: Design, given: _Assumed) -> dict[str, Any]:
+    """Return what is the same for values and for numbers; the random numbers begin anew for each."""
+    import numpy as np
+
+    return {
+        "responses_per_cluster": design.responses_per_cluster,
+        "n_groups": design.n_groups,
+        "alpha": given.level,
+        "power": given.power,
+        "cluster_correlation": given.correlation,
+        "n_simulations": given.simulations,
+        "rng": np.random.default_rng(given.seed),
+    }
+
+
+def _of_values(design: Design, given: _Assumed, shift: float | None, n_values: int) -> str:
+    """Return the answer for attributes with so many values."""
+    from equivox.statistics import minimum_detectable_shift, required_clusters
+
+    common, name = {**_common(design, given), "n_values": n_values}, _measure()
+    if shift is None:
+        found = minimum_detectable_shift(n_clusters=design.n_clusters, **common)
+        return found.undefined or f"{name} {found.shift:.2f} (± {found.mc_error:.2f} Monte Carlo) can be detected"
+    needed = required_clusters(shift=shift, **common)
+    return needed.undefined or (
+        f"{needed.n_clusters} clusters (± {needed.mc_error:.1f} Monte Carlo) detect {name} {shift:g}"
+    )
+
+
+def _of_means(design: Design, given: _Assumed, shift: float | None) -> str:
+    """Return the answer for a number: a difference of means, in standard deviations and as an nTVD."""
+    from equivox.core.detectable import in_sd, ntvd_of
+    from equivox.statistics import clusters_for_difference, minimum_detectable_difference
+
+    common = {**_common(design, given), "crossed": design.crossed}
+    if shift is None:
+        found = minimum_detectable_difference(n_clusters=design.n_clusters, **common)
+        return found.undefined or (
+            f"a mean difference of {found.difference:.2f} SD (± {found.mc_error:.2f} Monte Carlo) can be detected, "
+            f"which sets normal distributions {ntvd_of(found.difference):.1f} % apart"
+        )
+    if not 0.0 < shift < 100.0:
+        raise RequestError(f"`--shift` is {shift:g}: use a number above 0 and below 100, in percent")
+    size = in_sd(shift)
+    needed = clusters_for_difference(difference=size, **common)
+    return needed.undefined or (
+        f"{needed.n_clusters} clusters (± {needed.mc_error:.1f} Monte Carlo) detect a mean difference of "
+        f"{size:.2f} SD, which sets normal distributions {shift:g} % apart"
+    )
+
+
+def _design_of(task: Task | None, data: str | None, given: _Assumed) -> tuple[Design, dict[int, list[str]]]:
+    """Return the design of a task with what is given in its place, and its attributes by their number of values."""
+    from dataclasses import replace
+
+    from equivox.run.design import Design, task_design
 
     attributes: dict[int, list[str]] = {}
-    for attribute in task.attributes:
-        if attribute.role == "outcome":
-            n_values = values or len(attribute.options) or OPEN_VALUES
-            attributes.setdefault(n_values, []).append(attribute.name)
-    return task_design(task, data), attributes
+    if task is not None:
+        design = task_design(task, data)
+        for attribute in task.attributes:
+            if attribute.role == "outcome":
+                n_values = given.values or len(attribute.options) or OPEN_VALUES
+                attributes.setdefault(n_values, []).append(attribute.name)
+    elif None in (given.clusters, given.responses, given.groups):
+        raise RequestError("give `--task`, or a `--design` with clusters, responses and groups")
+    else:
+        design = Design(n_clusters=0, responses_per_cluster=0, n_groups=0, source="as given")
+        attributes[given.values or OPEN_VALUES] = []
+    return replace(
+        design,
+        n_clusters=given.clusters or design.n_clusters,
+        responses_per_cluster=given.responses or design.responses_per_cluster,
+        n_groups=given.groups or design.n_groups,
+    ), attributes
 
 
 def _one_task(name: str) -> Task:
@@ -142,7 +183,9 @@ def _one_task(name: str) -> Task:
         example = f"{name}:{known[0]}" if name.endswith((".yaml", ".yml", ".py")) else tasks[0].name
         raise RequestError(f"`--task` names {len(tasks)} tasks, got {name!r}; name one, for example {example}")
     if not any(measure.power for measure in tasks[0].metric.measures):
-        raise RequestError(f"`power` estimates what {_measure()} can detect, and {name} is not scored by {_measure()}")
+        raise RequestError(
+            f"`power` estimates what {_measure()} and differences of means can detect, and {name} is scored by neither"
+        )
     return tasks[0]
 
 

@@ -173,13 +173,22 @@ def _refuse_no_limits(limits: Limits, baseline: Path | None) -> None:
             raise RequestError(f"a limit must be 0 or more, got {limit:g}{f' for {name}' if name else ''}")
 
 
-def _checked(run: ComparedRun) -> list[Score]:
-    """Return the scores of a run that a gate checks."""
+def _checked(run: ComparedRun, limits: Mapping[str, float] | None = None) -> list[Score]:
+    """Return the scores of a run that a gate checks; with `limits`, those that these hold for.
+
+    A number that is never tested in pairs, such as the distance of distributions, is no check where another one of its
+    task is, unless a limit names it.
+    """
+    whole = [score for score in run.scores if score.is_whole and score.role == "outcome"]
+    measures = {(score.task, score.name): run.measure(score) for score in whole}
+    paired = {task for (task, _), measure in measures.items() if measure is not None and measure.compare is not None}
     found = []
-    for score in run.scores:
-        measure = run.measure(score)
-        headline = measure is not None and measure.in_verdict and measure.no_bias is not None
-        if headline and score.is_whole and score.role == "outcome":
+    for score in whole:
+        measure = measures[score.task, score.name]
+        if measure is None or not measure.in_verdict or measure.no_bias is None:
+            continue
+        beside = limits is not None and score.name not in limits
+        if not (beside and measure.compare is None and score.task in paired):
             found.append(score)
     return found
 
@@ -200,7 +209,7 @@ def _lacking(run: ComparedRun, score: Score, min_coverage: float) -> str:
 def _absolute(run: ComparedRun, limits: Limits, min_coverage: float) -> list[Check]:
     """Return the checks of a run's distances from "no bias" against absolute limits."""
     found = []
-    for score in _checked(run):
+    for score in _checked(run, limits.most):
         limit = limits.of("most", score.name)
         measure = run.measure(score)
         if limit is None or measure is None or measure.no_bias is None:
@@ -242,7 +251,7 @@ def _relative(comparison: Comparison, limits: Limits, overall: bool, min_coverag
     lacking: dict[tuple[str, str], str] = {}
     wanted: dict[tuple[str, str], Score] = {}
     for run, other in ((old, new), (new, old)):
-        for score in _checked(run):
+        for score in _checked(run, limits.margin):
             place = (score.task, score.name)
             wanted.setdefault(place, score)
             if not any((s.task, s.name) == place for s in other.scores):
@@ -284,7 +293,8 @@ def _against(
     model: str, named: Score | PairedTest, test: PairedTest | None, limit: float, lacking: str, measure: Measure | None
 ) -> Check:
     metric = named.metric if isinstance(named, PairedTest) else named.name
-    reason = lacking or ("the runs have no paired test of it" if test is None else test.undefined or "")
+    untested = ": ".join(filter(None, ("the runs have no paired test of it", measure.not_compared if measure else "")))
+    reason = lacking or (untested if test is None else test.undefined or "")
     values = {}
     if test is not None:
         difference = test.difference if math.isnan(test.further) else test.further

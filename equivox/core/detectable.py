@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 GOAL = 0.8
@@ -14,7 +14,9 @@ LEVELS = (0.05, 0.0005)
 
 @dataclass(frozen=True, kw_only=True)
 class Detectable:
-    """The shift (nTVD in percent) that the test finds in 80 of 100 such samples, however it is spread over the values.
+    """The shift that the test finds in 80 of 100 such samples, however it is spread over the values.
+
+    A shift is an nTVD in percent, or a difference of means in the unit of a number.
 
     Attributes
     ----------
@@ -26,6 +28,8 @@ class Detectable:
         The correlation of two answers of one cluster beyond its group, 0 or more.
     shift
         The shift that the user wants to find.
+    sd
+        The standard deviation of single answers within a group, for differences of means; None for an nTVD.
     """
 
     at_5_percent: float
@@ -33,6 +37,16 @@ class Detectable:
     answers: float
     correlation: float
     shift: float = 10.0
+    sd: float | None = None
+
+    def looking_for(self, ntvd: float) -> Detectable:
+        """Return the same design for a user who wants to find this nTVD, or a difference of means of that size.
+
+        >>> looked = Detectable(at_5_percent=30.0, at_5_of_10000=45.0, answers=1.0, correlation=0.0, sd=100.0)
+        >>> round(looked.looking_for(10.0).shift, 2)
+        25.13
+        """
+        return replace(self, shift=ntvd if self.sd is None else self.sd * in_sd(ntvd))
 
     def at(self, level: float) -> float:
         """Return the smallest shift that is found in 80 of 100 samples where p must be `level` or less.
@@ -68,3 +82,23 @@ class Detectable:
         rho = self.correlation
         needed = (self.shift / self.at(level)) ** 2 * (1 + (self.answers - 1) * rho) / self.answers
         return math.ceil((1 - rho) / (needed - rho) - 1e-9) if needed > rho else None
+
+
+def ntvd_of(difference: float) -> float:
+    """Return the nTVD, in percent, of two normal distributions whose means lie so many standard deviations apart.
+
+    >>> round(ntvd_of(0.2513), 2), round(ntvd_of(1.0), 2)
+    (10.0, 38.29)
+    """
+    return 200 * NormalDist().cdf(difference / 2) - 100
+
+
+def in_sd(ntvd: float) -> float:
+    """Return how many standard deviations lie between the means of two normal distributions with this nTVD (percent).
+
+    Two such distributions share all but 2Φ(d/2) - 1 of their mass; 100 % is counted as 99.99.
+
+    >>> [round(in_sd(ntvd), 3) for ntvd in (5.0, 10.0, 38.29)]
+    [0.125, 0.251, 1.0]
+    """
+    return 2 * NormalDist().inv_cdf(0.5 + min(ntvd, 99.99) / 200)

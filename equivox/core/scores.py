@@ -235,7 +235,10 @@ class Score:
         if self.q_least >= LEVEL:
             return f"no p below {self.p_least:.2g}, and with all tests shown no q below {self.q_least:.2g}"
         if (hidden := self._hidden) is not None:
-            return f"a shift of {hidden.shift:g} can stay hidden in more than 20 of 100 such samples"
+            of = f"a shift of {hidden.shift:g}"
+            if hidden.sd is not None:
+                of = f"a difference of {hidden.shift:.3g} {self.unit} ({hidden.shift / hidden.sd:.2g} SD)"
+            return f"{of} can stay hidden in more than 20 of 100 such samples"
         return None
 
     @property
@@ -264,7 +267,10 @@ class Score:
     def _hidden(self) -> Detectable | None:
         """What the design finds, if it may miss the shift that is looked for and its interval does not rule it out."""
         found = self.detectable
-        if found is None or self.ci_high < found.shift or found.at(self._level) <= found.shift:
+        if found is None or found.at(self._level) <= found.shift:
+            return None
+        # An interval of a number with a side is folded at "no bias", an estimate's begins there.
+        if distance_interval(self.ci_low, self.ci_high, self.target)[1] < found.shift:
             return None
         return found
 

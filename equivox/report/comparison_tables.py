@@ -26,7 +26,7 @@ from equivox.report.verdicts import listed
 
 TESTS_NOTE = (
     "a further by: how much further a lies from no bias, less what noise adds to either (a − b where no value says "
-    "no bias);\ninterval: 95 %; p: two-sided, the models are exchanged within whole clusters; q: after "
+    "no bias);\ninterval: 95 %; p: two-sided, whole clusters are exchanged; q: after "
     "Benjamini–Yekutieli,\nover all pairs, tasks and metrics (* q < 0.05, ** q < 0.001)."
 )
 CONDITIONS_NOTE = (

@@ -149,6 +149,8 @@ def _find(value: Mapping[str, Any]) -> Any:
     stored = _stored(value)
     found = _given.get(stored)
     if found is None:
+        found = _metric(str(value.get("$code")))
+    if found is None:
         found = _registered().get(stored)
     if found is None:
         raise RequestError(_not_registered(str(value.get("$code", value.get("$type")))))
@@ -161,14 +163,22 @@ def _registered() -> Mapping[str, Any]:
     parts: dict[str, Any] = {}
     for plugin in added(TASKS, read=tasks_in).values():
         encode(plugin.given, parts)
-    # Only task files name some metrics of equivox, so that no registered task has them.
-    for folder in iter_modules(import_module("equivox.metrics").__path__):
-        metric = getattr(import_module(f"equivox.metrics.{folder.name}"), "METRIC", None) if folder.ispkg else None
-        if isinstance(metric, Metric):
-            encode(metric, parts)
     for answers in [part for part in parts.values() if isinstance(part, SimulatedAnswers)]:
         encode(answers.brief(), parts)
     return parts
+
+
+def _metric(code: str) -> Metric | None:
+    """Return the metric of equivox that is stored as `code`, or None; it needs no task that is registered.
+
+    Only a folder of metrics that equivox has is imported, whatever the code says.
+    """
+    for folder in iter_modules(import_module("equivox.metrics").__path__):
+        if folder.ispkg and code.startswith(f"equivox.metrics.{folder.name}."):
+            metric = getattr(import_module(f"equivox.metrics.{folder.name}"), "METRIC", None)
+            if isinstance(metric, Metric) and encode(metric, {}) == {"$code": code}:
+                return metric
+    return None
 
 
 def _not_registered(name: str) -> str:

@@ -11,12 +11,16 @@ from equivox.core.task import Task
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """The numbers that determine which difference a task can detect; `source` says where they come from."""
+    """The numbers that determine which difference a task can detect; `source` says where they come from.
+
+    `crossed` says that each cluster is in several groups; its responses are those in all of them together.
+    """
 
     n_clusters: int
     responses_per_cluster: int
     n_groups: int
     source: str
+    crossed: bool = False
 
 
 def task_design(task: Task, data: str | None = None) -> Design:
@@ -76,5 +80,6 @@ def _from_corpus(task: Task, data: str | None) -> Design:
         n_clusters=n_clusters,
         responses_per_cluster=len(plan) // n_clusters,
         n_groups=len(plan["group"].unique()),
+        crossed=plan.group_by(["cluster", "group"]).aggregate([]).num_rows > n_clusters,
         source=f"{corpus.name} in {data or task.data.table}",
     )

@@ -150,7 +150,7 @@ def _store_scores(
 
 
 def _looking_for(shift: float, score: Score) -> Score:
-    return score if score.detectable is None else replace(score, detectable=replace(score.detectable, shift=shift))
+    return score if score.detectable is None else replace(score, detectable=score.detectable.looking_for(shift))
 
 
 def _with_warnings(score: Score) -> Score:

@@ -25,6 +25,7 @@ from equivox.statistics.agreement import Agreement, krippendorff_alpha
 from equivox.statistics.attainable import LeastP, least_p, least_p_over_clusters
 from equivox.statistics.bounds import Bounds, ntvd_bounds, share_bounds
 from equivox.statistics.clustering import clustering
+from equivox.statistics.compare_means import MeansComparison, compare_group_means
 from equivox.statistics.comparison import ShiftComparison, compare_joint_shift
 from equivox.statistics.contingency import Association, association_scores, association_test, cramers_v
 from equivox.statistics.correlation import Correlation, PairCorrelation, cluster_correlation, correlations
@@ -38,6 +39,12 @@ from equivox.statistics.labelled import CorrectedShift, corrected_shift
 from equivox.statistics.mean_difference import MeanDifference, mean_difference
 from equivox.statistics.multiplicity import Family, adjust
 from equivox.statistics.power import DetectableShift, RequiredClusters, minimum_detectable_shift, required_clusters
+from equivox.statistics.power_means import (
+    ClustersForDifference,
+    DetectableDifference,
+    clusters_for_difference,
+    minimum_detectable_difference,
+)
 from equivox.statistics.ranks import Rank, rank_models
 from equivox.statistics.results import DistributionShift, JointShift
 from equivox.statistics.share import Share, cluster_share
@@ -52,8 +59,10 @@ __all__ = [
     "Agreement",
     "Association",
     "Bounds",
+    "ClustersForDifference",
     "CorrectedShift",
     "Correlation",
+    "DetectableDifference",
     "DetectableShift",
     "DistributionShift",
     "EncodedLabels",
@@ -66,6 +75,7 @@ __all__ = [
     "JointShift",
     "LeastP",
     "MeanDifference",
+    "MeansComparison",
     "PairCorrelation",
     "Parity",
     "Rank",
@@ -86,6 +96,8 @@ __all__ = [
     "cluster_correlation",
     "cluster_share",
     "clustering",
+    "clusters_for_difference",
+    "compare_group_means",
     "compare_joint_shift",
     "compare_totals",
     "corrected_shift",
@@ -100,6 +112,7 @@ __all__ = [
     "least_p",
     "least_p_over_clusters",
     "mean_difference",
+    "minimum_detectable_difference",
     "minimum_detectable_shift",
     "ntvd",
     "ntvd_bounds",

@@ -163,17 +163,27 @@ def _pulls_apart(
         counts = heaps
     else:
         counts = counts[np.lexsort(counts.sum(axis=1).T[::-1])]
-    m = len(counts)
     pulls = np.zeros_like(counts)
     for part in slices:
-        own = counts[:, :, part]
-        sizes = own.sum(axis=2, keepdims=True)
-        total = np.maximum(sizes.sum(axis=0), 1)
-        pulls[:, :, part] = (own - sizes * (own.sum(axis=0) / total)) / total
+        pulls[:, :, part] = pulls_of(counts[:, :, part], counts[:, :, part].sum(axis=2, keepdims=True))
     if scale is not None:
         pulls *= scale[:, None]
-    pulls -= pulls.mean(axis=1, keepdims=True)
-    return np.asarray(pulls * np.sqrt(m / (m - 1)), dtype=np.float64)
+    return apart(pulls)
+
+
+def pulls_of(sums: Floats, sizes: Floats) -> Floats:
+    """Return what each unit pulls the means of the groups by, from its sums, units x G x V, and weights, units x G x 1.
+
+    A unit's pull on group g is (x_ug - N_ug P_g) / N_g, where P_g is the mean of the group.
+    """
+    total = np.maximum(sizes.sum(axis=0), 1)
+    return np.asarray((sums - sizes * (sums.sum(axis=0) / total)) / total, dtype=np.float64)
+
+
+def apart(pulls: Floats) -> Floats:
+    """Return the part of pulls, units x G x V, that moves groups apart, for a sum of squares without bias."""
+    m = len(pulls)
+    return np.asarray((pulls - pulls.mean(axis=1, keepdims=True)) * np.sqrt(m / (m - 1)), dtype=np.float64)
 
 
 def noise_within_units(

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from equivox.core.detectable import GOAL, LEVELS, Detectable
 from equivox.statistics import checks, inputs
-from equivox.statistics.arrays import Bools, Floats, Ints
+from equivox.statistics.arrays import Floats
+from equivox.statistics.design_noise import apart, pulls_of
 from equivox.statistics.encode import Design, encode_design
 from equivox.statistics.inputs import LabelColumn, NumberColumn
-from equivox.statistics.permutation import (
-    Labels,
-    all_labellings,
-    count_labellings,
-    p_value,
-    random_labellings,
-    row_blocks,
-    sizes_and_order,
-)
+from equivox.statistics.permutation import Labels, p_value, row_blocks
+from equivox.statistics.unit_means import NO_NOISE, NO_SUPPORT, Units, freedom_of, gap, pairs_of, student_half, units_of
 
 SAME = "all values are the same: no difference and no fairness can be shown"
-NO_SUPPORT = "no stratum, block or unit holds values of all groups: nothing can be compared"
 
 DISTANCE_CELLS = 2**26
 """Cells of the distribution functions that are computed for the null of the distance, at most, unless it is exact."""
@@ -47,6 +41,8 @@ class GroupMeans:
         all means are equal.
     ci_low, ci_high
         Interval of the population's `difference`. With more than two groups it holds for all pairs together.
+    new_items_low, new_items_high
+        The same interval for other items of the same kind beside other clusters; NaN without items.
     p
         Two-sided p of the difference, from permutations of the clusters.
     null_mean
@@ -54,6 +50,10 @@ class GroupMeans:
     distance, distance_p, distance_null_mean
         The Wasserstein distance between the groups' distributions (the largest over pairs of groups), its p and the
         mean of its null. 0 means that the distributions are equal.
+    sd
+        The standard deviation of single values within a group.
+    detectable
+        The smallest difference that is found in 80 of 100 such samples; None where a group shows no noise.
     n, n_missing, n_clusters
         Values that are compared, rows without a value, and units with values that are compared.
     exact
@@ -65,33 +65,21 @@ class GroupMeans:
     difference: float = math.nan
     ci_low: float = math.nan
     ci_high: float = math.nan
+    new_items_low: float = math.nan
+    new_items_high: float = math.nan
     p: float = math.nan
     null_mean: float = math.nan
     distance: float = math.nan
     distance_p: float = math.nan
     distance_null_mean: float = math.nan
+    sd: float = math.nan
+    detectable: Detectable | None = None
     n: int = 0
     n_missing: int = 0
     n_clusters: int = 0
     exact: bool = False
     notes: tuple[str, ...] = ()
     undefined: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Units:
-    """The clusters that are compared, in stratum order and then by their means.
-
-    `deals`, K x G, is the weight of a cluster's mean if it is of group g: the weights of a group add up to 1 and have
-    the same mix of strata for all. `rows` and `cluster_of_row` are the values behind the means.
-    """
-
-    means: Floats
-    group: Ints
-    stratum: Ints
-    deals: Floats
-    values: Floats
-    cluster_of_value: Ints
 
 
 def group_means(
@@ -101,6 +89,7 @@ def group_means(
     clusters: LabelColumn,
     strata: LabelColumn | None = None,
     blocks: LabelColumn | None = None,
+    items: LabelColumn | None = None,
     n_resamples: int = 10_000,
     confidence: float = 0.95,
     rng: np.random.Generator,
@@ -111,7 +100,7 @@ def group_means(
     ----------
     values
         One number per row. A missing one (None, NaN) is left out and counted; it is never 0.
-    groups, clusters, strata, blocks
+    groups, clusters, strata, blocks, items
         The design, as in `equivox.statistics.distribution_shift`: a cluster that carries one group is permuted whole,
         within strata and blocks; one that is in every group is compared, and its groups swapped, within itself.
     n_resamples
@@ -151,7 +140,7 @@ def group_means(
     checks.resamples(n_resamples)
     checks.share(confidence, "confidence")
     column = inputs.numbers(values, "values")
-    design = encode_design(groups, clusters, strata, blocks)
+    design = encode_design(groups, clusters, strata, blocks, items)
     inputs.same_length("values", len(column), {"groups": len(design.group_of_row)})
     known = ~np.isnan(column)
     told: dict[str, Any] = {"groups": design.groups, "n_missing": int((~known).sum())}
@@ -160,118 +149,66 @@ def group_means(
     heard = np.bincount(design.group_of_row[known], minlength=len(design.groups))
     if (heard == 0).any():
         return GroupMeans(**told, undefined=f"no known value in group {design.groups[int(heard.argmin())]!r}")
-    units, notes = _units(column, known, design)
+    units, notes = units_of(column[:, None], design)
     if units is None:
         return GroupMeans(**told, notes=notes, undefined=NO_SUPPORT)
     if np.ptp(units.values) == 0:
         return GroupMeans(**told, notes=notes, undefined=SAME)
-    found = np.array([_weighted(units, code) for code in range(len(design.groups))])
+    found = units.of_groups()[:, 0]
     low, high = _interval(units, found, confidence)
-    null, distances, exact = _null(units, len(design.groups), n_resamples, rng)
-    difference, distance = _gap(found[None])[0], _distances(units, units.group[None], len(design.groups))[0]
+    new_low, new_high = math.nan, math.nan
+    if (others := _others(units, design)) is not None:
+        ends = _interval(units, found, confidence, others)
+        new_low, new_high = min(low, ends[0]), max(high, ends[1])
+    null, distances, exact = _null(units, n_resamples, rng)
+    difference, distance = float(gap(found[None])[0]), float(_distances(units, units.group[None], len(found))[0])
+    n_clusters = len(np.unique(units.stratum)) if design.crossed else len(units.means)
+    sd = _sd(units)
     return GroupMeans(
         **told,
         means=found,
-        difference=float(difference),
+        difference=difference,
         ci_low=low,
         ci_high=high,
-        p=p_value(np.abs(null), abs(float(difference)), exact=exact),
+        new_items_low=new_low,
+        new_items_high=new_high,
+        p=p_value(np.abs(null), abs(difference), exact=exact),
         null_mean=float(np.abs(null).mean()),
-        distance=float(distance),
-        distance_p=p_value(distances, float(distance), exact=exact),
+        distance=distance,
+        distance_p=p_value(distances, distance, exact=exact),
         distance_null_mean=float(distances.mean()),
+        sd=sd,
+        detectable=_detectable(units, sd, n_clusters),
         n=len(units.values),
-        n_clusters=len(np.unique(units.stratum)) if design.crossed else len(units.means),
+        n_clusters=n_clusters,
         exact=exact,
         notes=notes,
     )
 
 
-def _units(column: Floats, known: Bools, design: Design) -> tuple[_Units | None, tuple[str, ...]]:
-    """Return the clusters of the strata in which every group has a value, and what was left out; None if none is."""
-    n_groups = len(design.groups)
-    cluster_of_row, group_of_cluster = np.asarray(design.cluster_of_row), np.asarray(design.group_of_cluster)
-    held = np.zeros(len(group_of_cluster), dtype=np.int64) if design.held is None else design.held
-    answers = np.bincount(cluster_of_row[known], minlength=len(group_of_cluster))
-    heard = answers > 0
-    stratum = np.unique(held, return_inverse=True)[1]
-    members = np.zeros((int(stratum.max()) + 1, n_groups))
-    np.add.at(members, (stratum[heard], group_of_cluster[heard]), 1)
-    common = members.min(axis=1) > 0
-    kept = heard & common[stratum]
-    outside = int((members.sum(axis=1) > 0).sum() - common.sum())
-    what = "units lack a value in some group" if design.crossed else "strata or blocks lack a value of some group"
-    notes = (*design.notes, *([f"{outside} of {len(members)} {what}: they are left out"] if outside else []))
-    if not kept.any():
-        return None, notes
-    sums = np.bincount(cluster_of_row[known], weights=column[known], minlength=len(held))
-    means = sums / np.maximum(answers, 1)
-    order = np.flatnonzero(kept)[np.lexsort([answers[kept], means[kept], stratum[kept]])]
-    share = np.where(common, members.sum(axis=1), 0.0) / members[common].sum()
-    deals = share[:, None] / np.maximum(members, 1)
-    place = np.full(len(held), -1, dtype=np.int64)
-    place[order] = np.arange(len(order))
-    mine = known & kept[cluster_of_row]
-    return _Units(
-        means=means[order],
-        group=group_of_cluster[order],
-        stratum=stratum[order],
-        deals=deals[stratum[order]],
-        values=column[mine],
-        cluster_of_value=place[cluster_of_row[mine]],
-    ), notes
-
-
-def _weighted(units: _Units, code: int) -> float:
-    mine = units.group == code
-    return float((units.means[mine] * units.deals[mine, code]).sum())
-
-
-def _gap(means: Floats) -> Floats:
-    """Return the difference of two means, first minus second, or the largest minus the smallest: B from B x G."""
-    if means.shape[1] == 2:
-        return np.asarray(means[:, 0] - means[:, 1], dtype=np.float64)
-    return np.asarray(np.ptp(means, axis=1), dtype=np.float64)
-
-
-def _null(units: _Units, n_groups: int, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats, bool]:
+def _null(units: Units, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats, bool]:
     """Return the differences and the distances under permutations of the clusters within strata, and if all were."""
-    sizes, label_group = sizes_and_order(units.group, units.stratum, n_groups)
-    exact = count_labellings(sizes) <= n_resamples
-    n_values = len(np.unique(units.values))
-    # Every permutation costs a distribution function with as many steps as there are values.
-    limit = n_resamples if exact else max(FEWEST_DISTANCES, DISTANCE_CELLS // (n_groups * n_values))
-
-    def labellings() -> Iterator[Labels]:
-        if exact:
-            every = all_labellings(sizes)
-            for start in range(0, len(every), 1024):
-                yield every[start : start + 1024]
-        else:
-            for size in row_blocks(n_resamples, len(units.means)):
-                yield random_labellings(sizes, size, rng)
-
-    # The mean of the stratum is the same for all groups; without it sums are of small numbers.
-    centred = units.means - units.means.mean()
+    labellings, exact = units.permuted(n_resamples, rng)
+    n_groups, n_values = units.deals.shape[1], len(np.unique(units.values))
     gaps, distances, done = [], [], 0
-    for drawn in labellings():
-        labels = label_group[drawn]
-        means = [(labels == code).astype(np.float64) @ (centred * units.deals[:, code]) for code in range(n_groups)]
-        gaps.append(_gap(np.stack(means, axis=1)))
-        if done < limit:
-            distances.append(_distances(units, labels[: limit - done], n_groups))
+    for labels in labellings:
+        gaps.append(units.permuted_gaps(labels))
+        # Every permutation costs a distribution function with as many steps as there are values.
+        limit = None if exact else max(FEWEST_DISTANCES, DISTANCE_CELLS // (n_groups * n_values))
+        if limit is None or done < limit:
+            distances.append(_distances(units, labels[: None if limit is None else limit - done], n_groups))
             done += len(distances[-1])
     return np.concatenate(gaps), np.concatenate(distances), exact
 
 
-def _distances(units: _Units, labels: Ints, n_groups: int) -> Floats:
+def _distances(units: Units, labels: Labels, n_groups: int) -> Floats:
     """Return the Wasserstein distance under each labelling (B x K), the largest over pairs of groups.
 
     It is the area between two distribution functions, Σ_j |F_g(x_j) - F_h(x_j)| (x_{j+1} - x_j).
     """
     from scipy import sparse
 
-    steps, place = np.unique(units.values, return_inverse=True)
+    steps, place = np.unique(units.values[:, 0], return_inverse=True)
     widths = np.diff(steps)
     answers = np.bincount(units.cluster_of_value, minlength=len(units.means))
     entries = 1 / answers[units.cluster_of_value]
@@ -289,11 +226,11 @@ def _distances(units: _Units, labels: Ints, n_groups: int) -> Floats:
     return found
 
 
-def _interval(units: _Units, means: Floats, confidence: float) -> tuple[float, float]:
-    """Return the interval of the difference; NaN if some pair of groups shows no noise."""
-    pairs = list(itertools.combinations(range(len(means)), 2))
+def _interval(units: Units, means: Floats, confidence: float, others: _Others | None = None) -> tuple[float, float]:
+    """Return the interval of the difference, for `others` as well if given; NaN if some pair shows no noise."""
+    pairs = pairs_of(len(means))
     level = 1 - (1 - confidence) / len(pairs)
-    halves = np.array([_half(units, one, other, level) for one, other in pairs])
+    halves = np.array([_half(units, one, other, level, others) for one, other in pairs])
     if np.isnan(halves).any():
         return math.nan, math.nan
     gaps = np.array([means[one] - means[other] for one, other in pairs])
@@ -302,34 +239,110 @@ def _interval(units: _Units, means: Floats, confidence: float) -> tuple[float, f
     return max(0.0, float((np.abs(gaps) - halves).max())), float((np.abs(gaps) + halves).max())
 
 
-def _half(units: _Units, one: int, other: int, level: float) -> float:
+def _half(units: Units, one: int, other: int, level: float, others: _Others | None) -> float:
     """Return half the width of the interval of mean(one) - mean(other); NaN without noise to be seen."""
-    from scipy.stats import t
+    squares, degrees = units.error(one, other)
+    if not sum(squares) > NO_NOISE * float(np.abs(units.means).max()) ** 2:
+        return math.nan
+    if others is not None:
+        squares, degrees = [*squares, others.square(one, other)], [*degrees, others.degrees]
+    return student_half(squares, degrees, level)
 
-    a, b = units.group == one, units.group == other
-    n_strata = len(np.unique(units.stratum))
-    if a.sum() == b.sum() == n_strata > 1:
-        # One cluster of each group in every stratum: what is compared are pairs, and the order of strata pairs them.
-        gaps = units.means[a] - units.means[b]
-        spread, freedom = float(gaps.var(ddof=1)) / n_strata, n_strata - 1.0
+
+@dataclass(frozen=True)
+class _Others:
+    """The pulls of the items on the groups' means, items x G, and their degrees of freedom."""
+
+    pulls: Floats
+
+    def square(self, one: int, other: int) -> float:
+        """Return the squared error that other items of the same kind add to mean(one) - mean(other)."""
+        return float(((self.pulls[:, one] - self.pulls[:, other]) ** 2).sum())
+
+    @property
+    def degrees(self) -> int:
+        """One less than the number of items."""
+        return len(self.pulls) - 1
+
+
+def _others(units: Units, design: Design) -> _Others | None:
+    """Return how the items pull the groups' means apart (`design_noise.noise_of_items`); None for a single item."""
+    if design.item_of_row is None:
+        return None
+    present, item = np.unique(design.item_of_row[units.rows], return_inverse=True)
+    if len(present) < 2:
+        return None
+    weights, left = units.weight_of_value, _within(units)
+    n_groups = units.deals.shape[1]
+    place = item * n_groups + units.group[units.cluster_of_value]
+    sums, sizes = (
+        np.bincount(place, own, len(present) * n_groups).astype(np.float64).reshape(len(present), n_groups, 1)
+        for own in (weights * left, weights)
+    )
+    return _Others(apart(pulls_of(sums, sizes))[:, :, 0])
+
+
+def _within(units: Units) -> Floats:
+    """Return how far each value lies from the mean of its group in its stratum, where each cluster counts once."""
+    cell = np.unique(np.stack([units.stratum, units.group]), axis=1, return_inverse=True)[1].ravel()
+    means = np.bincount(cell, weights=units.means[:, 0]) / np.bincount(cell)
+    return np.asarray(units.values[:, 0] - means[cell][units.cluster_of_value], dtype=np.float64)
+
+
+def _sd(units: Units) -> float:
+    """Return the standard deviation of single values within groups, pooled; NaN with one value each."""
+    group = units.group[units.cluster_of_value]
+    sizes = np.bincount(group)
+    means = np.bincount(group, weights=units.values[:, 0]) / sizes
+    freedom = len(group) - len(sizes)
+    return math.sqrt(float(((units.values[:, 0] - means[group]) ** 2).sum()) / freedom) if freedom else math.nan
+
+
+def _detectable(units: Units, sd: float, n_clusters: int) -> Detectable | None:
+    """Return the smallest difference of two groups that is found in 80 of 100 samples; None without noise.
+
+    With more than two groups the test must find it among all pairs (studentised range), and clusters of all groups are
+    taken to vary alike, because single pairs are known badly. It is that of the pair of the smallest groups.
+    """
+    n_groups = units.deals.shape[1]
+    pairs = pairs_of(n_groups)
+    errors = [units.error(*pair) for pair in pairs]
+    given = [(units.deals[units.group == code, code] ** 2).sum() for code in range(n_groups)]
+    weights = np.array([given[one] + given[other] for one, other in pairs])
+    square = float(np.mean([sum(squares) for squares, _ in errors] / weights) * weights.max())
+    if not (sd > 0 and square > NO_NOISE * sd**2):
+        return None
+    if n_groups == 2:
+        freedom = freedom_of(*errors[0])
+    elif units.paired:
+        freedom = float((len(units.means) / n_groups - 1) * (n_groups - 1))
     else:
-        squares, degrees = zip(_square(units, a, one), _square(units, b, other), strict=True)
-        if min(degrees) < 1:
-            return math.nan
-        spread = sum(squares)
-        # Shares are used because the squares may be too small to be squared again.
-        freedom = 1 / sum((own / spread) ** 2 / n for own, n in zip(squares, degrees, strict=True)) if spread else 1.0
-    scale = float(np.abs(units.means).max())
-    return float(t.ppf(0.5 + level / 2, freedom) * math.sqrt(spread)) if spread > 1e-24 * scale**2 else math.nan
+        freedom = float(len(units.means) - len(np.unique(units.stratum * n_groups + units.group)))
+    needed = [math.sqrt(square) * _found_at(level, n_groups, freedom) for level in LEVELS]
+    sizes = np.bincount(units.group[units.cluster_of_value])
+    answers = len(units.values) / n_clusters
+    effect = square / (sd**2 * max(1 / sizes[one] + 1 / sizes[other] for one, other in pairs))
+    return Detectable(
+        at_5_percent=needed[0],
+        at_5_of_10000=needed[1],
+        answers=answers,
+        correlation=float(np.clip((effect - 1) / (answers - 1), 0.0, 1.0)) if answers > 1 else 0.0,
+        sd=sd,
+    )
 
 
-def _square(units: _Units, mine: Bools, code: int) -> tuple[float, int]:
-    """Return the squared standard error of a group's mean, and its degrees of freedom; clusters vary within strata."""
-    _, stratum = np.unique(units.stratum[mine], return_inverse=True)
-    own = units.means[mine]
-    sizes = np.bincount(stratum)
-    left = own - (np.bincount(stratum, weights=own) / sizes)[stratum]
-    degrees = len(own) - len(sizes)
-    if degrees < 1:
-        return math.nan, 0
-    return float((left**2).sum() / degrees * (units.deals[mine, code] ** 2).sum()), degrees
+@cache
+def _found_at(level: float, n_groups: int, freedom: float) -> float:
+    """Return the difference, in standard errors, that is found with the probability `GOAL`.
+
+    >>> round(_found_at(0.05, 2, 1e6), 2)  # 1.96 + 0.84
+    2.8
+    """
+    from scipy.optimize import brentq
+    from scipy.stats import nct, studentized_range, t
+
+    if n_groups == 2:
+        critical = float(t.isf(level / 2, freedom))
+    else:
+        critical = float(studentized_range.isf(level, n_groups, freedom)) / math.sqrt(2)
+    return float(brentq(lambda size: nct.sf(critical, freedom, size) - GOAL, 0.0, 2 * critical + 10))

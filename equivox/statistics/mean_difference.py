@@ -15,6 +15,7 @@ from equivox.statistics.arrays import Bools, Floats, Ints
 from equivox.statistics.inputs import LabelColumn, NumberColumn
 from equivox.statistics.permutation import all_labellings, count_labellings, p_value, row_blocks
 from equivox.statistics.sign_flip import sign_flip_test
+from equivox.statistics.unit_means import NO_NOISE, student_half
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,15 +201,10 @@ def _gap(of_first: Bools, pooled: Floats) -> Floats:
 
 def _interval(difference: float, samples: list[Floats], confidence: float) -> tuple[float, float]:
     """Return Student's interval for one sample, Welch's for two; NaN if a sample has one cluster or none varies."""
-    from scipy.stats import t
-
     if min(map(len, samples)) < 2:
         return float("nan"), float("nan")
-    squares = np.array([sample.var(ddof=1) / len(sample) for sample in samples])
-    if not squares.sum() > 1e-24 * difference**2:
+    squares = [float(sample.var(ddof=1)) / len(sample) for sample in samples]
+    if not sum(squares) > NO_NOISE * difference**2:
         return float("nan"), float("nan")
-    # Shares are used because the squares may be too small to be squared again.
-    shares = squares / squares.sum()
-    freedom = 1 / sum(share**2 / (len(sample) - 1) for share, sample in zip(shares, samples, strict=True))
-    half = float(t.ppf(0.5 + confidence / 2, freedom) * np.sqrt(squares.sum()))
+    half = student_half(squares, [len(sample) - 1 for sample in samples], confidence)
     return difference - half, difference + half

@@ -153,12 +153,12 @@ def minimum_detectable_shift(
     (True, True)
     """
     plan = _plan(n_clusters, responses_per_cluster, n_values, n_groups, alpha, power, cluster_correlation, value_shares)
-    each = _per_round(n_simulations)
+    each = per_round(n_simulations)
 
     def tried(mass: float) -> tuple[int, int]:
         return plan.rejections(mass, n_clusters, each, rng), each
 
-    mass, error, used = _search(tried, 0.0, 1.0, power)
+    mass, error, used = search(tried, 0.0, 1.0, power)
     full = ntvd(plan.distributions(1.0))
     reason = None
     if np.isnan(mass):
@@ -231,21 +231,15 @@ def required_clusters(
             f"`shift` is {shift}: use a number above 0 and up to {full:.4g}, the most that {n_values} values can "
             f"show between {n_groups} groups"
         )
-    each = _per_round(n_simulations)
+    each = per_round(n_simulations)
 
-    def clusters_at(log_per_group: float) -> int:
-        return n_groups * max(2, round(float(np.exp(log_per_group))))
+    def rejections(n_clusters: int) -> int:
+        return plan.rejections(shift / full, n_clusters, each, rng)
 
-    def tried(log_per_group: float) -> tuple[int, int]:
-        return plan.rejections(shift / full, clusters_at(log_per_group), each, rng), each
-
-    low, high = np.log(2.0), np.log(max_clusters / n_groups)
-    found, error, used = _search(tried, low, high, power, rising_from=low)
-    enough = not np.isnan(found)
-    per_group = int(np.ceil(np.exp(found) - 1e-9)) if enough else 0
+    n_clusters, error, used = fewest_clusters(rejections, n_groups, max_clusters, power, each)
     return RequiredClusters(
-        n_clusters=n_groups * max(2, per_group) if enough else None,
-        mc_error=float(error * np.exp(found) * n_groups) if enough else float("nan"),
+        n_clusters=n_clusters,
+        mc_error=error,
         shift=shift,
         power=power,
         alpha=alpha,
@@ -254,8 +248,32 @@ def required_clusters(
         n_groups=n_groups,
         cluster_correlation=cluster_correlation,
         n_simulations=used,
-        undefined=None if enough else f"{max_clusters} clusters find it in less than {power:.0%} of experiments",
+        undefined=None if n_clusters is not None else too_many(max_clusters, power),
     )
+
+
+def fewest_clusters(
+    rejections: Callable[[int], int], step: int, most: int, power: float, each: int
+) -> tuple[int | None, float, int]:
+    """Return the fewest clusters, a multiple of `step`, whose test rejects with this power; None if `most` do not.
+
+    `rejections` counts them among `each` experiments with a number of clusters. The Monte Carlo error and the number of
+    experiments come second and third.
+    """
+
+    def tried(log_steps: float) -> tuple[int, int]:
+        return rejections(step * max(2, round(float(np.exp(log_steps))))), each
+
+    low = float(np.log(2.0))
+    found, error, used = search(tried, low, float(np.log(most / step)), power, rising_from=low)
+    if np.isnan(found):
+        return None, float("nan"), used
+    return step * max(2, int(np.ceil(np.exp(found) - 1e-9))), float(error * np.exp(found) * step), used
+
+
+def too_many(most: int, power: float) -> str:
+    """Return why no number of clusters was found."""
+    return f"{most} clusters find it in less than {power:.0%} of experiments"
 
 
 def _plan(
@@ -275,10 +293,7 @@ def _plan(
         raise RequestError(f"`n_values` is {n_values}: a shift needs two or more values")
     if n_clusters < 2 * n_groups:
         raise RequestError(f"`n_clusters` is {n_clusters}: {n_groups} groups need at least {2 * n_groups}")
-    if responses < 1:
-        raise RequestError(f"`responses_per_cluster` is {responses}: use 1 or more")
-    if not 0.0 <= correlation < 1.0:
-        raise RequestError(f"`cluster_correlation` is {correlation}: use a number from 0 up to, but not, 1")
+    check_answers(responses, correlation)
     shares = np.full(n_values, 1.0) if value_shares is None else inputs.numbers(value_shares, "value_shares")
     if len(shares) != n_values or not (shares >= 0).all() or shares.sum() <= 0:
         raise RequestError(f"`value_shares` is not {n_values} shares from 0: give one per value")
@@ -287,20 +302,29 @@ def _plan(
     )
 
 
-def _per_round(n_simulations: int) -> int:
+def check_answers(responses: int, correlation: float) -> None:
+    """Raise RequestError for an impossible number of answers of a cluster, or correlation of two of them."""
+    if responses < 1:
+        raise RequestError(f"`responses_per_cluster` is {responses}: use 1 or more")
+    if not 0.0 <= correlation < 1.0:
+        raise RequestError(f"`cluster_correlation` is {correlation}: use a number from 0 up to, but not, 1")
+
+
+def per_round(n_simulations: int) -> int:
+    """Return the number of experiments of each round of a search; RequestError for too few in all."""
     if n_simulations < 20 * ROUNDS:
         raise RequestError(f"`n_simulations` is {n_simulations}: use {20 * ROUNDS} or more")
     return n_simulations // ROUNDS
 
 
-def _search(
+def search(
     tried: Callable[[float], tuple[int, int]],
     low: float,
     high: float,
     power: float,
     rising_from: float | None = None,
 ) -> tuple[float, float, int]:
-    """Find where the rejection rate crosses `power`: bisect six times, then sample near a fitted logistic curve.
+    """Return where the rejection rate crosses `power`: bisect six times, then sample near a fitted logistic curve.
 
     Returns the crossing and its standard error (delta method), NaN if the rate at `high` is too low, and the number of
     simulations used. `rising_from` is an end where the rate may already be high enough.

@@ -148,9 +148,7 @@ def compare_totals(
     if not math.isnan(target):
         summed, p_sum = _tested(pseudo_a + pseudo_b - 2 * target, x + y, n_resamples, confidence, rng)
         further, p_further = abs(x) - abs(y), max(p, p_sum)
-        # The difference of the distances is monotone in x − y and in x + y: its extremes are at the ends.
-        corners = [math.copysign(min(abs(u), abs(v)), u * v) for u in apart for v in summed]
-        ends = _with_width(min(corners), max(corners))
+        ends = further_interval(apart, summed)
     apart = _with_width(*apart)
     return TotalsComparison(
         value_a=value_a,
@@ -166,6 +164,17 @@ def compare_totals(
         n_clusters=len(of_a),
         undefined=None,
     )
+
+
+def further_interval(apart: tuple[float, float], summed: tuple[float, float]) -> tuple[float, float]:
+    """Return the interval of |x| − |y| from those of x − y and x + y; NaN instead of one without width.
+
+    >>> further_interval((1.0, 3.0), (4.0, 6.0)), further_interval((1.0, 3.0), (-1.0, 6.0))
+    ((1.0, 3.0), (-1.0, 3.0))
+    """
+    # The difference of the distances is monotone in x − y and in x + y: its extremes are at the ends.
+    corners = [math.copysign(min(abs(u), abs(v)), u * v) for u in apart for v in summed]
+    return _with_width(min(corners), max(corners))
 
 
 def _with_width(low: float, high: float) -> tuple[float, float]:

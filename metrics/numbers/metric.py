@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from equivox.core.metric import Measure, Metric
+from equivox.core.metric import Measure, Metric, PairedTask, PairedValues
 from equivox.core.samples import Samples
 from equivox.core.scores import Scored, ScoringOptions
 from equivox.core.task import Task
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from equivox.core.columns import ColumnMetric
 
 DIFFERENCE, DISTANCE = "mean difference", "distance of distributions"
@@ -20,6 +23,13 @@ def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
     from equivox.metrics.numbers.scorer import score_numbers
 
     return score_numbers(task, samples, options)
+
+
+def compare(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator) -> PairedValues:
+    """Compare the groups' differences of means of two models in one task."""
+    from equivox.metrics.numbers.comparison import compare_means
+
+    return compare_means(tasks, n_resamples, rng)
 
 
 def column_metrics() -> tuple[ColumnMetric[...], ...]:
@@ -37,14 +47,15 @@ METRIC = Metric(
             name=DIFFERENCE,
             no_bias=0.0,
             in_unit=True,
-            not_compared="models answer on scales of their own; compare their intervals",
+            compare=compare,
+            power=True,
             help="the first group's mean minus the second's; of more than two groups, the largest minus the smallest",
         ),
         Measure(
             name=DISTANCE,
             no_bias=0.0,
             in_unit=True,
-            not_compared="noise adds to it in either model; compare the mean differences",
+            not_compared="noise adds to it in either model; the mean differences are compared",
             help="how far the numbers of one group must move, on average, to be distributed as those of another",
         ),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,15 +29,12 @@ def score_numbers(task: Task, samples: Samples, options: ScoringOptions) -> Scor
     A refusal, an answer without a number and one out of the range are missing, never 0. A score is NaN with its reason
     if the usable share of any group is below the coverage floor, or if there is nothing to compare.
     """
-    attribute = _outcome(task)
-    stated = _stated(samples, attribute)
+    attribute = outcome_of(task)
+    numbers = numbers_of(samples, attribute)
     number = attribute.number
-    inside = np.array([number is not None and number.holds(value) for value in stated.tolist()], dtype=bool)
-    usable = inside & ~np.isnan(stated)
-    outside = ~np.isnan(stated) & ~inside
-    coverage = samples.coverage(usable)
+    coverage = samples.coverage(numbers.usable)
     reason = coverage.shortfall(options.min_coverage)
-    found = None if reason is not None else _compared(task, samples, options, np.where(usable, stated, np.nan))
+    found = None if reason is not None else _compared(task, samples, options, numbers.kept)
     reason = reason or (found.undefined if found is not None else None)
     unit = "" if number is None else number.unit
     named: dict[str, Any] = {
@@ -53,14 +51,14 @@ def score_numbers(task: Task, samples: Samples, options: ScoringOptions) -> Scor
     }
     evidence: dict[str, dict[str, Any]] = {DIFFERENCE: {}, DISTANCE: {}}
     if found is not None and reason is None:
-        evidence = _evidence(task, samples, options, found, usable)
-    left_out = _outside_note(samples, attribute, outside)
+        evidence = _evidence(task, samples, options, found, numbers.usable)
+    left_out = _outside_note(samples, attribute, numbers.outside)
     scores = [
         Score(
             **named,
             name=DIFFERENCE,
             zero_means="the means of all groups are equal",
-            **_with_notes(evidence[DIFFERENCE], [*_means_note(found, unit), *left_out]),
+            **_with_notes(evidence[DIFFERENCE], [*_means_note(found, unit), *_items_note(found), *left_out]),
         ),
         Score(
             **named,
@@ -69,10 +67,10 @@ def score_numbers(task: Task, samples: Samples, options: ScoringOptions) -> Scor
             **evidence[DISTANCE],
         ),
     ]
-    return Scored(scores, {"numbers": _by_group(samples, attribute, stated, usable, outside)})
+    return Scored(scores, {"numbers": _by_group(samples, attribute, numbers)})
 
 
-def _outcome(task: Task) -> Attribute:
+def outcome_of(task: Task) -> Attribute:
     """Return the number that a task asks for; RequestError unless it is the only outcome."""
     outcomes = [attribute for attribute in task.attributes if attribute.role == "outcome"]
     if len(outcomes) != 1 or outcomes[0].number is None:
@@ -81,12 +79,28 @@ def _outcome(task: Task) -> Attribute:
     return outcomes[0]
 
 
-def _stated(samples: Samples, attribute: Attribute) -> NDArray[np.float64]:
-    """Return the number of each sample; NaN where the answer was not parsed or states none."""
+@dataclass(frozen=True)
+class Numbers:
+    """What samples state: `stated` is NaN without a number; `usable` ones lie in the range, `outside` out of it."""
+
+    stated: NDArray[np.float64]
+    usable: NDArray[np.bool_]
+    outside: NDArray[np.bool_]
+
+    @property
+    def kept(self) -> NDArray[np.float64]:
+        """The numbers that count; NaN for all others, which are missing and never 0."""
+        return np.where(self.usable, self.stated, np.nan)
+
+
+def numbers_of(samples: Samples, attribute: Attribute) -> Numbers:
+    """Return the number of each sample; a sample states none if its answer was not parsed."""
     values, parsed = samples.values(attribute.name), samples.has_status("parsed")
     found = np.full(len(samples), np.nan)
     found[values.rows] = np.array([float(name) for name in values.names])[values.codes] if len(values.names) else NAN
-    return np.where(parsed, found, np.nan)
+    stated, number = np.where(parsed, found, np.nan), attribute.number
+    inside = np.array([number is not None and number.holds(value) for value in stated.tolist()], dtype=bool)
+    return Numbers(stated, inside & ~np.isnan(stated), ~np.isnan(stated) & ~inside)
 
 
 def _compared(task: Task, samples: Samples, options: ScoringOptions, values: NDArray[np.float64]) -> GroupMeans:
@@ -98,6 +112,7 @@ def _compared(task: Task, samples: Samples, options: ScoringOptions, values: NDA
         clusters=samples.clusters,
         strata=samples.strata if task.strata else None,
         blocks=samples.blocks,
+        items=samples.items,
         n_resamples=options.n_resamples,
         confidence=options.confidence,
         rng=np.random.default_rng(int(digest([options.seed, task.name, task.condition])[:16], 16)),
@@ -123,6 +138,9 @@ def _evidence(
             "value": found.difference,
             "ci_low": found.ci_low,
             "ci_high": found.ci_high,
+            "new_items_low": found.new_items_low,
+            "new_items_high": found.new_items_high,
+            "detectable": found.detectable,
             "p_cluster": found.p,
             "notes": found.notes,
         },
@@ -150,6 +168,14 @@ def _means_note(found: GroupMeans | None, unit: str) -> list[str]:
     return [f"{names[0]} minus {names[-1]}, in {unit}: means {told}{noise}"]
 
 
+def _items_note(found: GroupMeans | None) -> list[str]:
+    if found is None or np.isnan(found.new_items_high):
+        return []
+    return [
+        f"for other items of the same kind the interval is {found.new_items_low:,.6g} to {found.new_items_high:,.6g}"
+    ]
+
+
 def _outside_note(samples: Samples, attribute: Attribute, outside: NDArray[np.bool_]) -> list[str]:
     if not outside.any() or attribute.number is None:
         return []
@@ -159,18 +185,12 @@ def _outside_note(samples: Samples, attribute: Attribute, outside: NDArray[np.bo
     return [f"{n} {told} not {attribute.number.range} {attribute.number.unit} and left out ({counts})"]
 
 
-def _by_group(
-    samples: Samples,
-    attribute: Attribute,
-    stated: NDArray[np.float64],
-    usable: NDArray[np.bool_],
-    outside: NDArray[np.bool_],
-) -> list[dict[str, Any]]:
+def _by_group(samples: Samples, attribute: Attribute, numbers: Numbers) -> list[dict[str, Any]]:
     requested, refused = samples.groups.counts(), samples.groups.counts(samples.has_status("refused"))
-    out = samples.groups.counts(outside)
+    out = samples.groups.counts(numbers.outside)
     rows = []
     for code, group in enumerate(samples.groups.names):
-        own = stated[usable & (samples.groups.codes == code)]
+        own = numbers.stated[numbers.usable & (samples.groups.codes == code)]
         rows.append(
             {
                 "attribute": attribute.name,

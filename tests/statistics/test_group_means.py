@@ -159,3 +159,93 @@ def test_levels_with_clusters_that_differ(crossed: bool, n_groups: int) -> None:
     # Three standard errors of 400 draws at 5 % are 3.3 points.
     assert np.mean(low) < 0.083 and np.mean(apart) < 0.083
     assert np.mean(held) > 0.917
+
+
+def test_other_items_widen_the_interval_by_what_items_pull_apart() -> None:
+    # Both speakers of each group read the three sentences; f lies 1, 3 and 8 above m in them.
+    apart = np.array([1.0, 3, 8])
+    values = np.array([10 + apart, 12 + apart, [10.0, 10, 10], [12.5, 12.5, 12.5]])
+    design = {"clusters": np.arange(4).repeat(3), "items": [*"xyz"] * 4}
+    found = group_means(values.ravel(), np.repeat(["f", "m"], 6), rng=rng(), **design)
+    # The squares: of the clusters' means 14, 16 and 10, 12.5, and of the sentences.
+    squares = [2 / 2, 3.125 / 2, apart.var(ddof=1) / 3]
+    degrees = sum(squares) ** 2 / (squares[0] ** 2 / 1 + squares[1] ** 2 / 1 + squares[2] ** 2 / 2)
+    half = stats.t.ppf(0.975, degrees) * math.sqrt(sum(squares))
+    wider = max(half, found.ci_high - found.difference)
+    assert found.difference == pytest.approx(15 - 11.25)
+    assert found.new_items_high == pytest.approx(found.difference + wider)
+    assert found.new_items_low == pytest.approx(found.difference - wider)
+    alone = group_means(values.ravel(), np.repeat(["f", "m"], 6), clusters=design["clusters"], rng=rng())
+    assert (alone.ci_low, alone.ci_high) == (found.ci_low, found.ci_high) and math.isnan(alone.new_items_low)
+    one = group_means(values.ravel(), np.repeat(["f", "m"], 6), rng=rng(), **{**design, "items": ["x"] * 12})
+    assert math.isnan(one.new_items_high)
+
+
+@pytest.mark.parametrize("strata", [True, False])
+def test_the_interval_for_other_items_holds_their_mean(strata: bool) -> None:
+    """Sentences that set the groups apart by chance: the first interval speaks of these alone, the second of others."""
+    draws, held, these = np.random.default_rng(8), [], []
+    n, m = 10, 12
+    groups, speakers = np.repeat([0, 1], n * m), np.arange(2 * n).repeat(m)
+    items = np.tile(np.arange(m), 2 * n)
+    for _ in range(300):
+        values = draws.normal(0, 0.6, (2, m))[groups, items] + draws.normal(0, 0.3, 2 * n)[speakers]
+        values += draws.normal(0, 0.5, len(values)) + 5 * (speakers % 2) * strata
+        held_by = {"strata": speakers % 2} if strata else {}
+        found = group_means(values, groups, clusters=speakers, items=items, n_resamples=99, rng=draws, **held_by)
+        held.append(found.new_items_low <= 0 <= found.new_items_high)
+        these.append(found.ci_low <= 0 <= found.ci_high)
+    # Three standard errors of 300 draws at 95 % are 3.8 points.
+    assert np.mean(held) > 0.912 and np.mean(these) < 0.85
+
+
+@pytest.mark.parametrize(
+    ("crossed", "n_groups", "k", "m", "between"),
+    [
+        (False, 2, 12, 4, 0.5),
+        (True, 2, 10, 3, 0.5),
+        (False, 2, 40, 1, 0.0),
+        (False, 3, 12, 2, 0.5),
+        (True, 3, 15, 2, 0.3),
+    ],
+)
+def test_what_is_called_detectable_is_found_in_four_of_five_samples(
+    crossed: bool, n_groups: int, k: int, m: int, between: float
+) -> None:
+    draws = np.random.default_rng(4)
+    group = np.tile(np.arange(n_groups), k) if crossed else np.arange(n_groups).repeat(k)
+    unit = np.arange(k).repeat(n_groups) if crossed else np.arange(n_groups * k)
+    row = np.arange(n_groups * k).repeat(m)
+
+    def sample(size: float, n_resamples: int = 399) -> object:
+        # Two groups lie apart; a third lies in the middle.
+        means = np.array([size / 2, -size / 2, 0.0])[group]
+        values = (means + draws.normal(0, between, len(group)))[row] + draws.normal(0, 1, len(row))
+        return group_means(values, group[row], clusters=unit[row], n_resamples=n_resamples, rng=draws)
+
+    told = [sample(0.0, 1).detectable for _ in range(400)]
+    # Squared errors are right on average.
+    size = math.sqrt(np.mean([one.at(0.05) ** 2 for one in told]))
+    found = np.mean([sample(size).p <= 0.05 for _ in range(400)])
+    # Two standard errors of 400 draws are 4 points.
+    assert 0.75 <= found <= 0.85
+    total = math.sqrt(1 + between**2)
+    assert np.mean([one.sd for one in told]) == pytest.approx(total, rel=0.05)
+    assert told[0].answers == m * (n_groups if crossed else 1)
+    # Other numbers of answers: the standard error that they would have, from the correlation of a cluster's answers.
+    if not crossed and m > 1:
+        assert np.mean([one.correlation for one in told]) == pytest.approx(between**2 / total**2, abs=0.07)
+
+
+def test_the_size_that_is_looked_for_is_an_ntvd() -> None:
+    found = group_means([*ONE, *OTHER], ["a"] * 12 + ["b"] * 9, clusters=range(21), rng=rng()).detectable
+    assert found is not None and found.sd is not None
+    looked = found.looking_for(10.0)
+    # Normal distributions that far apart share all but a tenth of their mass.
+    apart = stats.norm(looked.shift, found.sd)
+    grid = np.linspace(-12, 12, 200_001)
+    shared = np.minimum(apart.pdf(grid), stats.norm(0, found.sd).pdf(grid)).sum() * (grid[1] - grid[0])
+    assert 1 - shared == pytest.approx(0.1, abs=1e-4)
+    # Four times the clusters halve the error.
+    assert found.looking_for(10.0).clusters(21, 0.05) == math.ceil(21 * (found.at(0.05) / looked.shift) ** 2)
+    assert group_means([1, 2, 3], list("aab"), clusters=range(3), rng=rng()).detectable is None

@@ -158,8 +158,9 @@ class ScoredRun:
             "metric_unit": score.unit,
             "lower_is_better": True,
             "score_type": "continuous",
+            # A score is written as a distance, also where its value has a side.
             "min_score": 0.0,
-            "max_score": 100.0 if score.unit.startswith("percent") else "Infinity",
+            "max_score": _most(task, score),
             **({} if scoring is None else {"llm_scoring": scoring}),
             "additional_details": {
                 "score_is": _meaning(score),
@@ -320,6 +321,19 @@ def details(score: Score) -> dict[str, str]:
         "clusters": str(score.n_clusters),
         **{f"responses_{count}": str(getattr(coverage, count)) for count in counts},
     }
+
+
+def _most(task: Task, score: Score) -> float | str:
+    """Return the largest possible distance; "Infinity" without a bound.
+
+    Numbers lie no further apart than their range is wide, whatever their unit is called.
+    """
+    if not task.metric.by_name[score.name].in_unit:
+        return 100.0 if score.unit.startswith("percent") else "Infinity"
+    number = next((own.number for own in task.attributes if own.number is not None), None)
+    if number is None or number.low is None or number.high is None:
+        return "Infinity"
+    return number.high - number.low
 
 
 def _meaning(score: Score) -> str:

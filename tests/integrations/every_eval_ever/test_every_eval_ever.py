@@ -263,3 +263,37 @@ def test_numbers_without_a_better_side_are_left_out() -> None:
     # What noise only increases has a better side, and its estimate is written.
     counted = replace(SIGNED, value=9.0, target=float("nan"), estimate=2.0, ci_low=1.0, ci_high=4.0)
     assert (distance(counted), interval_of(counted)) == (2.0, (1.0, 4.0))
+
+
+@pytest.mark.parametrize(
+    ("number", "most"),
+    [
+        ("{unit: percent of the price, low: -300, high: 300}", 600.0),
+        ("{unit: percent of the price, low: 0}", "Infinity"),
+    ],
+)
+def test_a_difference_below_zero_is_written_as_a_distance_within_its_range(
+    tmp_path: Path, equivox: Command, number: str, most: float | str
+) -> None:
+    rows = "".join(f"c{i},Person {i} asks.,{('old', 'young')[i % 2]}\n" for i in range(30))
+    (tmp_path / "asked.csv").write_text(f"id,ask,age\n{rows}")
+    task = (
+        "name: rebates\ntable: asked.csv\ngroup: age\ncluster: id\ncard: Made up.\nquestions:\n"
+        '  - {name: rebate, text: "{ask} Which rebate?", '
+        f"attributes: [{{name: rebate, asks: the rebate, number: {number}}}]}}\n"
+    )
+    (tmp_path / "rebates.yaml").write_text(task)
+    for seed in range(20):
+        run = tmp_path / f"run{seed}"
+        assert equivox("run", f"simulated:random,seed={seed}", tmp_path / "rebates.yaml", "--output", run)[0] == 0
+        score = next(score for score in read_scores(run) if score.name == "mean difference")
+        if score.value < 0:
+            break
+    assert score.value < 0
+    document, _, _ = exported(equivox, run, tmp_path / "out")
+    written, apart = document["evaluation_results"]
+    assert written["score_details"]["score"] == pytest.approx(-score.value)
+    assert written["score_details"]["uncertainty"]["confidence_interval"]["lower"] >= 0
+    assert float(written["score_details"]["details"]["value"]) == pytest.approx(score.value, rel=1e-5)
+    for result in (written, apart):
+        assert (result["metric_config"]["min_score"], result["metric_config"]["max_score"]) == (0.0, most)

@@ -5,58 +5,27 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from offers import OPTIONS, SALARIES, SALARY, rows, task, task_file
 from scipy import stats
 
 from equivox import measure
-from equivox.core.attributes import Number
 from equivox.core.errors import RequestError
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, ScoringOptions
-from equivox.core.task import AnnotationScheme, Attribute, DataSource, Prompt, Task
+from equivox.core.task import Attribute
 from equivox.metrics import numbers
-from equivox.metrics.numbers.metric import DIFFERENCE, DISTANCE, METRIC
+from equivox.metrics.numbers.metric import DIFFERENCE, DISTANCE
 from equivox.metrics.numbers.scorer import score_numbers
 from equivox.tasks.files import load_task_file
 
 Cli = Callable[..., tuple[int, str, str]]
-SALARY = Attribute(name="salary", asks="the salary", number=Number(unit="EUR", low=0, high=100))
-OPTIONS = ScoringOptions(n_resamples=999, min_coverage=0.5)
-
-
-def task(*attributes: Attribute) -> Task:
-    return Task(
-        name="toy:salary",
-        version=1,
-        card="",
-        data=DataSource(corpus="toy", kind="text"),
-        prompt=Prompt(name="toy", version=1, text="?", source="here"),
-        group=("gender",),
-        cluster="name",
-        media=(),
-        condition="text",
-        annotation=AnnotationScheme(attributes=attributes),
-        metric=METRIC,
-    )
-
-
-def rows(group: str, answers: list[float | str]) -> list[Row]:
-    """One row per answer and cluster: a number is parsed, a text is the status of a lost answer."""
-    return [
-        Row(
-            group=group,
-            cluster=f"{group}{number}",
-            stratum="",
-            status="parsed" if not isinstance(answer, str) else answer,
-            values={} if isinstance(answer, str) else {"salary": (str(answer),), "refusal": ("no",)},
-        )
-        for number, answer in enumerate(answers)
-    ]
 
 
 def scored(table: list[Row], *, options: ScoringOptions = OPTIONS) -> tuple[dict[str, Score], list[dict[str, Any]]]:
@@ -100,6 +69,28 @@ def test_too_few_numbers_leave_the_score_undefined() -> None:
     assert "all values are the same" in str(alike[DIFFERENCE].undefined)
 
 
+def test_items_give_a_second_interval_that_is_told() -> None:
+    # Two sentences for each of three speakers; f lies 10 and 30 above m in them, and speakers differ.
+    asked = [
+        Row(
+            group=group, cluster=f"{group}{speaker}", stratum="", item=item, status="parsed",
+            values={"salary": (str(20 + 2 * speaker + (more if group == "female" else 0)),), "refusal": ("no",)},
+        )
+        for group in ("female", "male") for speaker in range(3) for item, more in (("x", 10.0), ("y", 30.0))
+    ]  # fmt: skip
+    score = scored(asked)[0][DIFFERENCE]
+    # s² of the speakers' means 2, 4, 6 is 4, that of the sentences' differences 200; degrees by Satterthwaite.
+    squares, degrees = np.array([4 / 3, 4 / 3, 200 / 2]), np.array([2, 2, 1])
+    freedom = squares.sum() ** 2 / (squares**2 / degrees).sum()
+    half = stats.t.ppf(0.975, freedom) * squares.sum() ** 0.5
+    assert (score.new_items_low, score.new_items_high) == pytest.approx((20 - half, 20 + half))
+    assert score.ci_high < 30 and f"for other items of the same kind the interval is {20 - half:,.6g} to" in str(
+        score.notes
+    )
+    plain, _ = scored([*rows("female", [1.0, 2, 3]), *rows("male", [2.0, 3, 4])])
+    assert math.isnan(plain[DIFFERENCE].new_items_low) and "other items" not in str(plain[DIFFERENCE].notes)
+
+
 def test_a_small_design_says_that_it_cannot_tell() -> None:
     scores, _ = scored([*rows("female", [90.0, 91]), *rows("male", [1.0, 2])])
     assert scores[DIFFERENCE].p_least == pytest.approx(1 / 3)
@@ -138,34 +129,6 @@ def test_the_command_reads_a_table(tmp_path: Path, equivox: Cli) -> None:
     found = json.loads(out)
     # 4, 5, 6 three times each against 0, 1, 2: 4 apart, and every number moves by 4.
     assert (code, found["difference"], found["distance"]) == (0, pytest.approx(4), pytest.approx(4))
-
-
-SALARIES = "{unit: EUR, low: 0, high: 1000}"
-TASKS = """\
-name: offers
-table: cvs.csv
-group: gender
-{design}
-questions:
-  - name: salary
-    text: "{{cv}} Which salary?"
-    attributes:
-      - {{name: salary, asks: the yearly salary, number: {number}}}
-card: Made up.
-"""
-
-
-def task_file(folder: Path, *, crossed: bool = True, n: int = 40, number: str = SALARIES) -> Path:
-    design = "swap: {name: {female: [Anna, Olga], male: [Jonas, Emil]}}" if crossed else "cluster: id"
-    with (folder / "cvs.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["id", "cv"] if crossed else ["id", "cv", "gender"])
-        for i in range(n):
-            text = f"{'{name}' if crossed else 'They'} worked for {i} years."
-            writer.writerow([f"c{i}", text] if crossed else [f"c{i}", text, ("female", "male")[i % 2]])
-    file_ = folder / "offers.yaml"
-    file_.write_text(TASKS.format(design=design, number=number))
-    return file_
 
 
 @pytest.mark.parametrize("crossed", [True, False])
@@ -246,7 +209,8 @@ def test_a_stored_run_is_scored_compared_verified_and_reported(tmp_path: Path, e
     code, out, _ = equivox("verify", runs[0])
     assert code == 0 and out.startswith("verified: ")
     code, out, _ = equivox("compare", *runs)
-    assert code == 0 and "The two were not tested against each other" in out
+    assert code == 0 and "Of 2 comparisons: 2 further from no bias." in out
+    assert "distance of distributions: no paired test: noise adds to it in either model" in out
     page = tmp_path / "page.html"
     assert equivox("report", runs[0], "--output", page)[0] == 0
     # Units have an axis and a table each.
@@ -268,7 +232,7 @@ def test_attributes_without_a_number_are_stored_as_ever() -> None:
         ("{name: a, asks: b, number: {unit: EUR, pattern: '('}}", "no regular expression"),
         ("{name: a, asks: b, number: {low: 5}}", "needs its `unit`"),
         ("{name: a, asks: b, number: EUR}", "number"),
-        ("{name: a, asks: b, number: {measure: seconds}}", "measure"),
+        ("{name: a, asks: b, number: {measure: seconds}}", "'words', 'sentences' or 'characters', got 'seconds'"),
         ("{name: a, asks: b, options: [x, y], number: {unit: EUR}}", "leave out one of the two"),
         ("{name: a, asks: b, number: {unit: EUR}}\n      - {name: c, asks: d}", "a question of its own"),
     ],
@@ -300,3 +264,20 @@ def test_simulated_models_say_when_a_pattern_finds_nothing(tmp_path: Path) -> No
     file = task_file(tmp_path, number="{unit: EUR, pattern: 'zzz([0-9]+)'}")
     with pytest.raises(RequestError, match="finds no number in what simulated models say"):
         measure("simulated:random", str(file), output=tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("crossed", "clusters"), [(True, "30 clusters, each in every group, x 2"), (False, "30 clusters x 1")]
+)
+def test_power_speaks_of_means_and_of_the_design(tmp_path: Path, equivox: Cli, crossed: bool, clusters: str) -> None:
+    file = task_file(tmp_path, crossed=crossed, n=30)
+    code, out, _ = equivox("power", "--task", file, "--design", "simulations=200")
+    assert code == 0 and clusters in out and "SD: the standard deviation of single answers" in out
+    told = re.search(r"a mean difference of ([\d.]+) SD .* sets normal distributions ([\d.]+) % apart", out)
+    # Student's t finds 2.9 standard errors: √(2 / 30), or √(2 / 15), SD.
+    assert told and float(told[1]) == pytest.approx(2.9 * (2 / (30 if crossed else 15)) ** 0.5, rel=0.15)
+    assert float(told[2]) == pytest.approx(200 * stats.norm.cdf(float(told[1]) / 2) - 100, abs=0.5)
+    code, out, _ = equivox("power", "--task", file, "--shift", "30", "--design", "simulations=200")
+    assert code == 0 and "detect a mean difference of 0.77 SD, which sets normal distributions 30 % apart" in out
+    code, _, err = equivox("power", "--task", file, "--shift", "100", "--design", "simulations=200")
+    assert code == 2 and "`--shift` is 100: use a number above 0 and below 100" in err

@@ -1,0 +1,257 @@
+"""Comparison of two models by a number on the same samples: do the means of one lie further apart between groups?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from equivox.statistics import checks, inputs
+from equivox.statistics.arrays import Floats
+from equivox.statistics.attainable import least_p
+from equivox.statistics.comparison import least_p_distance
+from equivox.statistics.encode import encode_design
+from equivox.statistics.inputs import LabelColumn, NumberColumn
+from equivox.statistics.intervals import TINY
+from equivox.statistics.noise import N_NOISE
+from equivox.statistics.permutation import p_value, sizes_by_stratum
+from equivox.statistics.totals import further_interval
+from equivox.statistics.unit_means import NO_SUPPORT, Units, freedom_of, gap, student_half, units_of
+
+_A, _B, _APART, _SUM = range(4)
+"""The columns of numbers: of each model, a - b, and a + b."""
+
+ONE_CLUSTER = "a group has one cluster with numbers of both models: how far chance alone goes is not known"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeansComparison:
+    """Two models' differences of means on the same samples, in the number's unit; NaN when `undefined` says why.
+
+    Attributes
+    ----------
+    value_a, value_b, difference
+        Each model's difference of means, as `group_means` has it, and value_a - value_b.
+    further
+        |value_a| - |value_b|. Zero: the means of both lie equally far apart, to the same side or to opposite ones.
+    ci_low, ci_high
+        Interval of `further`. Two models that differ alike in every cluster have none: NaN.
+    p
+        Two-sided p of equal distances.
+    p_least
+        The smallest p that the design allows.
+    n_used, n_dropped, n_clusters
+        Rows with a number of both models that are compared, all other rows, and units compared.
+    """
+
+    value_a: float = math.nan
+    value_b: float = math.nan
+    difference: float = math.nan
+    further: float = math.nan
+    ci_low: float = math.nan
+    ci_high: float = math.nan
+    p: float = math.nan
+    p_least: float = math.nan
+    n_used: int = 0
+    n_dropped: int
+    n_clusters: int = 0
+    notes: tuple[str, ...] = ()
+    undefined: str | None = None
+
+
+def compare_group_means(
+    values_a: NumberColumn,
+    values_b: NumberColumn,
+    groups: LabelColumn,
+    *,
+    clusters: LabelColumn,
+    strata: LabelColumn | None = None,
+    blocks: LabelColumn | None = None,
+    n_resamples: int = 10_000,
+    confidence: float = 0.95,
+    rng: np.random.Generator,
+) -> MeansComparison:
+    """Return how much further apart the groups' means are for one model than for another, with test and interval.
+
+    Parameters
+    ----------
+    values_a, values_b
+        One number per row of each model, in the same order. A row without a number (None, NaN) of either is left out
+        for both, and counted.
+    groups, clusters, strata, blocks
+        The design, as in `group_means`. What is held equal there is held equal here.
+    n_resamples
+        Permutations drawn. All of them are counted when there are no more than this.
+    confidence
+        Coverage of the interval.
+    rng
+        The only source of randomness.
+
+    Returns
+    -------
+    MeansComparison
+        Zero means equal distances between the groups' means, not equal answers. NaN with a reason when a group has no
+        row that both models answered with a number, when no stratum holds all groups, and when a group has one cluster.
+
+    Raises
+    ------
+    RequestError
+        As `group_means`.
+
+    Notes
+    -----
+    The difference of two models' differences is the difference between groups of a - b, and their sum that of a + b.
+    Two groups: the distances are equal where either is zero. Each is tested as `group_means` tests a number, by the
+    larger p of permutations and Student's t, and p is the larger of both (an intersection-union test, Berger 1982,
+    doi:10.1080/00401706.1982.10487790); the interval holds all distances that the intervals of both allow. So neither
+    the level of a model's numbers nor the side of its bias matters. More groups: noise adds to the largest difference
+    of each model, between nothing and what it adds with half of the groups at each end; the interval allows
+    for all of that, with normal noise of the clusters' covariance over √(χ²/df), and p is
+    twice its tail.
+
+    Examples
+    --------
+    Model a says 2 more to f, model b nothing:
+
+    >>> found = compare_group_means([3, 5, 4, 1, 2, 3], [3, 4, 5, 4, 3, 5], list("fffmmm"), clusters=range(6),
+    ...                             rng=np.random.default_rng(1))
+    >>> [round(abs(number), 6) for number in (found.value_a, found.value_b, found.further)]
+    [2.0, 0.0, 2.0]
+    """
+    checks.resamples(n_resamples)
+    checks.share(confidence, "confidence")
+    a, b = inputs.numbers(values_a, "values_a"), inputs.numbers(values_b, "values_b")
+    design = encode_design(groups, clusters, strata, blocks)
+    n = len(design.group_of_row)
+    inputs.same_length("groups", n, {"values_a": len(a), "values_b": len(b)})
+    undefined = partial(MeansComparison, n_dropped=n)
+    known = ~(np.isnan(a) | np.isnan(b))
+    heard = np.bincount(design.group_of_row[known], minlength=len(design.groups))
+    if len(design.groups) < 2:
+        return undefined(undefined=f"only one group, {design.groups[0]!r}: a difference needs two")
+    if (heard == 0).any():
+        empty = design.groups[int(heard.argmin())]
+        return undefined(undefined=f"no row with a number of both models in group {empty!r}")
+    units, notes = units_of(np.stack([a, b, a - b, a + b], axis=1), design)
+    if units is None:
+        return undefined(undefined=NO_SUPPORT, notes=notes)
+    if min(min(units.error(code, other)[1]) for code, other in _neighbours(len(design.groups))) < 1:
+        return undefined(undefined=ONE_CLUSTER, notes=notes)
+    value_a, value_b = gap(units.of_groups().T[: _B + 1]).tolist()
+    tested = _two_groups if len(design.groups) == 2 else _several_groups
+    p, p_least, (low, high) = tested(units, n_resamples, confidence, rng)
+    return MeansComparison(
+        value_a=value_a,
+        value_b=value_b,
+        difference=value_a - value_b,
+        further=abs(value_a) - abs(value_b),
+        ci_low=low,
+        ci_high=high,
+        p=p,
+        p_least=p_least,
+        n_used=len(units.values),
+        n_dropped=n - len(units.values),
+        n_clusters=len(np.unique(units.stratum)) if design.crossed else len(units.means),
+        notes=notes,
+    )
+
+
+Tested = tuple[float, float, tuple[float, float]]
+"""p, the smallest p, and the interval of how much further a lies from 0 than b."""
+
+
+def _neighbours(n_groups: int) -> list[tuple[int, int]]:
+    return [(code, code + 1) for code in range(n_groups - 1)]
+
+
+def _two_groups(units: Units, n_resamples: int, confidence: float, rng: np.random.Generator) -> Tested:
+    """Test a - b and a + b between the two groups."""
+    found = gap(units.of_groups().T)
+    columns = (_APART, _SUM)
+    labellings, exact = units.permuted(n_resamples, rng)
+    nulls: dict[int, list[Floats]] = {column: [] for column in columns}
+    for labels in labellings:
+        for column, own in nulls.items():
+            own.append(units.permuted_gaps(labels, column))
+    p, ends = 0.0, []
+    for column in columns:
+        value = float(found[column])
+        half = student_half(*units.error(0, 1, column), confidence)
+        ends.append((value - half, value + half))
+        permuted = p_value(np.abs(np.concatenate(nulls[column])), abs(value), exact=exact)
+        p = max(p, permuted, _student_p(units, column, value))
+    least = least_p(sizes_by_stratum(units.group, units.stratum, 2), n_resamples=n_resamples).p
+    return p, least, further_interval(*ends)
+
+
+def _student_p(units: Units, column: int, value: float) -> float:
+    """Return the p of Student's t; 0 without noise, where permutations alone decide."""
+    from scipy.stats import t
+
+    squares, degrees = units.error(0, 1, column)
+    if not sum(squares):
+        return 0.0
+    return float(2 * t.sf(abs(value) / math.sqrt(sum(squares)), freedom_of(squares, degrees)))
+
+
+def _several_groups(units: Units, n_resamples: int, confidence: float, rng: np.random.Generator) -> Tested:
+    """Test the difference of the two largest differences, with what noise adds to each bracketed."""
+    factors, degrees = _noise(units)
+    n_draws = max(n_resamples, N_NOISE)
+    noise = np.stack([rng.standard_normal((n_draws, len(own))) @ own for own in factors], axis=1)
+    if units.paired:
+        noise = noise.reshape(n_draws, -1, 2)
+    noise *= np.sqrt(degrees / rng.chisquare(degrees, n_draws))[:, None, None]
+    means = units.of_groups()[:, : _B + 1]
+    change = np.subtract(*(np.ptp(means[:, model] + noise[:, :, model], axis=1) for model in (_A, _B)))
+    change -= change.mean()
+    most_a, most_b = (_most_added(means[:, model], noise[:N_NOISE, :, model]) for model in (_A, _B))
+    difference = float(np.subtract(*np.ptp(means, axis=0)))
+    least, most = difference - most_a, difference + most_b
+    further = int(min((change >= least - TINY).sum(), (change <= most + TINY).sum()))
+    tail = (1 - confidence) / 2
+    low, high = least - float(np.quantile(change, 1 - tail)), most - float(np.quantile(change, tail))
+    p = min(1.0, 2 * (1 + further) / (1 + n_draws))
+    return p, least_p_distance(n_resamples), (low, high) if high > low else (math.nan, math.nan)
+
+
+def _noise(units: Units) -> tuple[list[Floats], float]:
+    """Return factors of the covariance of the groups' means of a and b, one R x 2 per group, and degrees of freedom.
+
+    Where strata pair the clusters of all groups, it is one R x 2G for all groups together.
+    """
+    n_groups = units.deals.shape[1]
+    if units.paired:
+        order = np.lexsort([units.group, units.stratum])
+        own = units.means[order, : _B + 1].reshape(-1, n_groups * 2)
+        n_strata = len(own)
+        return [(own - own.mean(axis=0)) / math.sqrt(n_strata * (n_strata - 1))], float(n_strata - 1)
+    factors, degrees = [], []
+    for code in range(n_groups):
+        mine = units.group == code
+        left = np.stack([units.apart(mine, model) for model in (_A, _B)], axis=1)
+        degrees.append(len(left) - len(np.unique(units.stratum[mine])))
+        factors.append(left * math.sqrt(float((units.deals[mine, code] ** 2).sum()) / degrees[-1]))
+    return factors, float(min(degrees))
+
+
+def _most_added(means: Floats, noise: Floats) -> float:
+    """Return the most that noise may have added to the largest difference of a model's means.
+
+    It is most where half of the groups share each end, so that noise picks the furthest of them. A group far from all
+    others keeps its place, and noise adds nothing.
+    """
+    from scipy.optimize import brentq
+
+    observed = float(np.ptp(means))
+    upper = np.where(2 * np.argsort(np.argsort(means, kind="stable"), kind="stable") >= len(means), 0.5, -0.5)
+
+    def longer(size: float) -> float:
+        return float(np.ptp(size * upper + noise, axis=1).mean()) - observed
+
+    if longer(0.0) >= 0.0:
+        return observed
+    # On average noise increases the difference.
+    return observed - float(brentq(longer, 0.0, observed)) if longer(observed) > 0.0 else 0.0

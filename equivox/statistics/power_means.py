@@ -1,0 +1,227 @@
+"""Planning for numbers: the smallest difference of means that a design detects, and the clusters that one needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from equivox.core.errors import RequestError
+from equivox.statistics import checks
+from equivox.statistics.arrays import Ints
+from equivox.statistics.permutation import p_value
+from equivox.statistics.power import N_LABELLINGS, check_answers, fewest_clusters, per_round, search, too_many
+from equivox.statistics.unit_means import Units, gap
+
+MOST_ERRORS = 12.0
+"""The largest difference that is tried, in standard errors: far beyond what any level asks for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectableDifference:
+    """The smallest difference of means, in SD of single answers, that the test of `group_means` detects.
+
+    `mc_error` is its standard error from simulation. Both are NaN when `undefined` says why.
+    """
+
+    difference: float
+    mc_error: float
+    n_simulations: int
+    undefined: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClustersForDifference:
+    """The fewest clusters that detect a difference of means, a multiple of the number of groups where they are nested.
+
+    `mc_error` is their standard error from simulation. They are None and NaN when `undefined` says why.
+    """
+
+    n_clusters: int | None
+    mc_error: float
+    n_simulations: int
+    undefined: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Plan:
+    """The settings that stay fixed while the difference or the number of clusters varies."""
+
+    responses: int
+    n_groups: int
+    correlation: float
+    crossed: bool
+    alpha: float
+
+    @property
+    def step(self) -> int:
+        """By how much the number of clusters can grow."""
+        return 1 if self.crossed else self.n_groups
+
+    @property
+    def variance(self) -> float:
+        """The variance of the mean of a cluster in one group, where that of a single answer is 1."""
+        answers = self.responses / self.n_groups if self.crossed else self.responses
+        return self.correlation + (1 - self.correlation) / answers
+
+    def groups(self, n_clusters: int) -> Ints:
+        """Return the group of each cluster; a unit that is in every group is a cluster in each."""
+        return np.arange(n_clusters * self.n_groups if self.crossed else n_clusters) % self.n_groups
+
+    def rejections(self, difference: float, n_clusters: int, n: int, rng: np.random.Generator) -> int:
+        """Count the experiments, of `n` simulated ones, in which p is at most alpha."""
+        group = self.groups(n_clusters)
+        # Noise of the groups between hides a difference best if they lie in the middle.
+        truth = np.zeros(self.n_groups)
+        truth[0], truth[-1] = difference / 2, -difference / 2
+        sizes = np.bincount(group, minlength=self.n_groups)
+        rejected = 0
+        for _ in range(n):
+            means = truth[group] + np.sqrt(self.variance) * rng.standard_normal(len(group))
+            units = Units(
+                means=means[:, None],
+                group=group,
+                stratum=np.arange(len(group)) // self.n_groups if self.crossed else np.zeros_like(group),
+                deals=np.tile(1 / sizes, (len(group), 1)),
+                values=means[:, None],
+                cluster_of_value=np.arange(len(group)),
+                rows=np.arange(len(group)),
+            )
+            labellings, exact = units.permuted(N_LABELLINGS, rng)
+            null = np.concatenate([np.abs(units.permuted_gaps(labels)) for labels in labellings])
+            observed = abs(float(gap(units.of_groups().T)[0]))
+            rejected += p_value(null, observed, exact=exact) <= self.alpha + 1e-12
+        return rejected
+
+
+def minimum_detectable_difference(
+    *,
+    n_clusters: int,
+    responses_per_cluster: int,
+    n_groups: int,
+    crossed: bool = False,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    cluster_correlation: float = 0.0,
+    n_simulations: int = 2_000,
+    rng: np.random.Generator,
+) -> DetectableDifference:
+    """Return the smallest difference of means that a design detects, by simulating the test of `group_means`.
+
+    Parameters
+    ----------
+    n_clusters, responses_per_cluster, n_groups
+        The design. Clusters are assigned to groups as evenly as possible.
+    crossed
+        Whether each unit is in every group; its responses are then those in all groups together.
+    alpha, power
+        The level of the test, and the share of experiments in which it should reject.
+    cluster_correlation
+        The correlation of two answers of one cluster (of a unit in one group) beyond its group.
+    n_simulations
+        The total number of simulated experiments, 200 or more.
+    rng
+        The only source of randomness.
+
+    Returns
+    -------
+    DetectableDifference
+        In standard deviations of single answers within a group, with its Monte Carlo error. Answers are normal; two
+        groups lie apart and all others in the middle. NaN with a reason when any difference is detected too rarely.
+
+    Raises
+    ------
+    RequestError
+        A number out of range.
+
+    Examples
+    --------
+    >>> found = minimum_detectable_difference(n_clusters=100, responses_per_cluster=1, n_groups=2, n_simulations=400,
+    ...                                       rng=np.random.default_rng(1))
+    >>> 0.45 < found.difference < 0.7  # (1.96 + 0.84) · √(2 / 50) = 0.56
+    True
+    """
+    plan = _plan(responses_per_cluster, n_groups, crossed, alpha, power, cluster_correlation)
+    if n_clusters < 2 * plan.step:
+        raise RequestError(f"`n_clusters` is {n_clusters}: this design needs at least {2 * plan.step}")
+    each = per_round(n_simulations)
+    sizes = np.bincount(plan.groups(n_clusters), minlength=n_groups)
+    most = MOST_ERRORS * float(np.sqrt(plan.variance * 2 / sizes.min()))
+
+    def tried(difference: float) -> tuple[int, int]:
+        return plan.rejections(difference, n_clusters, each, rng), each
+
+    found, error, used = search(tried, 0.0, most, power)
+    reason = f"even a difference of {most:.1f} SD is found in less than {power:.0%} of experiments"
+    return DetectableDifference(
+        difference=found, mc_error=error, n_simulations=used, undefined=reason if np.isnan(found) else None
+    )
+
+
+def clusters_for_difference(
+    *,
+    difference: float,
+    responses_per_cluster: int,
+    n_groups: int,
+    crossed: bool = False,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    cluster_correlation: float = 0.0,
+    max_clusters: int = 2_000,
+    n_simulations: int = 2_000,
+    rng: np.random.Generator,
+) -> ClustersForDifference:
+    """Return the number of clusters that detect a given difference of means, by simulating the test of `group_means`.
+
+    Parameters
+    ----------
+    difference
+        The difference to detect, in standard deviations of single answers within a group.
+    max_clusters
+        The most clusters that are tried.
+    responses_per_cluster, n_groups, crossed, alpha, power, cluster_correlation, n_simulations, rng
+        As in `minimum_detectable_difference`.
+
+    Returns
+    -------
+    ClustersForDifference
+        With its Monte Carlo error. None with a reason when `max_clusters` are not enough.
+
+    Raises
+    ------
+    RequestError
+        A number out of range.
+
+    Examples
+    --------
+    >>> found = clusters_for_difference(difference=1.0, responses_per_cluster=1, n_groups=2, n_simulations=400,
+    ...                                 max_clusters=200, rng=np.random.default_rng(1))
+    >>> 26 <= found.n_clusters <= 42  # Student's t needs 34
+    True
+    """
+    plan = _plan(responses_per_cluster, n_groups, crossed, alpha, power, cluster_correlation)
+    if not difference > 0:
+        raise RequestError(f"`difference` is {difference}: use a number above 0")
+    if max_clusters < 2 * plan.step:
+        raise RequestError(f"`max_clusters` is {max_clusters}: this design needs at least {2 * plan.step}")
+    each = per_round(n_simulations)
+
+    def rejections(n_clusters: int) -> int:
+        return plan.rejections(difference, n_clusters, each, rng)
+
+    found, error, used = fewest_clusters(rejections, plan.step, max_clusters, power, each)
+    reason = None if found is not None else too_many(max_clusters, power)
+    return ClustersForDifference(n_clusters=found, mc_error=error, n_simulations=used, undefined=reason)
+
+
+def _plan(responses: int, n_groups: int, crossed: bool, alpha: float, power: float, correlation: float) -> _Plan:
+    checks.share(alpha, "alpha")
+    checks.share(power, "power")
+    check_answers(responses, correlation)
+    if n_groups < 2:
+        raise RequestError(f"`n_groups` is {n_groups}: a difference needs two or more")
+    if crossed and responses < n_groups:
+        raise RequestError(
+            f"`responses_per_cluster` is {responses}: a unit in every group has one or more in each of {n_groups}"
+        )
+    return _Plan(responses=responses, n_groups=n_groups, correlation=correlation, crossed=crossed, alpha=alpha)

@@ -1,0 +1,187 @@
+"""Means of clusters, with the same mix of what is held equal in every group, their permutations and their noise."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from equivox.statistics.arrays import Bools, Floats, Ints
+from equivox.statistics.encode import Design
+from equivox.statistics.permutation import (
+    Labels,
+    all_labellings,
+    count_labellings,
+    random_labellings,
+    row_blocks,
+    sizes_and_order,
+)
+
+NO_SUPPORT = "no stratum, block or unit holds values of all groups: nothing can be compared"
+
+NO_NOISE = 1e-24
+"""Up to this share of the squared numbers, the squared error of a difference is that of rounding alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Units:
+    """The clusters that are compared, in stratum order and then by their means.
+
+    `means`, K x C, has a cluster's mean in each of C columns of numbers. `deals`, K x G, is the weight of a cluster's
+    mean if it is of group g: the weights of a group add up to 1 and have the same mix of strata for all. `values`,
+    N x C, and `cluster_of_value` are the numbers behind the means; `rows` are the rows that they stand in.
+    """
+
+    means: Floats
+    group: Ints
+    stratum: Ints
+    deals: Floats
+    values: Floats
+    cluster_of_value: Ints
+    rows: Ints
+
+    @property
+    def weight_of_value(self) -> Floats:
+        """The weight of each value in the mean of its group, N."""
+        own = self.deals[np.arange(len(self.group)), self.group] / np.bincount(self.cluster_of_value)
+        return np.asarray(own[self.cluster_of_value], dtype=np.float64)
+
+    @property
+    def paired(self) -> bool:
+        """Whether every stratum holds one cluster of each group, and there are several: strata are compared then."""
+        n_strata = len(np.unique(self.stratum))
+        return bool(n_strata > 1 and (np.bincount(self.group, minlength=self.deals.shape[1]) == n_strata).all())
+
+    def of_groups(self) -> Floats:
+        """Return the groups' means, G x C."""
+        each = [(self.group == code, self.deals[:, code]) for code in range(self.deals.shape[1])]
+        return np.array([[float((own[mine] * weight[mine]).sum()) for own in self.means.T] for mine, weight in each])
+
+    def permuted(self, n_resamples: int, rng: np.random.Generator) -> tuple[Iterator[Labels], bool]:
+        """Return permutations of the clusters' groups within strata, in blocks B x K, and whether they are all."""
+        n_groups = self.deals.shape[1]
+        sizes, label_group = sizes_and_order(self.group, self.stratum, n_groups)
+        exact = count_labellings(sizes) <= n_resamples
+
+        def labellings() -> Iterator[Labels]:
+            if exact:
+                every = all_labellings(sizes)
+                for start in range(0, len(every), 1024):
+                    yield label_group[every[start : start + 1024]]
+            else:
+                for size in row_blocks(n_resamples, len(self.means)):
+                    yield label_group[random_labellings(sizes, size, rng)]
+
+        return labellings(), exact
+
+    def permuted_gaps(self, labels: Labels, column: int = 0) -> Floats:
+        """Return the difference of the groups' means under each permutation, B."""
+        # The mean of all is the same for all groups; without it sums are of small numbers.
+        centred = self.means[:, column] - self.means[:, column].mean()
+        n_groups = self.deals.shape[1]
+        means = [(labels == code).astype(np.float64) @ (centred * self.deals[:, code]) for code in range(n_groups)]
+        return gap(np.stack(means, axis=1))
+
+    def error(self, one: int, other: int, column: int = 0) -> tuple[list[float], list[int]]:
+        """Return the squared standard errors that make up that of mean(one) - mean(other), with degrees of freedom.
+
+        It is one of pairs where each stratum holds one cluster of each, and else one for each group. Without a degree
+        of freedom the error is NaN.
+        """
+        a, b = self.group == one, self.group == other
+        n_strata = len(np.unique(self.stratum))
+        if a.sum() == b.sum() == n_strata > 1:
+            # One cluster of each group in every stratum: pairs are compared, and the order of strata pairs them.
+            gaps = self.means[a, column] - self.means[b, column]
+            return [float(gaps.var(ddof=1)) / n_strata], [n_strata - 1]
+        both = [self._square(mine, code, column) for mine, code in ((a, one), (b, other))]
+        return [square for square, _ in both], [degrees for _, degrees in both]
+
+    def _square(self, mine: Bools, code: int, column: int) -> tuple[float, int]:
+        """Return the squared standard error of a group's mean, and its degrees of freedom."""
+        left = self.apart(mine, column)
+        degrees = len(left) - len(np.unique(self.stratum[mine]))
+        if degrees < 1:
+            return math.nan, 0
+        return float((left**2).sum() / degrees * (self.deals[mine, code] ** 2).sum()), degrees
+
+    def apart(self, mine: Bools, column: int = 0) -> Floats:
+        """Return how far some clusters' means lie from the mean of these in their stratum: clusters vary within it."""
+        _, stratum = np.unique(self.stratum[mine], return_inverse=True)
+        own = self.means[mine, column]
+        return np.asarray(own - (np.bincount(stratum, weights=own) / np.bincount(stratum))[stratum], dtype=np.float64)
+
+
+def units_of(columns: Floats, design: Design) -> tuple[Units | None, tuple[str, ...]]:
+    """Return the clusters of the strata in which every group has a value, and what was left out; None if none is.
+
+    `columns`, N x C, hold numbers; a row with NaN in any of them is left out.
+    """
+    n_groups = len(design.groups)
+    known: Bools = np.asarray(~np.isnan(columns).any(axis=1))
+    cluster_of_row, group_of_cluster = np.asarray(design.cluster_of_row), np.asarray(design.group_of_cluster)
+    held = np.zeros(len(group_of_cluster), dtype=np.int64) if design.held is None else design.held
+    answers = np.bincount(cluster_of_row[known], minlength=len(group_of_cluster))
+    heard = answers > 0
+    stratum = np.unique(held, return_inverse=True)[1]
+    members = np.zeros((int(stratum.max()) + 1, n_groups))
+    np.add.at(members, (stratum[heard], group_of_cluster[heard]), 1)
+    common = members.min(axis=1) > 0
+    kept = heard & common[stratum]
+    outside = int((members.sum(axis=1) > 0).sum() - common.sum())
+    what = "units lack a value in some group" if design.crossed else "strata or blocks lack a value of some group"
+    notes = (*design.notes, *([f"{outside} of {len(members)} {what}: they are left out"] if outside else []))
+    if not kept.any():
+        return None, notes
+    sums = [np.bincount(cluster_of_row[known], weights=own[known], minlength=len(held)) for own in columns.T]
+    means = np.stack(sums, axis=1) / np.maximum(answers, 1)[:, None]
+    order = np.flatnonzero(kept)[np.lexsort([answers[kept], *means[kept].T[::-1], stratum[kept]])]
+    share = np.where(common, members.sum(axis=1), 0.0) / members[common].sum()
+    deals = share[:, None] / np.maximum(members, 1)
+    place = np.full(len(held), -1, dtype=np.int64)
+    place[order] = np.arange(len(order))
+    mine = known & kept[cluster_of_row]
+    return Units(
+        means=means[order],
+        group=group_of_cluster[order],
+        stratum=stratum[order],
+        deals=deals[stratum[order]],
+        values=columns[mine],
+        cluster_of_value=place[cluster_of_row[mine]],
+        rows=np.flatnonzero(mine),
+    ), notes
+
+
+def gap(means: Floats) -> Floats:
+    """Return the difference of two means, first minus second, or the largest minus the smallest: B from B x G."""
+    if means.shape[1] == 2:
+        return np.asarray(means[:, 0] - means[:, 1], dtype=np.float64)
+    return np.asarray(np.ptp(means, axis=1), dtype=np.float64)
+
+
+def student_half(squares: Sequence[float], degrees: Sequence[float], level: float) -> float:
+    """Return half the width of an interval whose squared error is a sum, by Student's t (Welch and Satterthwaite).
+
+    It is NaN if a part of the error is not known, and 0 without an error.
+    """
+    from scipy.stats import t
+
+    spread = sum(squares)
+    if math.isnan(spread) or not spread:
+        return spread
+    return float(t.ppf(0.5 + level / 2, freedom_of(squares, degrees)) * math.sqrt(spread))
+
+
+def freedom_of(squares: Sequence[float], degrees: Sequence[float]) -> float:
+    """Return the degrees of freedom of a sum of squared errors (Welch and Satterthwaite); `squares` are not all 0."""
+    spread = sum(squares)
+    # Shares are used because the squares may be too small to be squared again.
+    return 1 / sum((own / spread) ** 2 / n for own, n in zip(squares, degrees, strict=True))
+
+
+def pairs_of(n_groups: int) -> list[tuple[int, int]]:
+    """Return all pairs of groups, the first before the second."""
+    return list(itertools.combinations(range(n_groups), 2))

@@ -1,0 +1,199 @@
+"""Two models' differences of means on the same rows: scipy, arithmetic by hand, levels and a planted change."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from equivox.core.errors import RequestError
+from equivox.statistics import compare_group_means, group_means
+
+RNG = np.random.default_rng(23)
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(5)
+
+
+def test_two_groups_by_hand_and_by_scipy() -> None:
+    a, b = RNG.normal(5, 1, 21) + np.repeat([2.0, 0], [12, 9]), RNG.normal(-3, 1, 21)
+    found = compare_group_means(a, b, ["f"] * 12 + ["m"] * 9, clusters=range(21), n_resamples=20_000, rng=rng())
+    x, y = a[:12].mean() - a[12:].mean(), b[:12].mean() - b[12:].mean()
+    assert (found.value_a, found.value_b, found.further) == pytest.approx((x, y, abs(x) - abs(y)))
+    # The distances are equal where x - y or x + y is zero: Welch's test of a - b, and of a + b, between the groups.
+    apart = stats.ttest_ind((a - b)[:12], (a - b)[12:], equal_var=False)
+    summed = stats.ttest_ind((a + b)[:12], (a + b)[12:], equal_var=False)
+    exchanged = [
+        stats.permutation_test(
+            (own[:12], own[12:]),
+            lambda one, other, axis: one.mean(axis=axis) - other.mean(axis=axis),
+            n_resamples=20_000,
+            vectorized=True,
+            rng=np.random.default_rng(2),
+        ).pvalue
+        for own in (a - b, a + b)
+    ]
+    assert found.p == pytest.approx(max(apart.pvalue, summed.pvalue, *exchanged), abs=0.01)
+    # Here x is above zero and beyond y for sure, so that the interval is within those of x - y and x + y.
+    ends = [test.confidence_interval() for test in (apart, summed)]
+    assert found.ci_low == pytest.approx(min(end.low for end in ends))
+    assert found.ci_high == pytest.approx(min(end.high for end in ends))
+    assert (found.n_used, found.n_dropped, found.n_clusters) == (21, 0, 21)
+
+
+def test_units_in_every_group_are_the_paired_tests_of_scipy() -> None:
+    a, b = RNG.normal(0, 1, (9, 2)), RNG.normal(0, 1, (9, 2))
+    a[:, 0] += 3
+    found = compare_group_means(
+        a.ravel(), b.ravel(), ["f", "m"] * 9, clusters=np.arange(9).repeat(2), n_resamples=2_000, rng=rng()
+    )
+    p = []
+    for own in (a - b, a + b):
+        pairs = (own[:, 0], own[:, 1])
+        mean = {"statistic": lambda one, other: one.mean() - other.mean(), "permutation_type": "samples"}
+        p += [stats.permutation_test(pairs, **mean).pvalue, stats.ttest_rel(*pairs).pvalue]
+    assert found.p == pytest.approx(max(p))
+    # 2^9 exchanges within units, and every one has its opposite.
+    assert found.p_least == pytest.approx(2 / 2**9) and found.n_clusters == 9
+
+
+def test_the_level_of_a_models_numbers_and_the_side_of_its_bias_do_not_matter() -> None:
+    a = np.array([5.0, 6, 7, 1, 2, 3.5])
+    groups, clusters = list("fffmmm"), range(6)
+    turned = compare_group_means(a, 100 - a, groups, clusters=clusters, rng=rng())
+    # The same bias to opposite sides: x + y is zero in every cluster.
+    assert turned.further == pytest.approx(0) and turned.p == 1
+    assert turned.value_a == pytest.approx(-turned.value_b)
+    same = compare_group_means(a, a + 40, groups, clusters=clusters, rng=rng())
+    # Alike in every cluster: no difference is seen, and how much there may be elsewhere is not known.
+    assert same.further == pytest.approx(0) and same.p == 1 and math.isnan(same.ci_low)
+
+
+def test_what_is_held_equal_in_one_estimate_is_held_equal_in_two() -> None:
+    # Long texts give model a 100 more; group f has three of four there. Within strata no model differs.
+    a = np.array([101, 102, 103, 1, 102, 1, 0, 2.0])
+    b = np.array([2, 1, 3, 2.5, 2, 2, 3, 1.0])
+    strata = ["long"] * 3 + ["short"] + ["long"] + ["short"] * 3
+    plain = compare_group_means(a, b, list("ffffmmmm"), clusters=range(8), rng=rng())
+    assert plain.value_a == pytest.approx(50.5)
+    for name in ("strata", "blocks"):
+        held = compare_group_means(a, b, list("ffffmmmm"), clusters=range(8), rng=rng(), **{name: strata})
+        for value, own in ((held.value_a, a), (held.value_b, b)):
+            alone = group_means(own, list("ffffmmmm"), clusters=range(8), rng=rng(), **{name: strata})
+            assert value == pytest.approx(alone.difference)
+        assert held.value_a == pytest.approx(0) and held.p > 0.5
+
+
+def test_a_row_without_a_number_of_either_counts_for_neither() -> None:
+    a = [1.0, 2, 3, None, 4, 5, 6, 90]
+    b = [1.0, 1, 2, 70, 1, 2, 2, math.nan]
+    found = compare_group_means(a, b, list("ffffmmmm"), clusters=range(8), rng=rng())
+    assert (found.value_a, found.n_used, found.n_dropped) == (2 - 5, 6, 2)
+    assert found.value_b == pytest.approx(4 / 3 - 5 / 3)
+
+
+def test_nothing_to_compare_has_a_reason_and_no_zero() -> None:
+    def reason(a: Any, groups: str, **design: Any) -> str:
+        found = compare_group_means(a, [1.0, 2, 3, 4], list(groups), rng=rng(), **{"clusters": range(4), **design})
+        assert math.isnan(found.further) and math.isnan(found.p) and found.n_dropped == 4
+        return str(found.undefined)
+
+    assert "in group 'm'" in reason([1, 2, None, math.nan], "ffmm")
+    assert "only one group" in reason([1, 2, 3, 4], "ffff")
+    assert "one cluster" in reason([1, 2, 3, 4], "fffm")
+    assert "nothing can be compared" in reason([1, 2, 3, 4], "ffmm", strata=list("xxyy"))
+    with pytest.raises(RequestError, match="`values_a`"):
+        compare_group_means([1.0], [1.0, 2], ["f", "m"], clusters=range(2), rng=rng())
+
+
+def test_several_groups_have_the_largest_difference_of_each() -> None:
+    a, b = [1, 2, 3, 11, 12, 13, 5, 6, 7.0], [1, 2, 3, 2, 3, 4, 3, 4, 5.0]
+    found = compare_group_means(a, b, np.repeat(list("fgh"), 3), clusters=range(9), rng=rng())
+    assert (found.value_a, found.value_b, found.further) == pytest.approx((10, 2, 8))
+    assert 0 < found.ci_low < 8 < found.ci_high and found.p < 0.05
+    other = compare_group_means(b, a, np.repeat(list("fgh"), 3), clusters=range(9), rng=rng())
+    assert other.further == pytest.approx(-8) and other.ci_high < 0
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_p_is_where_the_interval_ends_at_zero(n_groups: int) -> None:
+    draws = np.random.default_rng(4)
+    groups = np.repeat(np.arange(n_groups), 15)
+    a, b = draws.normal(0, 1, (2, len(groups)))
+    a[:15] += 1.8
+    design = {"clusters": range(len(groups)), "n_resamples": 20_000}
+    found = compare_group_means(a, b, groups, rng=rng(), **design)
+    assert 0.001 < found.p < 0.2
+    again = compare_group_means(a, b, groups, rng=rng(), confidence=1 - found.p, **design)
+    # For two groups p is the larger one of permutations and Student's t, which may lie a little beyond the interval's.
+    assert again.ci_low == pytest.approx(0, abs=0.05 if n_groups == 2 else 0.01)
+
+
+def test_order_and_names_change_nothing() -> None:
+    for n_groups in (2, 3):
+        groups = np.repeat(np.arange(n_groups), 6).repeat(2)
+        clusters = np.arange(6 * n_groups).repeat(2)
+        a, b = RNG.normal(0, 1, (2, len(groups)))
+        found = compare_group_means(a, b, groups, clusters=clusters, n_resamples=500, rng=rng())
+        order = RNG.permutation(len(groups))
+        moved = compare_group_means(
+            a[order], b[order], groups[order], clusters=clusters[order] + 7, n_resamples=500, rng=rng()
+        )
+        assert (moved.p, moved.ci_low, moved.ci_high) == pytest.approx((found.p, found.ci_low, found.ci_high))
+
+
+# Both models have clusters that differ, in part alike, and b speaks on a scale three times as wide.
+WORLDS: list[tuple[bool, list[float], list[float], float]] = [
+    (False, [0, 0], [0, 0], 1),
+    (False, [1, 0], [0, 1], 1),
+    (False, [1, 0], [1, 0], 3),
+    (True, [1, 0], [0, 1], 1),
+    (False, [1, 0, 0], [0, 0, 1], 1),
+    (True, [1, 0, 0], [0, 1, 0], 1),
+    (False, [1, 1, 1, 0, 0, 0], [1, 0, 0.5, 0.5, 0.5, 0.5], 1),
+]
+
+
+def drawn_tests(
+    crossed: bool, a: list[float], b: list[float], scale: float, n: int, k: int
+) -> list[tuple[float, float, float]]:
+    """Return p and interval of `n` samples with `k` units of each group and three answers of each."""
+    draws, n_groups = np.random.default_rng(9), len(a)
+    group = np.tile(np.arange(n_groups), k) if crossed else np.arange(n_groups).repeat(k)
+    unit = np.arange(k).repeat(n_groups) if crossed else np.arange(k * n_groups)
+    row = np.arange(len(group)).repeat(3)
+    found = []
+    for _ in range(n):
+        shared = draws.normal(0, 0.5, len(group))
+        numbers = [
+            (np.array(means)[group] + shared + wide * draws.normal(0, 0.5, len(group)))[row]
+            + wide * draws.normal(0, 1, len(row))
+            for means, wide in ((a, 1.0), (b, scale))
+        ]
+        own = compare_group_means(
+            numbers[0], numbers[1] + 3, group[row], clusters=unit[row], n_resamples=399, rng=draws
+        )
+        found.append((own.p, own.ci_low, own.ci_high))
+    return found
+
+
+@pytest.mark.parametrize(("crossed", "a", "b", "scale"), WORLDS)
+def test_models_of_equal_bias_are_told_apart_in_their_level(
+    crossed: bool, a: list[float], b: list[float], scale: float
+) -> None:
+    found = drawn_tests(crossed, a, b, scale, 400, 10)
+    # The true difference of distances is 0; at 5 %, and up to the noise of 400 samples, 7 %.
+    assert np.mean([p <= 0.05 for p, _, _ in found]) <= 0.07
+    assert np.mean([low <= 0 <= high for _, low, high in found]) >= 0.93
+
+
+@pytest.mark.parametrize("crossed", [True, False])
+@pytest.mark.parametrize("means", [[2.0, 0], [2.0, 0, 0]])
+def test_a_planted_change_is_found_and_has_its_size(crossed: bool, means: list[float]) -> None:
+    found = drawn_tests(crossed, means, [0.0] * len(means), 1, 100, 20)
+    assert np.mean([p <= 0.05 for p, _, _ in found]) >= 0.9
+    assert np.mean([low <= 2 <= high for _, low, high in found]) >= 0.9
