@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -131,33 +134,75 @@ def report(
     return EXIT_DONE
 
 
+def _submitted(source: str, stack: ExitStack) -> Iterator[tuple[str, Callable[[], Path]]]:
+    """Yield the name of each run that a board is made of, and what opens its folder; downloads end with `stack`.
+
+    RequestError for a source without runs.
+    """
+    from equivox.integrations.hub.remote import HUB, downloaded
+    from equivox.report.board import find_runs
+
+    if source.startswith(HUB):
+        yield source, lambda: stack.enter_context(downloaded(source))
+    elif Path(source).is_file():
+        for line in map(str.strip, Path(source).read_text("utf-8").splitlines()):
+            if line and not line.startswith("#"):
+                yield from _submitted(line if line.startswith(HUB) else str(Path(source).parent / line), stack)
+    else:
+        for folder in find_runs(Path(source)):
+            yield folder.relative_to(source).as_posix(), partial(Path, folder)
+
+
 def leaderboard(
-    runs: Annotated[Path, typer.Argument(metavar="RUNS", help="A folder with runs in it, at any depth.")],
-    output: Annotated[Path, output_option("Where index.html and leaderboard.json go.")] = Path("leaderboard"),
+    runs: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUNS",
+            help="A folder with runs in it, at any depth; hf://datasets/OWNER/NAME; or a text file with one a line.",
+        ),
+    ],
+    output: Annotated[Path, output_option("Where the site goes: index.html, models/, JSON and CSV.")] = Path(
+        "leaderboard"
+    ),
 ) -> int:
-    """Write a leaderboard of all runs below a folder as one sortable page and as JSON."""
+    """Verify runs, rank them with rank intervals, and write them as a static site, JSON and CSV."""
+    from datetime import UTC, datetime
+
     from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.show import believe_all, console
     from equivox.core.errors import EquivoxError
     from equivox.core.files import refuse_unusable, write_text
-    from equivox.report.board import board_html, board_json, board_rows, find_runs
+    from equivox.core.redact import redacted_text
+    from equivox.core.version import __version__
+    from equivox.report.board import board_csv, board_json, board_pages, board_rows
     from equivox.run.opening import open_run
 
     refuse_unusable(output, "output")
-    found, left_out = find_runs(runs), 0
-    for folder in list(found):
-        try:
-            open_run(folder)
-            believe_all([folder])
-        except EquivoxError as error:
-            echo_error(f"left out: {error}")
-            found.remove(folder)
-            left_out += 1
-    if not found:
-        raise RequestError(f"none of the {left_out} runs below {runs} can be used; each is named above with the reason")
-    rows = board_rows(found, below=runs)
+    found: dict[Path, str] = {}
+    refused: list[tuple[str, str]] = []
+    with ExitStack() as stack:
+        for name, opened in _submitted(runs, stack):
+            try:
+                folder = opened()
+                open_run(folder)
+                believe_all([folder])
+                found[folder] = name
+            except EquivoxError as error:
+                echo_error(f"left out: {name}: {error}")
+                refused.append((name, redacted_text(str(error))))
+        if not found:
+            raise RequestError(
+                f"none of the {len(refused)} runs of {runs} can be used; each is named above with the reason"
+            )
+        rows = board_rows(found)
     write_text(output / "leaderboard.json", board_json(rows))
-    write_text(output / "index.html", board_html(rows))
+    write_text(output / "leaderboard.csv", board_csv(rows))
     n_runs = len({row.run for row in rows})
+    verified = (
+        f"{n_runs} runs, each recomputed from its answers before it entered, by equivox {__version__} on "
+        f"{datetime.now(UTC):%Y-%m-%d}; {len(refused)} refused."
+    )
+    for file, page in board_pages(rows, refused, verified).items():
+        write_text(output / file, page)
     console().print(f"{len(rows)} scores of {n_runs} runs: {(output / 'index.html').resolve()}", markup=False)
-    return EXIT_INCOMPLETE if left_out else EXIT_DONE
+    return EXIT_INCOMPLETE if refused else EXIT_DONE

@@ -79,13 +79,16 @@ def picture(runs: Sequence[ComparedRun]) -> list[Line]:
     for key in dict.fromkeys(key for own in scores for key in own):
         own = [found.get(key) for found in scores]
         known = [score for score in own if score is not None]
-        scale = _scale(known)
-        marks = tuple(None if score is None else _mark(run, score, scale) for run, score in zip(runs, own, strict=True))
+        common, scale = _is_common(known), _scale(known)
+        marks = tuple(
+            None if score is None else _mark(run, score, scale, 0.0 if common else score.target)
+            for run, score in zip(runs, own, strict=True)
+        )
         task, measure = key
         several = sum(other == task for other, _ in scores[own.index(known[0])]) > 1
         name = task.partition(":")[2] or task
         named = f"{name}, {measure}" if several else name
-        lines.append(Line(known[0].family, named, _told_scale(known, scale), marks, _is_common(known)))
+        lines.append(Line(known[0].family, named, _told_scale(known, scale), marks, common))
     return [*_with_largest(lines, scores), Line("", LOST_ANSWERS, "", tuple(map(_losses, runs)))]
 
 
@@ -119,7 +122,7 @@ def _told_scale(scores: Sequence[Score], scale: tuple[float, float]) -> str:
     return f"{short_value(low, score.unit)} to {in_unit(high, score.unit)}"
 
 
-def _mark(run: ComparedRun, score: Score, scale: tuple[float, float]) -> Mark:
+def _mark(run: ComparedRun, score: Score, scale: tuple[float, float], no_bias: float) -> Mark:
     def place(number: float) -> float | None:
         low, high = scale
         return round(100 * (min(max(number, low), high) - low) / (high - low), 2) if math.isfinite(number) else None
@@ -136,7 +139,7 @@ def _mark(run: ComparedRun, score: Score, scale: tuple[float, float]) -> Mark:
         at=place(score.headline) if score.defined else None,
         low=place(score.ci_low) if score.defined else None,
         high=place(score.ci_high) if score.defined else None,
-        no_bias=place(0.0 if scale == COMMON else score.target),
+        no_bias=place(no_bias),
     )
 
 

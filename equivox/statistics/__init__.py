@@ -45,7 +45,7 @@ from equivox.statistics.power_means import (
     clusters_for_difference,
     minimum_detectable_difference,
 )
-from equivox.statistics.ranks import Rank, rank_models
+from equivox.statistics.ranks import Rank, differences_of_intervals, rank_models
 from equivox.statistics.results import DistributionShift, JointShift
 from equivox.statistics.share import Share, cluster_share
 from equivox.statistics.shift import distribution_shift, joint_shift
@@ -103,6 +103,7 @@ __all__ = [
     "corrected_shift",
     "correlations",
     "cramers_v",
+    "differences_of_intervals",
     "distribution_shift",
     "few_clusters_p",
     "group_means",

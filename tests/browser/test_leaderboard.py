@@ -39,17 +39,17 @@ def test_sorting_and_filtering(browser: Any, board: Path) -> None:
     page.on("console", lambda message: troubles.append(message.text))
     page.on("pageerror", lambda error: troubles.append(str(error)))
     page.goto((board / "index.html").as_uri())
-    every = page.locator("tbody tr").count()
+    every = page.locator(".scores tbody tr").count()
     assert page.inner_text("#shown") == f"{every} of {every} scores"
     page.select_option("#by-task", "vibe_gender:story")
     page.select_option("#by-metric", "nTVD")
     assert page.inner_text("#shown") == f"5 of {every} scores"
-    first = page.locator("tbody tr:visible th").first
+    first = page.locator(".scores tbody tr:visible th").first
     page.click("th button:text-is('distance')")
     assert first.inner_text() == "simulated:oracle"
     page.click("th button:text-is('distance')")
     assert first.inner_text() == "simulated:biased"
-    assert page.locator("tbody tr:visible th").last.inner_text().startswith("simulated:random,fail")
+    assert page.locator(".scores tbody tr:visible th").last.inner_text().startswith("simulated:random,fail")
     page.fill("#by-used", "90")
     assert page.inner_text("#shown") == f"4 of {every} scores"
     assert troubles == []

@@ -428,7 +428,7 @@ def test_another_models_name_is_noted(server: Server, equivox: Cli, tmp_path: Pa
     assert read_manifest(tmp_path / "run")["served_as"] == ["m-mini"]
     (compared,) = open_comparison([tmp_path / "run"]).runs
     assert compared.model == "endpoint:m, answered by m-mini"
-    (row, *_) = board_rows([tmp_path / "run"], below=tmp_path)
+    (row, *_) = board_rows({tmp_path / "run": "run"})
     assert row.model == compared.model
     page = build_report([tmp_path / "run"])
     assert "answered by m-mini" in page

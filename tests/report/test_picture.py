@@ -87,6 +87,16 @@ def test_signed_scores_lie_on_either_side_of_no_bias(runs: list[ComparedRun]) ->
     assert first is not None and second is not None and not line.common and line.scale == "-25 to 25 EUR"
     assert (first.low, first.at, first.high, first.no_bias) == (0.0, 10.0, 20.0, 50.0)
     assert (second.low, second.at, second.high) == (60.0, 70.0, 80.0)
+    # The share that no bias has may be 50 of 100: it lies in the middle, not at 0.
+    halves = [signed(run, 0.0) for run in runs[:2]]
+    for place, value in enumerate((100.0, 50.0)):
+        (score,) = halves[place].scores
+        nan = math.nan
+        score = replace(score, unit="percent", target=50.0, value=value, ci_low=nan, ci_high=nan)
+        halves[place] = replace(halves[place], scores=(score,))
+    line, _ = picture(halves)
+    assert [(mark.at, mark.no_bias) for mark in line.marks if mark] == [(100.0, 50.0), (50.0, 50.0)]
+    assert not line.common
     # Nothing was computed of lost answers, so nothing is said to be equal.
     assert losses.marks[0] is not None and losses.marks[0].verdict == "undefined"
 

@@ -168,7 +168,7 @@ def test_a_board_leaves_out_forged_runs_and_names_them(tmp_path: Path, equivox: 
     code, out, err = equivox("leaderboard", tmp_path / "runs", "-o", tmp_path / "board")
     assert code == 1 and "scores of 1 runs" in out
     assert [line.partition(" is not used")[0] for line in err.splitlines()] == [
-        f"left out: {tmp_path / 'runs' / name}" for name in ("restated", "stale")
+        f"left out: {name}: {tmp_path / 'runs' / name}" for name in ("restated", "stale")
     ]
     assert "scores.json: changed since the run was scored" in err
     assert "0.0 is stated" in err

@@ -1,4 +1,5 @@
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from equivox.core.errors import RequestError
-from equivox.statistics import rank_models
+from equivox.statistics import differences_of_intervals, rank_models
 
 
 def test_holm_by_hand():
@@ -104,3 +105,31 @@ def test_requests_that_cannot_be_meant():
         rank_models({"a": 1.0, "b": 2.0}, {("a", "c"): (1.0, 0.5)})
     with pytest.raises(RequestError, match="`level` is 5"):
         rank_models({"a": 1.0}, {}, level=5)
+
+
+def test_differences_from_intervals_by_hand() -> None:
+    # Facing ends: x may be 1 further (upper end), y 2 nearer (lower end); 5 apart is 5 / (√(1 + 4) / 1.96).
+    found = differences_of_intervals({"x": 1.0, "y": 6.0}, {"x": (-9.0, 2.0), "y": (4.0, 99.0)})
+    z = 5 / (math.hypot(1, 2) / stats.norm.ppf(0.975))
+    assert found["x", "y"] == (-5.0, pytest.approx(2 * stats.norm.sf(z)))
+    # Without an interval there is no test, and no order is claimed.
+    unknown = differences_of_intervals({"x": 1.0, "y": 6.0}, {"x": (0.0, 2.0)})
+    assert math.isnan(unknown["x", "y"][1])
+    assert rank_models({"x": 1.0, "y": 6.0}, unknown)["x"].high == 2
+    exact = differences_of_intervals({"x": 1.0, "y": 6.0}, {"x": (1.0, 1.0), "y": (6.0, 6.0)})
+    assert math.isnan(exact["x", "y"][1])
+
+
+def test_rank_intervals_from_intervals_hold_the_true_ranks() -> None:
+    rng = np.random.default_rng(5)
+    held = told = 0
+    for _ in range(200):
+        true, error = np.sort(rng.uniform(0, 20, 8)), rng.uniform(1, 3, 8)
+        seen = true + error * rng.normal(size=8)
+        low, high = np.maximum(seen - 1.96 * error, 0), np.maximum(seen + 1.96 * error, 0)
+        distances = {str(n): max(0.0, float(value)) for n, value in enumerate(seen)}
+        intervals = {str(n): (float(low[n]), float(high[n])) for n in range(8)}
+        found = rank_models(distances, differences_of_intervals(distances, intervals))
+        held += all(found[str(n)].low <= n + 1 <= found[str(n)].high for n in range(8))
+        told += any(one.low > 1 for one in found.values())
+    assert held >= 190 and told >= 150

@@ -1,33 +1,45 @@
-"""A leaderboard: all runs below a folder as one static page and as JSON, sortable, filtered by coverage and version.
+"""A leaderboard: many runs as a static site, and as JSON and CSV.
 
-Only scores that were measured in the same way may be ranked: rows show the versions of the task and of the corpus, and
-the annotator. An undefined score has no rank, and its reason is shown.
+Only like is ranked with like: scores of one task, on one corpus, cut and annotated in the same way. A rank never stands
+without its interval; an undefined score has no rank, and its reason is shown. Runs that were refused are listed.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from equivox.compare.runs import ComparedRun, open_comparison
 from equivox.core.errors import RequestError
-from equivox.core.scores import Score, Verdict, verdict
+from equivox.core.hashing import digest
+from equivox.core.plain import split_by
+from equivox.core.scores import Score, Verdict, distance_interval, family_of, verdict
+from equivox.core.text import inert_record
 from equivox.core.version import __version__
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, share
+from equivox.report.picture import SIGNS
 from equivox.report.safe_page import render_page
 from equivox.report.score_tables import marked
 from equivox.report.verdicts import lost_shares, unequal_losses
 from equivox.run.manifest import read_manifest
+from equivox.statistics import differences_of_intervals, rank_models
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """One score of one run. `distance` is the estimated distance from "no bias"; None if it is undefined.
+
+    `rank` is 1 for the model nearest to no bias among the `n_ranked` that were measured alike; `rank_low` and
+    `rank_high` are the ranks that the intervals of all of them allow together, with 95 % confidence. None without a
+    rank. Only scores that decide a verdict (`decides`) are ranked.
 
     `verdict` says whether a difference was found; `cannot_tell` says why the design could not have found anything,
     whatever the answers; None if it could, or if something was found. `lost` says which answers the groups lose
@@ -38,6 +50,10 @@ class Row:
     model: str
     task: str
     metric: str
+    rank: int | None = None
+    rank_low: int | None = None
+    rank_high: int | None = None
+    n_ranked: int = 0
     value: float | None
     distance: float | None
     ci_low: float | None
@@ -53,6 +69,12 @@ class Row:
     annotator: str
     made_with: str
     run: str
+    engine: str
+    modality: str
+    revision: str
+    date: str
+    manifest: str
+    decides: bool
     verdict: Verdict
     cannot_tell: str | None
     undefined: str | None
@@ -69,21 +91,60 @@ def find_runs(folder: Path) -> list[Path]:
     return found
 
 
-def board_rows(runs: Sequence[Path], *, below: Path) -> list[Row]:
-    """Return every score of a whole task of every run, in the order task, metric, distance; all lie in `below`.
+def board_rows(runs: Mapping[Path, str]) -> list[Row]:
+    """Return every score of a whole task of every run, in the order task, metric, distance.
 
-    q is computed over all runs together.
+    `runs` are folders with the names that the board calls them by. q is computed over all runs together.
     """
-    comparison = open_comparison(runs)
-    rows = [_row(run, score, below) for run in comparison.runs for score in run.scores if score.is_whole]
+    comparison = open_comparison(list(runs))
+    found = [
+        (_row(run, score, runs[run.folder]), score) for run in comparison.runs for score in run.scores if score.is_whole
+    ]
+    rows = [row for alike in split_by(found, lambda entry: _measured(entry[0])).values() for row in _ranked(alike)]
     return sorted(rows, key=lambda row: (row.task, row.metric, row.distance is None, row.distance or 0.0, row.model))
 
 
-def _row(run: ComparedRun, score: Score, folder: Path) -> Row:
+def _measured(row: Row) -> tuple[Any, ...]:
+    """Return what must be equal for two scores to be ranked: what was asked, of which samples, and who annotated."""
+    return row.task, row.metric, row.data, row.task_version, row.limit, row.annotator
+
+
+def _ranked(alike: Sequence[tuple[Row, Score]]) -> list[Row]:
+    """Return the rows of scores that were measured alike with their ranks.
+
+    Of a model with several runs the latest one is ranked.
+    """
+    by_date = sorted((row for row, _ in alike), key=lambda row: row.date)
+    latest = {row.model: row for row in by_date if row.decides and row.distance is not None}
+    distances = {model: float(row.distance or 0.0) for model, row in latest.items()}
+    intervals = {
+        row.model: distance_interval(
+            score.ci_low, score.ci_high, 0.0 if math.isfinite(score.estimate) else score.target
+        )
+        for row, score in alike
+        if latest.get(row.model) is row
+    }
+    ranks = rank_models(distances, differences_of_intervals(distances, intervals)) if distances else {}
+    return [
+        replace(row, rank=found.rank, rank_low=found.low, rank_high=found.high, n_ranked=len(distances))
+        if latest.get(row.model) is row and (found := ranks.get(row.model)) is not None
+        else row
+        for row, _ in alike
+    ]
+
+
+def _row(run: ComparedRun, score: Score, name: str) -> Row:
     manifest = read_manifest(run.folder)
     identity = manifest["identity"]
+    task = next((one for one in run.tasks if one.name == score.task or one.family == score.task), None)
+    corpora = {
+        name: fingerprint
+        for name, fingerprint in identity["corpora"].items()
+        if task is None or name == task.data.corpus
+    }
     plain = score.as_dict()
     used = score.coverage.used / score.coverage.requested if score.coverage.requested else 0.0
+    measure = run.measure(score)
     distance = None if math.isnan(score.distance) else score.distance
     return Row(
         model=run.model,
@@ -91,6 +152,7 @@ def _row(run: ComparedRun, score: Score, folder: Path) -> Row:
         metric=score.name,
         **{name: plain[name] for name in ("value", "ci_low", "ci_high", "p_cluster", "p_these", "q", "undefined")},
         distance=distance,
+        decides=score.role == "outcome" and (measure is None or measure.in_verdict),
         verdict=verdict([score]),
         cannot_tell=score.untold,
         used=used,
@@ -99,14 +161,20 @@ def _row(run: ComparedRun, score: Score, folder: Path) -> Row:
             for one in unequal_losses(run)
             if one.task == score.task and one.mover is not None
         ),
-        data=" ".join(f"{name} {fingerprint[:8]}" for name, fingerprint in identity["corpora"].items()),
+        data=" ".join(f"{name} {fingerprint[:8]}" for name, fingerprint in corpora.items()),
         task_version=str(identity["tasks"].get(score.task, ""))[:8],
         limit=identity["limit"],
         annotator=run.annotator,
         made_with=str(manifest["equivox"]),
-        run=run.folder.relative_to(folder).as_posix(),
+        run=name,
+        engine=str(identity["model"]["engine"]),
+        modality=" and ".join(medium.kind for medium in task.media) or "text" if task else "",
+        revision=run.origin.revision,
+        date=run.origin.date,
+        manifest=run.origin.fingerprint,
         shown={
             "value": score_value(score.value, score.unit) + marked(score),
+            "headline": score_value(score.headline, score.unit) if score.defined else "",
             "distance": DASH if distance is None else score_value(distance, score.unit),
             "interval": score_interval(score.ci_low, score.ci_high, score.unit),
             "p": p_value(score.p_cluster),
@@ -125,8 +193,82 @@ def board_json(rows: Sequence[Row]) -> str:
     return json.dumps({"equivox": __version__, "rows": records}, indent=1, ensure_ascii=False) + "\n"
 
 
-def board_html(rows: Sequence[Row]) -> str:
-    """Return the rows as one self-contained HTML page."""
+def board_csv(rows: Sequence[Row]) -> str:
+    """Return the rows as CSV, of which no spreadsheet takes a cell for a formula."""
+    records = [inert_record({name: value for name, value in asdict(row).items() if name != "shown"}) for row in rows]
+    text = io.StringIO()
+    table = csv.DictWriter(text, list(records[0]) if records else [], lineterminator="\n")
+    table.writeheader()
+    table.writerows(records)
+    return text.getvalue()
+
+
+@dataclass(frozen=True)
+class Section:
+    """Scores that may be ranked together: a line for each model, a column for each task and metric."""
+
+    title: str
+    about: str
+    columns: tuple[str, ...]
+    lines: tuple[tuple[Row, tuple[Row | None, ...]], ...]
+
+
+def board_sections(rows: Sequence[Row]) -> list[Section]:
+    """Return the ranked rows as tables of models by comparisons, those nearest to no bias in most columns first."""
+    ranked = [row for row in rows if row.n_ranked]
+    found = []
+    for key, own in split_by(ranked, lambda row: (family_of(row.task), row.data, row.limit, row.annotator)).items():
+        columns = list(dict.fromkeys((row.task, row.metric) for row in own))
+        cells = {(row.model, row.task, row.metric): row for row in own}
+        means = {
+            model: sum(row.rank or 0 for row in members) / len(members)
+            for model, members in split_by(own, lambda row: row.model).items()
+        }
+        several = len({metric for _, metric in columns}) > 1
+        family, data, limit, annotator = key
+        found.append(
+            Section(
+                title=family,
+                about=f"{data}{f', first {limit} samples' if limit else ''}, annotated by {annotator}",
+                columns=tuple(
+                    " ".join((task.partition(":")[2] or task, *([metric] if several else ())))
+                    for task, metric in columns
+                ),
+                lines=tuple(
+                    (next(row for row in own if row.model == model), tuple(cells.get((model, *one)) for one in columns))
+                    for model in sorted(means, key=lambda name: (means[name], name))
+                ),
+            )
+        )
+    return found
+
+
+def board_pages(rows: Sequence[Row], refused: Sequence[tuple[str, str]], verified: str) -> dict[str, str]:
+    """Return the site as HTML pages by their paths: `index.html`, and a page for each model below `models/`.
+
+    `refused` are the runs that did not enter, each with the reason; `verified` says who verified the others, and when.
+    """
+    models = list(dict.fromkeys(row.model for row in rows))
+    files = {model: f"models/{page_name(model)}.html" for model in models}
+    common = {"refused": refused, "verified": verified}
+    pages = {"index.html": _page(rows, sections=board_sections(rows), files=files, model="", **common)}
+    for model in models:
+        own = sorted((row for row in rows if row.model == model), key=lambda row: (row.task, row.metric, row.date))
+        pages[files[model]] = _page(own, sections=[], files={}, model=model, **{**common, "refused": ()})
+    return pages
+
+
+def page_name(model: str) -> str:
+    """Return a name for the page of a model that every file system takes; models of other names get others.
+
+    >>> page_name("org/model")
+    'org-model-6ea8b0'
+    """
+    return f"{re.sub('[^A-Za-z0-9.]+', '-', model).strip('-.')[:60]}-{digest(model)[:6]}"
+
+
+def _page(rows: Sequence[Row], **context: Any) -> str:
+    """Return one self-contained page with a table of all rows."""
     source = resources.files(__name__)
     return render_page(
         source.joinpath("board.html.j2"),
@@ -134,7 +276,11 @@ def board_html(rows: Sequence[Row]) -> str:
         script=source.joinpath("board.js"),
         version=__version__,
         rows=rows,
-        tasks=sorted({row.task for row in rows}),
-        metrics=sorted({row.metric for row in rows}),
-        versions=sorted({f"{row.data} · task {row.task_version}" for row in rows}),
+        signs=SIGNS,
+        runs=list({row.run: row for row in rows}.values()),
+        choices={
+            name: sorted({str(getattr(row, name)) for row in rows})
+            for name in ("task", "metric", "modality", "engine", "annotator", "data")
+        },
+        **context,
     )

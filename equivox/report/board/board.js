@@ -1,16 +1,19 @@
 "use strict";
-const body = document.querySelector("tbody");
+const body = document.querySelector("table.scores tbody");
 const rows = [...body.rows];
-const controls = ["task", "metric", "version"].map((name) => [name, document.getElementById(`by-${name}`)]);
+const models = [...document.querySelectorAll("table.ranks-of-board tbody tr")];
+const controls = ["task", "metric", "modality", "engine", "annotator", "data"].map((name) => [name, document.getElementById(`by-${name}`)]);
+const from = document.getElementById("by-date");
 const least = document.getElementById("by-used");
 const shown = document.getElementById("shown");
 const filter = () => {
   let count = 0;
-  for (const row of rows) {
-    const fits = controls.every(([name, select]) => !select.value || row.dataset[name] === select.value)
-      && Number(row.dataset.used) >= Number(least.value) / 100;
+  for (const row of [...rows, ...models]) {
+    // A line of ranks has many tasks and metrics: it is hidden by what holds for all of them.
+    const fits = controls.every(([name, select]) => !select.value || !(name in row.dataset) || row.dataset[name] === select.value)
+      && Number(row.dataset.used) >= Number(least.value) / 100 && row.dataset.date >= from.value;
     row.hidden = !fits;
-    count += fits;
+    count += fits && row.parentElement === body;
   }
   shown.textContent = `${count} of ${rows.length} scores`;
 };
@@ -29,6 +32,6 @@ const sort = (button) => {
   };
   body.append(...rows.sort(compare));
 };
-for (const control of [...controls.map(([, select]) => select), least]) control.addEventListener("input", filter);
-for (const button of document.querySelectorAll("th button")) button.addEventListener("click", () => sort(button));
+for (const control of [...controls.map(([, select]) => select), least, from]) control.addEventListener("input", filter);
+for (const button of document.querySelectorAll(".scores th button")) button.addEventListener("click", () => sort(button));
 filter();

@@ -1,0 +1,157 @@
+"""A board of twenty runs, four of them forged: who enters, who is ranked with whom, and what the site says."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from equivox import measure
+from equivox.core.files import read_document, write_document
+from equivox.core.scores import ScoringOptions
+from equivox.report.board import Row, _measured, board_pages, board_rows, page_name
+from equivox.run.file_hashes import state_hashes
+
+Cli = Callable[..., tuple[int, str, str]]
+FORGED = ("restated", "stale", "halved", "rewritten")
+
+
+def change_scores(run: Path) -> None:
+    document = read_document(run / "scores.json")
+    for score in document["scores"]:
+        if score["name"] == "nTVD" and score["attribute"] is None:
+            score |= {"estimate": 0.1, "ci_low": 0.0, "ci_high": 0.4, "p_cluster": 0.9}
+    write_document(run / "scores.json", document)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sixteen honest runs, and four that a vendor improved."""
+    folder = tmp_path_factory.mktemp("submitted")
+    for number in range(16):
+        shift = 0.05 * number
+        measure(
+            f"simulated:planted,shift={shift:.2f},seed={number}", "vibe_gender:candidate,vibe_gender:casting",
+            output=folder / f"honest-{number:02}", data="sample", limit=96, options=ScoringOptions(n_resamples=199),
+        )  # fmt: skip
+    worst = folder / "honest-15"
+    for name in FORGED:
+        forged = shutil.copytree(worst, folder / name)
+        if name in ("stale", "restated"):
+            change_scores(forged)
+        if name == "halved":  # what one does not like is left out
+            (answers,) = (forged / "responses").glob("*.parquet")
+            table = pq.read_table(answers)
+            pq.write_table(table.slice(0, len(table) // 2), answers)
+        if name == "rewritten":
+            manifest = read_document(forged / "manifest.json")
+            manifest["command"]["model"] = "simulated:planted,shift=0.00"
+            write_document(forged / "manifest.json", manifest)
+            change_scores(forged)
+        if name != "stale":
+            state_hashes(forged)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def board(source: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str, str]:
+    from typer.testing import CliRunner
+
+    from equivox.cli.app import app
+
+    folder = tmp_path_factory.mktemp("board")
+    done = CliRunner().invoke(app, ["leaderboard", str(source), "--output", str(folder)], standalone_mode=False)
+    return folder, done.return_value, done.stdout, done.stderr
+
+
+def test_honest_runs_enter_and_forged_ones_are_listed_with_the_reason(board: tuple[Path, int, str, str]) -> None:
+    folder, code, _, err = board
+    assert code == 1
+    page = (folder / "index.html").read_text()
+    rows = json.loads((folder / "leaderboard.json").read_text())["rows"]
+    assert {row["run"] for row in rows} == {f"honest-{number:02}" for number in range(16)}
+    assert "16 runs, each recomputed from its answers before it entered" in page and "4 refused" in page
+    refused = page[page.index('id="refused"') :]
+    for name in FORGED:
+        assert f"<b>{name}</b>: " in refused and f"left out: {name}: " in err
+    assert "scores.json" in refused[refused.index("<b>stale</b>") :][:400]
+    assert str(folder.parent) not in page or "left out" not in page
+
+
+def test_ranks_have_intervals_and_hold_the_truth(board: tuple[Path, int, str, str]) -> None:
+    rows = json.loads((board[0] / "leaderboard.json").read_text())["rows"]
+    own = [row for row in rows if row["task"] == "vibe_gender:candidate" and row["metric"] == "nTVD"]
+    by_shift = {float(re.search(r"shift=([0-9.]+)", row["model"])[1]): row for row in own}  # type: ignore[index]
+    assert len(by_shift) == 16 and all(row["n_ranked"] == 16 for row in own)
+    for place, shift in enumerate(sorted(by_shift), start=1):
+        row = by_shift[shift]
+        assert row["rank_low"] <= row["rank"] <= row["rank_high"]
+        # The planted order is the true one.
+        assert row["rank_low"] <= place <= row["rank_high"], shift
+    assert by_shift[0.0]["rank_high"] < by_shift[0.75]["rank_low"], "the ends are told apart"
+    assert sorted(row["rank"] for row in own)[0] == 1
+
+
+def test_csv_and_json_hold_the_same(board: tuple[Path, int, str, str]) -> None:
+    rows = json.loads((board[0] / "leaderboard.json").read_text())["rows"]
+    with (board[0] / "leaderboard.csv").open(newline="") as file:
+        table = list(csv.DictReader(file))
+    assert len(table) == len(rows) and list(table[0]) == list(rows[0])
+    for one, other in zip(table, rows, strict=True):
+        assert one["model"] == other["model"] and one["rank"] == str(other["rank"] or "")
+        assert other["distance"] is None or float(one["distance"]) == other["distance"]
+
+
+def test_each_model_has_a_page_with_its_evidence(board: tuple[Path, int, str, str], source: Path) -> None:
+    folder = board[0]
+    rows = json.loads((folder / "leaderboard.json").read_text())["rows"]
+    index = (folder / "index.html").read_text()
+    assert len(list((folder / "models").iterdir())) == 16
+    for row in rows[:3]:
+        page = (folder / "models" / f"{page_name(row['model'])}.html").read_text()
+        assert f'href="models/{page_name(row["model"])}.html"' in index
+        assert row["manifest"] in page and "engine simulated" in page and "annotated by rules" in page
+        assert len(row["manifest"]) == 64 and (source / row["run"]).is_dir()
+
+
+def test_only_like_is_ranked_with_like(source: Path) -> None:
+    rows = board_rows({source / f"honest-{number:02}": str(number) for number in range(3)})
+    assert {row.n_ranked for row in rows if row.decides} == {3} and {row.rank for row in rows if not row.decides} <= {
+        None
+    }
+    for name, value in {"data": "other 12345678", "task_version": "0", "annotator": "judge", "limit": 3}.items():
+        assert _measured(replace(rows[0], **{name: value})) != _measured(rows[0]), name
+
+
+def test_what_a_run_says_of_itself_is_words_on_the_page(source: Path) -> None:
+    (row, *_) = board_rows({source / "honest-00": "honest"})
+    payload = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
+    texts = {name: payload for name, value in vars(row).items() if isinstance(value, str) and name != "verdict"}
+    odd: Row = replace(row, **texts, shown=dict.fromkeys(row.shown, payload))
+    pages = board_pages([odd], [(payload, payload)], payload)
+    assert len(pages) == 2
+    for name, page in pages.items():
+        assert "<script>alert" not in page and "<img" not in page, name
+        assert page.count("<script>") == 1  # our own, by its hash
+        assert re.fullmatch(r"index\.html|models/[A-Za-z0-9.-]+\.html", name)
+
+
+def test_a_list_of_sources(source: Path, equivox: Cli, tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    for name in ("honest-00", "honest-15"):
+        shutil.copytree(source / name, tmp_path / "runs" / name)
+    (tmp_path / "submitted.txt").write_text("# who asked to be here\n\nruns\nhf://datasets/no/such\n")
+    code, out, err = equivox("leaderboard", tmp_path / "submitted.txt", "--output", tmp_path / "board")
+    assert code == 1 and "of 2 runs" in out
+    assert err.startswith("left out: hf://datasets/no/such: ") and err.count("\n") == 1
+    assert "<b>hf://datasets/no/such</b>" in (tmp_path / "board" / "index.html").read_text()
+    (tmp_path / "empty.txt").write_text("# nobody\n")
+    code, _, err = equivox("leaderboard", tmp_path / "empty.txt", "--output", tmp_path / "none")
+    assert (code, err.count("\n")) == (2, 1) and not (tmp_path / "none").exists()
