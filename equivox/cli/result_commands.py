@@ -18,8 +18,10 @@ from equivox.core.scores import FEWEST_RESAMPLES, MOST_RESAMPLES
 
 def compare(
     runs: Annotated[list[Path], runs_argument("Folders of runs, one model each.")],
-    csv: Annotated[Path | None, typer.Option(help="Write every number to CSV files in this folder too.")] = None,
-    latex: Annotated[Path | None, typer.Option(help="Write tables for a paper to .tex files in this folder.")] = None,
+    tables: Annotated[
+        Path | None,
+        typer.Option(help="Write every number as CSV, and tables as LaTeX, Markdown and HTML, into this folder."),
+    ] = None,
     resamples: Annotated[
         int,
         typer.Option(min=FEWEST_RESAMPLES, max=MOST_RESAMPLES, help="Swaps drawn for each test between two models."),
@@ -43,18 +45,17 @@ def compare(
     from equivox.core.plain import split_by
     from equivox.report.comparison_tables import (
         comparison_tables,
-        latex_tables,
         overlap_tables,
+        paper_tables,
         published_cohort_tables,
         verdict_tables,
     )
     from equivox.report.impact_files import side_by_side_tables
     from equivox.report.opening import opening_of
-    from equivox.report.table import as_csv, as_latex, print_tables
+    from equivox.report.table import as_csv, as_latex, as_markdown, as_page, print_tables
 
-    for option, folder in (("csv", csv), ("latex", latex)):
-        if folder is not None:
-            check_tables_folder(folder, option)
+    if tables is not None:
+        check_tables_folder(tables, "tables")
     if fixed and published is None:
         raise RequestError("`fixed` needs a published cohort; name one with `--with`")
     believe_all(runs)
@@ -67,22 +68,23 @@ def compare(
     judged = judge(comparison, n_resamples=resamples)
     contrasts = dimension_contrasts(comparison)
     impact_shown = side_by_side_tables(favourable, without)
-    if csv is not None:
+    if tables is not None:
         kinds = split_by(overlaps, lambda overlap: overlap.findings)
         shared = {f"{findings}_overlap": [vars(entry) for entry in kind] for findings, kind in kinds.items()}
         ratios = {"impact": [row for found in favourable for row in impact_records(found)]}
         ratios["dimensions"] = [vars(contrast) for contrast in contrasts]
         for name, records in {**comparison_records(comparison), **judged_records(judged), **shared, **ratios}.items():
             if records:
-                write_text(csv / f"{name}.csv", as_csv(records))
-    if latex is not None:
-        impact_latex = {"impact": as_latex(impact_shown)} if impact_shown else {}
-        for name, text in {**latex_tables(comparison, judged), **impact_latex}.items():
-            write_text(latex / f"{name}.tex", text)
+                write_text(tables / f"{name}.csv", as_csv(records))
+        for name, own in {**paper_tables(comparison, judged), "impact": impact_shown}.items():
+            if own:
+                write_text(tables / f"{name}.tex", as_latex(own))
+                write_text(tables / f"{name}.md", as_markdown(own))
+                write_text(tables / f"{name}.html", as_page(own, name))
     show_opening(console(), opening_of(comparison, judged))
     shown = [*comparison_tables(comparison, contrasts), *verdict_tables(comparison, judged)]
-    for tables in [*shown, impact_shown, overlap_tables(overlaps), published_cohort_tables(beside)]:
-        print_tables(console(), tables)
+    for own in [*shown, impact_shown, overlap_tables(overlaps), published_cohort_tables(beside)]:
+        print_tables(console(), own)
     lacking = any(model in own.totals.undefined for own in beside for model in own.models)
     return EXIT_INCOMPLETE if lacking else EXIT_DONE
 

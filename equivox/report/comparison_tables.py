@@ -21,7 +21,7 @@ from equivox.core.variants import WORDING, is_intervention
 from equivox.report.interventions import INTERVENTIONS_NOTE, interventions_in_words
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, share, stars
 from equivox.report.score_tables import STARS, grid, marks, mean_table, share_table, task_tables
-from equivox.report.table import Table, as_latex
+from equivox.report.table import Table
 from equivox.report.verdicts import listed
 
 TESTS_NOTE = (
@@ -109,9 +109,9 @@ def parity_tables(found: Sequence[Parity]) -> list[Table]:
     return [table]
 
 
-def latex_tables(comparison: Comparison, judged: Judged) -> dict[str, str]:
-    """Return the tables of a comparison as LaTeX, by file name; a table without rows has no file."""
-    tables = {
+def paper_tables(comparison: Comparison, judged: Judged) -> dict[str, list[Table]]:
+    """Return the tables of a comparison for a paper, by the names of their files; none is without rows."""
+    tables: dict[str, list[Table]] = {
         "scores": _score_grids(comparison),
         "correlations": correlation_tables(task_correlations(comparison)),
         "ranks": rank_tables(judged.ranks),
@@ -119,7 +119,8 @@ def latex_tables(comparison: Comparison, judged: Judged) -> dict[str, str]:
         "paired_tests": paired_tables(judged.tests),
         "cohort": cohort_tables(comparison.metrics, judged.cohorts),
     }
-    return {name: text for name, own in tables.items() if (text := as_latex(own))}
+    kept = {name: [table for table in own if table.rows] for name, own in tables.items()}
+    return {name: own for name, own in kept.items() if own}
 
 
 def _score_grids(comparison: Comparison) -> list[Table]:

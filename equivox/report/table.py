@@ -1,4 +1,4 @@
-"""The one kind of table of results, printed to a terminal, HTML or LaTeX."""
+"""The one kind of table of results, printed to a terminal, as HTML, LaTeX or Markdown."""
 
 from __future__ import annotations
 
@@ -224,6 +224,47 @@ def _latex(table: Table) -> str:
     if long:
         return "\n".join([r"{\small", *lines, "}", *below]) + "\n"
     return "\n".join([lines[0], r"\small", *lines[1:-1], *below, lines[-1]]) + "\n"
+
+
+def as_markdown(tables: Iterable[Table]) -> str:
+    """Return tables as Markdown, with remarks and notes below each; no content is a sign of Markdown or HTML."""
+    return "\n".join(_markdown(table) for table in tables if table.rows)
+
+
+def _markdown(table: Table) -> str:
+    head = [f"**{caption}**", ""] if (caption := _plain(table.caption)) else []
+    rules = [":--" if letter == "l" else "--:" for letter in table.align]
+    rows = [[_marked(cell) for cell in row] for row in [table.columns, *table.rows]]
+    lines = [f"| {' | '.join(row)} |" for row in [rows[0], rules, *rows[1:]]]
+    below = [line for note in (*table.remarks, *table.notes) for line in ("", _line(_plain(note)))]
+    return "\n".join([*head, *lines, *below, ""])
+
+
+def _marked(cell: Content) -> str:
+    if isinstance(cell, str):
+        return _plain(cell)
+    weight = {"bold": "**", "underlined": "_"}.get(cell.weight, "")
+    return f"{weight}{_plain(cell.text)}{weight}{f' ({_plain(cell.below)})' if cell.below else ''}"
+
+
+def _plain(text: str) -> str:
+    """Return a text of which no character is a sign of Markdown or HTML."""
+    return re.sub(r"([\\`*_{}\[\]<>&|#~!])", r"\\\1", " ".join(visible(text).split()))
+
+
+def _line(text: str) -> str:
+    """Return a line that begins no list, rule or heading."""
+    return re.sub(r"^(\d*)([-+=.)])", r"\1\\\2", text)
+
+
+def as_page(tables: Iterable[Table], title: str) -> str:
+    """Return tables as one HTML page without scripts."""
+    from markupsafe import Markup
+
+    body = Markup("\n").join(as_html(table) for table in tables)
+    style = Markup("<style>table {border-collapse: collapse} td, th {padding: .2rem .6rem; text-align: right}</style>")
+    head = Markup('<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{}</title>{}\n').format(title, style)
+    return str(head + body + Markup("\n</html>\n"))
 
 
 def as_csv(records: Sequence[Mapping[str, Any]]) -> str:

@@ -70,7 +70,7 @@ def test_a_group_named_like_a_formula_is_text_in_every_csv(
 ) -> None:
     task = clip_corpus(groups=(FORMULA.replace("/", "-").replace("'", ""), "male"))
     equivox("run", "simulated:random", task, "-o", tmp_path / "run", "--scoring", "n_resamples=99")
-    equivox("compare", tmp_path / "run", "--csv", tmp_path / "csv", "--resamples", 99)
+    equivox("compare", tmp_path / "run", "--tables", tmp_path / "csv", "--resamples", 99)
     files = [*tmp_path.glob("run/tables/**/*.csv"), *tmp_path.glob("csv/*.csv")]
     cells = []
     for file in files:

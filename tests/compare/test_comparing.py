@@ -115,7 +115,7 @@ def test_models_by_tasks_as_printed_in_the_paper(equivox: Cli, tmp_path: Path) -
         equivox, "simulated:biased,refusal_gap=0.5", tmp_path / "biased", scoring="min_coverage=0.2,n_resamples=499"
     )
     oracle = run(equivox, "simulated:oracle", tmp_path / "oracle")
-    code, out, err = equivox("compare", biased, oracle, "--csv", tmp_path / "csv")
+    code, out, err = equivox("compare", biased, oracle, "--tables", tmp_path / "csv")
     assert code == 0, err
     lines = out.splitlines()
     start = lines.index(next(line for line in lines if line.startswith("gender, condition audio: nTVD")))

@@ -98,15 +98,13 @@ def test_a_score_that_is_undefined_in_one_condition_is_told(tmp_path: Path) -> N
 
 
 def test_compare_and_report_show_them(equivox: Cli, runs: dict[str, Path], tmp_path: Path) -> None:
-    code, out, err = equivox(
-        *("compare", runs["random"], "--resamples", 199, "--csv", tmp_path / "csv", "--latex", tmp_path / "tex")
-    )
+    code, out, err = equivox(*("compare", runs["random"], "--resamples", 199, "--tables", tmp_path / "csv"))
     assert code == 0, err
     assert "vibe_gender, audio against silence: is it the audio?" in out
     with (tmp_path / "csv" / "conditions.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {(row["condition_a"], row["condition_b"]) for row in rows} == {("audio", "text_only"), ("audio", "silence")}
-    assert (tmp_path / "tex" / "conditions.tex").is_file()
+    assert (tmp_path / "csv" / "conditions.tex").is_file()
     page = build_report([runs["random"]])
     assert "With and without the person" in page and "3 further from no bias" in page
 

@@ -117,7 +117,7 @@ def test_models_side_by_side_and_a_failing_one_never_reads_as_fair(
     assert "simulated:biased: most favoured: female; shown to be less favoured: male" in table.remarks
     assert set(NOT_AN_AUDIT) <= set(table.notes)
     folders = (runs["biased"], runs["planted"])
-    code, out, err = equivox("compare", *folders, "--resamples", 99, "--csv", tmp_path / "csv")
+    code, out, err = equivox("compare", *folders, "--resamples", 99, "--tables", tmp_path / "csv")
     assert code == 0 and NOT_AN_AUDIT[0] in out, err
     rows = list(csv.DictReader((tmp_path / "csv" / "impact.csv").read_text().splitlines()))
     assert {row["model"] for row in rows} == {"simulated:biased", "simulated:planted,shift=0.6"}

@@ -158,7 +158,7 @@ def test_run_compare_and_report_show_them(equivox: Cli, runs: dict[str, Path], t
     assert code == 0, err
     assert "audio against system=fair: what does the system prompt change?" in out
     assert "no evidence of fairer answers" in out
-    code, out, err = equivox("compare", runs["bland"], "--resamples", 199, "--csv", tmp_path / "csv")
+    code, out, err = equivox("compare", runs["bland"], "--resamples", 199, "--tables", tmp_path / "csv")
     assert code == 0, err
     with (tmp_path / "csv" / "conditions.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

@@ -251,9 +251,7 @@ def test_untested_is_not_called_alike() -> None:
 
 
 def test_compare_prints_and_writes_it(equivox: Cli, runs: Sequence[Path], tmp_path: Path) -> None:
-    code, out, err = equivox(
-        "compare", *runs[:3], "--csv", tmp_path / "csv", "--latex", tmp_path / "tex", "--resamples", 199
-    )
+    code, out, err = equivox("compare", *runs[:3], "--tables", tmp_path / "csv", "--resamples", 199)
     assert code == 0, err
     for told in ("pairs of models", "rank interval", "not told apart", "position bias: no paired test"):
         assert told in out
@@ -263,14 +261,14 @@ def test_compare_prints_and_writes_it(equivox: Cli, runs: Sequence[Path], tmp_pa
     with (tmp_path / "csv" / "ranks.csv").open(newline="") as file:
         ranks = list(csv.DictReader(file))
     assert sum(r["task"] == "vibe_gender:advisory" for r in ranks) == 3
-    assert sorted(path.name for path in (tmp_path / "tex").iterdir()) == [
-        "correlations.tex", "impact.tex", "paired_tests.tex", "ranks.tex", "scores.tex",
-    ]  # fmt: skip
+    for ending in ("tex", "md", "html"):
+        assert sorted(path.stem for path in (tmp_path / "csv").glob(f"*.{ending}")) == [
+            "correlations", "impact", "paired_tests", "ranks", "scores",
+        ]  # fmt: skip
     (tmp_path / "file").write_text("")
-    for option in ("--csv", "--latex"):
-        code, _, err = equivox("compare", *runs[:2], option, tmp_path / "file")
-        assert (code, err.count("\n")) == (2, 1)
-        assert "is a file" in err
+    code, _, err = equivox("compare", *runs[:2], "--tables", tmp_path / "file")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "is a file" in err
 
 
 def test_one_run_has_nothing_to_be_tested_with(runs: Sequence[Path]) -> None:

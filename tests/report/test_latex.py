@@ -18,8 +18,8 @@ from equivox.core.coverage import Coverage
 from equivox.core.metric import CohortScore
 from equivox.core.scores import Score
 from equivox.metrics.ntvd.metric import METRIC
-from equivox.report.comparison_tables import latex_tables
-from equivox.report.table import tex
+from equivox.report.comparison_tables import paper_tables
+from equivox.report.table import as_latex, tex
 
 FULL = Coverage(requested=1, generated=1, answered=1, parsed=1, used=1, requested_by_group={}, used_by_group={})
 HOSTILE = (
@@ -89,6 +89,10 @@ def comparison() -> tuple[Comparison, Judged]:
             CohortScore(family="f", condition="a", cohort=model, members=(model,), model=model, parts={"M1": 1.0})
         )
     return Comparison(runs, []), Judged(tests, standings, cohorts)
+
+
+def latex_tables(compared: Comparison, judged: Judged) -> dict[str, str]:
+    return {name: as_latex(own) for name, own in paper_tables(compared, judged).items()}
 
 
 def test_the_tables_hold_the_numbers() -> None:

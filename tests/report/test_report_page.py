@@ -69,7 +69,7 @@ def test_arms_are_tested_each_with_its_own(equivox: Cli, every_condition: Path, 
     )
     equivox(*command, "--scoring", "n_resamples=99", "--output", tmp_path / "other")
     folders = (every_condition, tmp_path / "other")
-    code, _, err = equivox("compare", *folders, "--csv", tmp_path / "csv", "--resamples", 99)
+    code, _, err = equivox("compare", *folders, "--tables", tmp_path / "csv", "--resamples", 99)
     assert code == 0, err
     with (tmp_path / "csv" / "paired_tests.csv").open(newline="") as file:
         tests = {row["task"]: row for row in csv.DictReader(file)}

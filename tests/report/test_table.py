@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from equivox.report.table import Cell, Table, as_csv, as_html, as_latex, print_tables
+from equivox.report.table import Cell, Table, as_csv, as_html, as_latex, as_markdown, as_page, print_tables
 
 HOSTILE = "{} [bold]</td><script>alert(1)</script> & 50 % \\input{x} {0}"
 
@@ -84,3 +84,33 @@ def test_csv_has_every_column_and_full_precision() -> None:
         {"a": "0.30000000000000004", "n": "1", "b": ""},
         {"a": "", "n": "", "b": HOSTILE},
     ]
+
+
+@settings(deadline=None)
+@given(st.one_of(st.just(HOSTILE), st.text(min_size=1)))
+def test_whatever_a_cell_holds_is_text_in_markdown(text: str) -> None:
+    from markdown_it import MarkdownIt
+
+    shown = table(text, remarks=[text], notes=[text])
+    page = Page(MarkdownIt("commonmark").enable("table").render(as_markdown([shown])))
+    assert set(page.tags) <= {"table", "thead", "tbody", "tr", "th", "td", "p", "strong"}
+    assert (page.tags.count("tr"), page.tags.count("td"), page.tags.count("th")) == (4, 9, 3)
+    if text == HOSTILE:
+        assert "".join(page.texts).count(HOSTILE) == 11
+
+
+def test_markdown_marks_extremes_and_says_what_is_missing() -> None:
+    rows = [["a", Cell("1.50*", "2 %", weight="bold")], ["b", "—"]]
+    shown = Table(
+        caption="nTVD", columns=["model", "task"], align="lr", rows=rows,
+        remarks=["— b: few"], notes=["1. is - or q"],
+    )  # fmt: skip
+    assert as_markdown([shown, table(rows=[])]).splitlines() == [
+        "**nTVD**", "", "| model | task |", "| :-- | --: |", r"| a | **1.50\*** (2 %) |", "| b | — |", "", "— b: few",
+        "", r"1\. is - or q",
+    ]  # fmt: skip
+
+
+def test_a_page_of_tables_runs_nothing() -> None:
+    page = Page(as_page([table(HOSTILE), table("second")], HOSTILE))
+    assert page.tags.count("table") == 2 and "script" not in page.tags and HOSTILE in page.texts

@@ -102,9 +102,7 @@ def test_no_secret_is_written_anywhere(
     said.append(equivox("status", "runs/file"))
     said.append(equivox("report", "runs/file", "runs/inline", "-o", "out/report.html"))
     said.append(equivox("leaderboard", "runs", "-o", "out/board"))
-    said.append(
-        equivox("compare", "runs/file", "runs/inline", "--csv", "out/csv", "--latex", "out/latex", "--resamples", 99)
-    )
+    said.append(equivox("compare", "runs/file", "runs/inline", "--tables", "out/csv", "--resamples", 99))
     said.append(equivox("data", "push", "runs/file", "--repo", "org/run", "-o", "out/hub"))
     marks = [word for mark in ("undefined", "low-coverage", "modified-data") for word in ("--mark", mark)]
     where = ("--model-repo", "org/m", "--benchmark", "org/e-{corpus}", "-o", "out/submission")

@@ -48,7 +48,7 @@ def test_settings_side_by_side(equivox: Cli, tmp_path: Path) -> None:
             *("--limit", 10, "--scoring", "n_resamples=99", "--output", tmp_path / model),
         )
         assert code == 0, err
-    code, out, err = equivox("compare", tmp_path / "biased", tmp_path / "oracle", "--csv", tmp_path / "csv")
+    code, out, err = equivox("compare", tmp_path / "biased", tmp_path / "oracle", "--tables", tmp_path / "csv")
     assert code == 0, err
     assert "associations shared by settings and models" in out
     with (tmp_path / "csv" / "associations_overlap.csv").open(newline="") as file:

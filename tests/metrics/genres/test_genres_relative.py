@@ -113,17 +113,17 @@ def test_the_total_bias_score_is_that_of_the_cohort(runs: Sequence[Path], judged
 
 @pytest.mark.long
 def test_compare_names_the_cohort(equivox: Cli, runs: Sequence[Path], tmp_path: Path) -> None:
-    folders = ("--csv", tmp_path / "csv", "--latex", tmp_path / "tex")
+    folders = ("--tables", tmp_path / "tables")
     code, out, err = equivox("compare", *runs, *folders, "--resamples", 199)
     assert code == 0, err
     assert "cohort: 3 runs: simulated:oracle" in out
     assert "annotated by stand-ins" in out
-    with (tmp_path / "csv" / "cohort.csv").open(newline="") as file:
+    with (tmp_path / "tables" / "cohort.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["model"].partition(",")[0] for row in rows] == [
         f"simulated:{m}" for m in ("oracle", "planted", "random")
     ]
-    assert "Total bias score (TBS)" in (tmp_path / "tex" / "cohort.tex").read_text()
+    assert "Total bias score (TBS)" in (tmp_path / "tables" / "cohort.tex").read_text()
 
 
 def test_who_is_favoured_is_said_in_words(runs: Sequence[Path]) -> None:
