@@ -51,7 +51,7 @@ TYPED: Mapping[str, tuple[type, str]] = {
     "limit": (int, "Samples per task, spread over groups and speakers."),
     "seed": (int, "The seed from which the seeds of all requests are derived."),
     "compare": (str, "What is compared, by the corpus's columns: gender,accent,gender×accent. Asks the model once."),
-    "conditions": (str, "declared, text_only, silence, shuffled, system=NAME (see `--system`), or all."),
+    "conditions": (str, "declared, text_only, silence, shuffled, pitch, voice, system=NAME (see `--system`), or all."),
     "system": (str, "Text files with a system prompt each, by commas: every task is asked with each of them, too."),
     "sampling": (str, "as-declared by each task, greedy, or settings: temperature=0.7,repeats=3 asks three times."),
     "annotator": (str, "Annotator of the responses: a name, a YAML file, or a model; `rules` for simulated models."),
