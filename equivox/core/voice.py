@@ -38,14 +38,14 @@ RATE = 16_000
 FRAME_MS = 5.0
 LOWEST_HZ, HIGHEST_HZ = 60.0, 800.0
 """The range in which F0 is looked for."""
-LEAST_VOICED_S = 0.1
-"""With less voice than this, in seconds, a recording has no pitch that could be changed."""
+LEAST_VOICED_S, LEAST_VOICED = 0.1, 0.05
+"""With less voice than this, in seconds and as a share, a recording has no pitch: noise seems voiced at moments."""
 FORMANTS = 1 / 3
 """The semitones that formants move for each semitone of F0, where the vocal tract changes too."""
 
 
 def changed_voice(data: bytes, *, semitones: float, vocal_tract: bool, name: str) -> bytes:
-    """Return a recording with its voice moved by `semitones`, as WAV: mono, 16 kHz, 32-bit float.
+    """Return a recording with its voice moved by `semitones`, as WAV: mono, 16 kHz, 24 bit.
 
     Channels are averaged. It is as long as before, to the sample, and as loud (equal root mean square), unless its
     peak would pass full scale. The same bytes always give the same bytes. With `vocal_tract` the formants move too.
@@ -53,8 +53,8 @@ def changed_voice(data: bytes, *, semitones: float, vocal_tract: bool, name: str
     Raises
     ------
     MediaError
-        The recording cannot be decoded, or holds less than 0.1 s of voice: its pitch cannot be changed, and unchanged
-        it would pass for another dose.
+        The recording cannot be decoded, or less than 0.1 s or 5 % of it is voice: its pitch cannot be changed, and
+        unchanged it would pass for another dose.
     RequestError
         pyworld is not installed.
     """
@@ -63,8 +63,8 @@ def changed_voice(data: bytes, *, semitones: float, vocal_tract: bool, name: str
     world = _world()
     samples = decode_audio(data, name=name, sampling_rate=RATE).astype(np.float64)
     f0, times = _f0(world, samples)
-    if _voiced_s(f0) < LEAST_VOICED_S:
-        raise MediaError(f"{name}: no voice was found in it ({_voiced_s(f0):.2f} s), so its pitch cannot be changed")
+    if not _is_voiced(f0):
+        raise MediaError(f"{name}: no voice was found in it, so its pitch cannot be changed")
     envelope = world.cheaptrick(samples, f0, times, RATE)
     aperiodicity = world.d4c(samples, f0, times, RATE)
     if vocal_tract:
@@ -73,7 +73,8 @@ def changed_voice(data: bytes, *, semitones: float, vocal_tract: bool, name: str
     made = np.pad(made, (0, max(0, len(samples) - len(made))))[: len(samples)]
     made *= _loudness(samples) / max(_loudness(made), 1e-12)
     made /= max(1.0, float(np.abs(made).max()))
-    return encode_audio(made.astype(np.float32), sampling_rate=RATE, container="WAV", subtype="FLOAT")
+    # A WAV file of floats holds the time at which it was written.
+    return encode_audio(made, sampling_rate=RATE, container="WAV", subtype="PCM_24")
 
 
 def load_changed(load: Callable[[], bytes], semitones: float, vocal_tract: bool, name: str) -> bytes:
@@ -82,11 +83,11 @@ def load_changed(load: Callable[[], bytes], semitones: float, vocal_tract: bool,
 
 
 def median_f0(data: bytes, *, name: str) -> float:
-    """Return the median F0 of a recording in Hz; NaN with less than 0.1 s of voice. Raises as `changed_voice`."""
+    """Return the median F0 of a recording in Hz; NaN if no voice is found. Otherwise raises as `changed_voice`."""
     import numpy as np
 
     f0, _ = _f0(_world(), decode_audio(data, name=name, sampling_rate=RATE).astype(np.float64))
-    return float(np.median(f0[f0 > 0])) if _voiced_s(f0) >= LEAST_VOICED_S else math.nan
+    return float(np.median(f0[f0 > 0])) if _is_voiced(f0) else math.nan
 
 
 def require_world(what: str) -> None:
@@ -111,8 +112,9 @@ def _f0(world: Any, samples: Floats) -> tuple[Floats, Floats]:
     return world.stonemask(samples, rough, times, RATE), times
 
 
-def _voiced_s(f0: Floats) -> float:
-    return float((f0 > 0).sum()) * FRAME_MS / 1000
+def _is_voiced(f0: Floats) -> bool:
+    voiced = int((f0 > 0).sum())
+    return voiced * FRAME_MS / 1000 >= LEAST_VOICED_S and voiced >= LEAST_VOICED * len(f0)
 
 
 def _loudness(samples: Floats) -> float:
