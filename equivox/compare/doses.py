@@ -1,8 +1,8 @@
 """Do answers move with the voice? The trend of a run's answers over the doses of a changed voice, within speakers.
 
-Words have no order, so each answer is placed by its side: the share of its values that one group gets more often than
-the others in the declared condition, as other speakers' answers tell (`equivox.statistics.group_side`). A number is its
-own place. A model that hears who speaks, and not how high, has no trend.
+Words have no order, so each answer is placed by its side: of those who get its values in the declared condition, other
+speakers than its own, the percentage that is of one group (`equivox.statistics.group_side`). A number is its own place.
+A model that hears who speaks, and not how high, has no trend.
 """
 
 from __future__ import annotations
@@ -91,6 +91,16 @@ def dose_trends(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> li
     members = {str(place): trend.p for place, trend in enumerate(found)}
     q = adjust(members, family="models × tasks × attributes × changes", method="by").q
     return [replace(trend, q=q[str(place)]) for place, trend in enumerate(found)]
+
+
+def trend_records(trends: Sequence[Trend]) -> list[dict[str, Any]]:
+    """Return trends as rows of plain values, with the mean at each dose in a column of its own."""
+    doses = sorted({dose for trend in trends for dose in trend.means})
+    return [
+        {name: value for name, value in vars(trend).items() if name != "means"}
+        | {f"mean at {dose:g}": trend.means.get(dose, NAN) for dose in doses}
+        for trend in trends
+    ]
 
 
 def _of_run(one: OpenedRun, n_resamples: int) -> Iterator[Trend]:

@@ -175,12 +175,12 @@ def group_side(
     known_clusters: EncodedLabels,
     group: str,
 ) -> Floats:
-    """Return how far each answer is on the side of `group`: the percentage of its values that this group gets more.
+    """Return on whose side each answer is: the percentage of those who get its values that would be of `group`.
 
-    A value is on the side of `group` if, in answers that are known, its share in this group is larger than its mean
-    share in the other groups. It then counts 100; 0 if it is smaller; 50 if the shares are equal, and for a value that
-    no known answer has. The answers of a cluster are not known when its own values are judged: it must not be compared
-    with itself.
+    If `group` and the others asked equally often, so many percent of all who get a value would be of `group`: 100 ·
+    s / (s + o), with its share s in this group and its mean share o in the other groups, in answers that are known.
+    50 is on no side. The answers of a cluster are not known when its own values are judged: it must not be compared
+    with itself. Each group counts as if it had been given every value once more, so that rare values tell little.
 
     Parameters
     ----------
@@ -194,8 +194,8 @@ def group_side(
     Returns
     -------
     Floats
-        N percentages, from 0 to 100; NaN for an answer without a value, and for one of a cluster without which a group
-        has no known value.
+        N percentages above 0 and below 100, the mean over each answer's values; NaN for an answer without a value, and
+        for one of a cluster without which a group has no known value.
     """
     if group not in known_groups.names or len(known_groups.names) < 2:
         raise RequestError(f"`group` is {group!r}; name one of two or more groups: {', '.join(known_groups.names)}")
@@ -211,10 +211,9 @@ def group_side(
         of_value, of_cluster = np.bincount(given, minlength=none[0] + 1), np.bincount(by, minlength=none[1] + 1)
         own = _counts(by * (none[0] + 1) + given, cluster * (none[0] + 1) + value)
         left = len(given) - of_cluster[cluster]
-        shares.append(np.where(left > 0, (of_value[value] - own) / np.maximum(left, 1), np.nan))
+        shares.append(np.where(left > 0, (1 + of_value[value] - own) / (none[0] + 1 + left), np.nan))
     mine = shares.pop(list(known_groups.names).index(group))
-    ahead = mine - np.mean(shares, axis=0)
-    side = np.where(np.isnan(ahead), np.nan, 50 + 50 * np.sign(np.where(np.abs(ahead) <= _ALIKE, 0.0, ahead)))
+    side = 100 * mine / (mine + np.mean(shares, axis=0))
     n = np.bincount(values.rows, minlength=values.n_rows)
     sums = np.bincount(values.rows, weights=side, minlength=values.n_rows)
     return np.asarray(np.where(n > 0, sums / np.maximum(n, 1), np.nan), dtype=np.float64)
