@@ -1,7 +1,7 @@
 """Is it the voice, does an instruction help? Each task of a run against the same task in another condition.
 
-The other condition leaves out the recording or the image, adds a system prompt, or changes the voice; both ask about the
-same samples. A changed voice is compared with one that was only made again, which has no other difference.
+The other condition leaves out the recording or the image, adds a system prompt, or changes the voice; both ask about
+the same samples. A changed voice is compared with one that was only made again, which has no other difference.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ all such tests that are shown together. A positive `further` means that bias is 
 def condition_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> list[ConditionTest]:
     """Return the tests between the declared condition and every other one that a run has, but for shuffled groups.
 
-    Of a system prompt, the answers are tested as well (`equivox.compare.answers`); their q is over such tests alone, and
-    so is that of the doses of a voice, which are many. A dose is compared with the dose 0 where the run has it, and the
+    Of a system prompt, the answers are tested as well (`equivox.compare.answers`); their q is over such tests alone.
+    So is that of the doses of a voice, which are many. A dose is compared with the dose 0 where the run has it, and the
     dose 0 with the declared condition.
 
     A pair that is not tested is returned with the reason. Empty if no run has a task in two conditions. The unit is

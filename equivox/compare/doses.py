@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equivox.compare.pairs import Asked, OpenedRun, paired_generator
+from equivox.compare.pairs import OVERALL, Asked, OpenedRun, paired_generator
 from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.scores import NAN
 from equivox.core.task import Attribute
@@ -35,7 +35,7 @@ class Trend:
     Attributes
     ----------
     task, change
-        The task as declared, and what was changed: `pitch` or `voice`.
+        The task as declared, or a family's `all tasks`, and what was changed: `pitch` or `voice`.
     attribute
         The attribute; empty: all attributes of words together; `answers refused`: the share that declines.
     towards
@@ -45,13 +45,15 @@ class Trend:
         or in the number's unit. Zero: answers do not move.
     p, p_least, q
         Two-sided p, the slopes of whole speakers flipped; the smallest p that so many speakers can give; and q after
-        Benjamini and Yekutieli over all trends that are shown together.
+        Benjamini and Yekutieli over all trends of whole tasks, or of attributes, that are shown together.
     gap
         How far apart the declared condition has the group and the others on the same scale.
     means
         The mean over speakers at each dose, by its semitones.
     n_requested, n_used, n_clusters, n_left_out
         Requests at all doses, those whose answers are used, speakers, and speakers without answers at two doses.
+    is_whole
+        False for one of several attributes of a task: it is shown below the task's own trend.
     """
 
     model: str
@@ -74,6 +76,7 @@ class Trend:
     n_used: int = 0
     n_clusters: int = 0
     n_left_out: int = 0
+    is_whole: bool = True
     undefined: str | None = None
 
 
@@ -86,10 +89,10 @@ def dose_trends(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> li
     from equivox.statistics import adjust
 
     found = [trend for one in opened for trend in _of_run(one, n_resamples)]
-    if not found:
-        return []
-    members = {str(place): trend.p for place, trend in enumerate(found)}
-    q = adjust(members, family="models × tasks × attributes × changes", method="by").q
+    q: dict[str, float] = {}
+    for whole, family in ((True, "models × tasks × changes"), (False, "models × tasks × attributes × changes")):
+        if members := {str(place): trend.p for place, trend in enumerate(found) if trend.is_whole == whole}:
+            q |= adjust(members, family=family, method="by").q
     return [replace(trend, q=q[str(place)]) for place, trend in enumerate(found)]
 
 
@@ -108,8 +111,16 @@ def _of_run(one: OpenedRun, n_resamples: int) -> Iterator[Trend]:
     for name, asked in one.asked.items():
         if dose := dose_of(asked.task.condition):
             arms.setdefault((declared_name(name), dose[0]), {})[dose[1]] = asked
+    together: dict[tuple[str, str, str, str], list[_Sided]] = {}
     for (name, change), by_dose in arms.items():
-        yield from _of_task(_Arms(one, name, change, dict(sorted(by_dose.items())), n_resamples))
+        own = _Arms(one, name, change, dict(sorted(by_dose.items())), n_resamples)
+        yield from _of_task(own)
+        for sided in _sided(own):
+            first = sided.trend
+            together.setdefault((first.family, first.dimension, change, first.towards), []).append(sided)
+    for tasks in together.values():
+        if len(tasks) > 1:
+            yield _overall(tasks, n_resamples)
 
 
 @dataclass(frozen=True)
@@ -144,10 +155,6 @@ class _Arms:
         """Return a column of texts of all answers, dose after dose."""
         return EncodedLabels.concatenated([arm.samples.label(column) for arm in self.by_dose.values()])
 
-    @property
-    def doses(self) -> NDArray[np.float64]:
-        return np.concatenate([np.full(len(arm.samples), dose) for dose, arm in self.by_dose.items()])
-
     def shortfall(self, used: NDArray[np.bool_]) -> str | None:
         """Return why the answers at a dose are too few, or None."""
         start = 0
@@ -158,30 +165,51 @@ class _Arms:
                 return f"{self.change}={dose:g}: {reason}"
         return None
 
-    def tested(self, trend: Trend, columns: Sequence[NDArray[np.float64]], *, floor: bool = True) -> Trend:
-        """Return `trend` with the numbers of some columns together, each a number per answer.
+    def column(self, values: Sequence[NDArray[np.float64]]) -> _Column:
+        """Return a number of each answer, an array for each dose, with the answers' doses, speakers and samples."""
+        return _Column(
+            values=np.concatenate(values),
+            doses=np.concatenate([np.full(len(arm.samples), dose) for dose, arm in self.by_dose.items()]),
+            clusters=self.labels("cluster"),
+            items=self.labels("sample_id"),
+        )
 
-        An answer's number is compared with those of the same column and sample alone.
-        """
-        from equivox.statistics import dose_slope
-
-        used = np.any([~np.isnan(column) for column in columns], axis=0)
+    def tested(self, trend: Trend, columns: Sequence[_Column], *, floor: bool = True) -> Trend:
+        """Return `trend` with the numbers of some columns of this task together."""
+        used = np.any([~np.isnan(column.values) for column in columns], axis=0)
         trend = replace(trend, n_used=int(used.sum()))
         if reason := self.shortfall(used) if floor else None:
             return replace(trend, undefined=reason)
-        clusters, samples = self.labels("cluster"), self.labels("sample_id")
-        several = len(columns)
-        items = np.concatenate([samples.codes + place * len(samples.names) for place in range(several)])
-        found: DoseSlope = dose_slope(
-            np.concatenate(columns), np.tile(self.doses, several),
-            clusters=EncodedLabels(np.tile(clusters.codes, several), clusters.names), items=items,
-            n_resamples=self.n_resamples,
-            rng=paired_generator("doses", trend.task, trend.change, trend.attribute, trend.towards),
-        )  # fmt: skip
-        return replace(
-            trend, slope=found.slope, ci_low=found.ci_low, ci_high=found.ci_high, p=found.p, p_least=found.p_least,
-            means=found.means, n_clusters=found.n_clusters, n_left_out=found.n_left_out, undefined=found.undefined,
-        )  # fmt: skip
+        return _slope(trend, columns, self.n_resamples)
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A number of each answer, NaN where there is none, with its dose, its speaker and its sample."""
+
+    values: NDArray[np.float64]
+    doses: NDArray[np.float64]
+    clusters: EncodedLabels
+    items: EncodedLabels
+
+
+def _slope(trend: Trend, columns: Sequence[_Column], n_resamples: int) -> Trend:
+    """Return `trend` with the slope of some columns together; a sample is compared with itself in one column alone."""
+    from equivox.statistics import dose_slope
+
+    starts = np.cumsum([0, *(len(column.items.names) for column in columns)])
+    found: DoseSlope = dose_slope(
+        np.concatenate([column.values for column in columns]),
+        np.concatenate([column.doses for column in columns]),
+        clusters=EncodedLabels.concatenated([column.clusters for column in columns]),
+        items=np.concatenate([column.items.codes + start for column, start in zip(columns, starts, strict=False)]),
+        n_resamples=n_resamples,
+        rng=paired_generator("doses", trend.task, trend.change, trend.attribute, trend.towards),
+    )
+    return replace(
+        trend, slope=found.slope, ci_low=found.ci_low, ci_high=found.ci_high, p=found.p, p_least=found.p_least,
+        means=found.means, n_clusters=found.n_clusters, n_left_out=found.n_left_out, undefined=found.undefined,
+    )  # fmt: skip
 
 
 def _of_task(arms: _Arms) -> Iterator[Trend]:
@@ -199,7 +227,9 @@ def _of_task(arms: _Arms) -> Iterator[Trend]:
     refused = np.concatenate([samples.has_status("refused") for samples in statuses])
     if refused.any():
         answered = np.concatenate([samples.has_status("parsed", "unparsed", "refused") for samples in statuses])
-        yield arms.tested(arms.empty(REFUSED), [np.where(answered, 100.0 * refused, np.nan)], floor=False)
+        yield arms.tested(
+            arms.empty(REFUSED), [arms.column([np.where(answered, 100.0 * refused, np.nan)])], floor=False
+        )
 
 
 def _of_number(arms: _Arms, attribute: Attribute) -> Trend:
@@ -207,7 +237,7 @@ def _of_number(arms: _Arms, attribute: Attribute) -> Trend:
     unit = attribute.number.unit if attribute.number is not None else ""
     trend = arms.tested(
         arms.empty(attribute.name, unit=unit),
-        [np.concatenate([_numbers(arm, attribute) for arm in arms.by_dose.values()])],
+        [arms.column([_numbers(arm, attribute) for arm in arms.by_dose.values()])],
     )
     groups = arms.labels("group").names
     if arms.plain is None or len(groups) != 2:
@@ -236,7 +266,7 @@ def _of_words(arms: _Arms, attributes: Sequence[Attribute]) -> Iterator[Trend]:
     """Yield the trends of the sides of answers: of all attributes together, and of each where there are several."""
     task = next(iter(arms.by_dose.values())).task
     plain = arms.plain
-    if task.metric.panel("shares") is None or not task.group:
+    if not _has_sides(next(iter(arms.by_dose.values()))):
         why = f"the metric {task.metric.name} compares no shares of values between groups, so answers have no side"
         yield arms.empty("", undefined=why)
         return
@@ -244,17 +274,58 @@ def _of_words(arms: _Arms, attributes: Sequence[Attribute]) -> Iterator[Trend]:
         why = f"{arms.name} was not asked as declared, which tells what each group is answered; add `audio`"
         yield arms.empty("", undefined=why)
         return
+    for sided in _sided(arms):
+        several = len(sided.columns) > 1
+        if several:
+            yield sided.trend
+        for name, column in sided.columns.items():
+            gap = _gap(plain, [sided.plain[name]], sided.trend.towards)
+            yield arms.tested(arms.empty(name, towards=sided.trend.towards, gap=gap, is_whole=not several), [column])
+
+
+@dataclass(frozen=True)
+class _Sided:
+    """The sides of one task's answers: its trend, the columns of its attributes, and the sides as declared."""
+
+    trend: Trend
+    columns: Mapping[str, _Column]
+    plain: Mapping[str, NDArray[np.float64]]
+
+
+def _sided(arms: _Arms) -> Iterator[_Sided]:
+    """Yield the sides of a task's answers, for one of two groups or for each of more; none if they have no side."""
+    plain, words = arms.plain, [attribute for attribute in arms.outcomes if attribute.number is None]
+    if len(arms.by_dose) < 2 or not words or plain is None or not _has_sides(plain):
+        return
     groups = plain.samples.groups.names
     for group in groups[: 1 if len(groups) == 2 else len(groups)]:
-        sides = {
-            attribute.name: np.concatenate([_sides(arm, plain, attribute, group) for arm in arms.by_dose.values()])
-            for attribute in attributes
+        columns = {
+            attribute.name: arms.column([_sides(arm, plain, attribute, group) for arm in arms.by_dose.values()])
+            for attribute in words
         }
-        own = {attribute.name: _sides(plain, plain, attribute, group) for attribute in attributes}
-        together = [("", tuple(sides))] if len(sides) > 1 else []
-        for name, kept in [*together, *((name, (name,)) for name in sides)]:
-            trend = arms.empty(name, towards=group, gap=_gap(plain, [own[one] for one in kept], group))
-            yield arms.tested(trend, [sides[one] for one in kept])
+        own = {attribute.name: _sides(plain, plain, attribute, group) for attribute in words}
+        empty = arms.empty("", towards=group, gap=_gap(plain, list(own.values()), group))
+        yield _Sided(arms.tested(empty, list(columns.values())), columns, own)
+
+
+def _has_sides(asked: Asked) -> bool:
+    """Return whether a task's metric compares shares of values between groups, so that a value has a side."""
+    return asked.task.metric.panel("shares") is not None and bool(asked.task.group)
+
+
+def _overall(tasks: Sequence[_Sided], n_resamples: int) -> Trend:
+    """Return the trend of all tasks of a family together; undefined if that of any task is."""
+    first = tasks[0].trend
+    trend = replace(
+        first, task=f"{first.family}: {OVERALL}", gap=float(np.mean([one.trend.gap for one in tasks])),
+        n_requested=sum(one.trend.n_requested for one in tasks), n_used=sum(one.trend.n_used for one in tasks),
+    )  # fmt: skip
+    if reason := next((f"{one.trend.task}: {one.trend.undefined}" for one in tasks if one.trend.undefined), None):
+        return Trend(
+            model=first.model, dimension=first.dimension, family=first.family, task=trend.task, change=first.change,
+            attribute="", towards=first.towards, undefined=reason,
+        )  # fmt: skip
+    return _slope(trend, [column for one in tasks for column in one.columns.values()], n_resamples)
 
 
 def _sides(asked: Asked, plain: Asked, attribute: Attribute, group: str) -> NDArray[np.float64]:

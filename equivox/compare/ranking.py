@@ -245,4 +245,6 @@ def judged_records(judged: Judged) -> dict[str, list[dict[str, Any]]]:
     renamed = {"model_a": "condition_a", "model_b": "condition_b"}
     conditions = [{renamed.get(name, name): value for name, value in row.items()} for row in conditions]
     parity = [vars(found) for found in judged.parities]
-    return {"paired_tests": tests, "ranks": ranks, "cohort": cohorts, "conditions": conditions, "parity": parity, "trends": trend_records(judged.trends)}
+    trends = trend_records(judged.trends)
+    named = {"paired_tests": tests, "ranks": ranks, "cohort": cohorts, "conditions": conditions, "parity": parity}
+    return {**named, "trends": trends}

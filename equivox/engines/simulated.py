@@ -22,9 +22,9 @@ Options, behind commas after the name: `shift` (planted only), `speaker` (probab
 favourite, drawn without regard to the group), `refusal` (probability of declining), `refusal_gap` (added to it for
 the first group: with two groups the refusal nTVD is 100 × the gap), `fail` (probability that a request fails) and
 `seed`. With `hears=pitch` (planted only) the group is not received but heard in the recording that is sent
-(`equivox.engines.simulated_hearing`). A system prompt changes nothing, but for `obeys` (planted only: the share of the shift that it takes away),
-`bland` (the probability that it makes the model give one same answer to everybody) and `declines` (the same of a
-refusal).
+(`equivox.engines.simulated_hearing`). A system prompt changes nothing, but for `obeys` (planted only: the share of the
+shift that it takes away), `bland` (the probability that it makes the model give one same answer to everybody) and
+`declines` (the same of a refusal).
 """
 
 from __future__ import annotations
@@ -124,9 +124,7 @@ class SimulatedEngine(Engine):
             model=model,
             revision=VERSION,
             settings={
-                f.name: value
-                for f in fields(settings)
-                if (value := getattr(settings, f.name)) or f.name not in _LATER
+                f.name: value for f in fields(settings) if (value := getattr(settings, f.name)) or f.name not in _LATER
             },
             reads_labels=True,
         )

@@ -1,9 +1,9 @@
 """Hearing of simulated models: which group a recording sounds like, by its pitch alone.
 
-`hears=pitch` makes the model measure the median F0 of the recording that it is sent. From men to women F0 rises, and the
-first group in alphabetic order counts as the one with high voices (female, male). So the model answers as to the first
-group with the probability 1 / (1 + 2^(-2 d / 3)), where d is how many semitones the F0 lies above 165 Hz: evenly at 165
-Hz, four times of five from 3 semitones above it. Any other group gets the rest in equal parts. It hears no vocal tract.
+`hears=pitch` makes the model measure the median F0 of the recording that it is sent. F0 rises from men to women, so the
+first group in alphabetic order counts as the one with high voices (female, male). The model answers as to this group
+with the probability 1 / (1 + 2^(-d / 3)), where d is how many semitones the F0 lies above 165 Hz: every second time at
+165 Hz, four times of five 6 semitones above it. Any other group gets the rest in equal parts. It hears no vocal tract.
 """
 
 from __future__ import annotations

@@ -19,11 +19,11 @@ DOSES_NOTE = (
     "tests of doses (* q < 0.05, ** q < 0.001)."
 )
 TRENDS_NOTE = (
-    "per semitone: how far answers move for each semitone up, within speakers and recordings, in points: of all who get "
-    "such answers\nwhen the recording is as it is, so many percent more are of the group; gap: how far the groups are "
-    "apart on that scale with the\nrecording as it is; the doses: the mean over speakers. A number moves in its own "
-    "unit. interval: 95 %, Student's over speakers; p: two-sided,\nthe slopes of whole speakers flipped; q: after "
-    "Benjamini–Yekutieli over all trends shown (* q < 0.05, ** q < 0.001)."
+    "per semitone: how far answers move for each semitone up, within speakers and recordings, in points: of all who "
+    "get such answers\nwhen the recording is as it is, so many percent more are of the group; gap: how far the groups "
+    "are apart on that scale with the\nrecording as it is; the doses: the mean over speakers. A number moves in its "
+    "own unit. interval: 95 %, Student's over speakers; p: two-sided,\nthe slopes of whole speakers flipped; q: after "
+    "Benjamini–Yekutieli over the trends of whole tasks, or of attributes (* q < 0.05, ** q < 0.001)."
 )
 _CHANGED = {"pitch": "pitch", "voice": "voice (pitch and vocal tract)"}
 
@@ -34,22 +34,22 @@ def trends_in_words(trends: Sequence[Trend]) -> list[str]:
     for (model, family, _, change), own in split_by(
         trends, lambda trend: (trend.model, trend.family, trend.dimension, trend.change)
     ).items():
-        tested = [trend for trend in own if trend.undefined is None]
+        tested = [trend for trend in own if trend.undefined is None and trend.is_whole]
         found = sorted((trend for trend in tested if trend.q < LEVEL), key=lambda trend: trend.p)
         where = f"{model}, {family}, {_CHANGED[change]}"
-        n = f"{len(tested)} trend{'' if len(tested) == 1 else 's'}"
+        n = f"{len(tested)} trends" if len(tested) > 1 else "1 trend"
         if not tested:
             reason = next((trend.undefined for trend in own), None) or "nothing was asked"
             told.append(f"{where}: no trend could be computed ({shortened(reason, 160)}).")
         elif found:
-            told.append(f"{where}: {len(found)} of {n} found; with each semitone up {_moved(found[0])}.")
+            told.append(f"{where}: {len(found)} of {n} found: with each semitone up {_moved(found[0])}.")
         else:
             least = min(trend.p_least for trend in tested)
             few = f"; so few speakers can give no p below {least:.2g}" if least >= LEVEL else ""
             most = max(tested, key=lambda trend: (trend.unit == POINTS, trend.ci_high - trend.ci_low))
             bound = f" ({_bound(most)})" if most.ci_low == most.ci_low else ""
             told.append(
-                f"{where}: none of {n} found{bound}{few}. The model may not listen to it, or the design may be too "
+                f"{where}: not one of {n} found{bound}{few}. The model may not listen to it, or the design may be too "
                 "small to tell."
             )
     return told
@@ -58,8 +58,8 @@ def trends_in_words(trends: Sequence[Trend]) -> list[str]:
 def _moved(trend: Trend) -> str:
     """Return in words what moves, how far and where to."""
     by = score_value(abs(trend.slope), "")
-    ends = sorted((abs(trend.ci_low), abs(trend.ci_high)))
-    interval = f"95 % interval {score_interval(*ends, '')}" if trend.ci_low * trend.ci_high > 0 else ""
+    low, high = sorted((abs(trend.ci_low), abs(trend.ci_high)))
+    interval = f"95 % interval {score_interval(low, high, '')}" if trend.ci_low * trend.ci_high > 0 else ""
     named = ", ".join(filter(None, (_task(trend), trend.attribute if trend.attribute != REFUSED else "", interval)))
     if trend.attribute == REFUSED:
         return f"{by} points {'more' if trend.slope > 0 else 'fewer'} are refused ({named})"
@@ -99,7 +99,7 @@ def trend_tables(trends: Sequence[Trend]) -> list[Table]:
             for trend in own
             if trend.undefined is None
         ]
-        left = {f"{trend.task}: {trend.n_left_out} speakers have no answers at two doses" for trend in own if _some(trend)}
+        left = {f"{one.task}: {one.n_left_out} speakers have no answers at two doses" for one in own if _left_out(one)}
         untested = [
             f"{DASH} {trend.model}, {trend.task}{f', {trend.attribute}' if trend.attribute else ''}: {trend.undefined}"
             for trend in own
@@ -107,7 +107,7 @@ def trend_tables(trends: Sequence[Trend]) -> list[Table]:
         ]
         found.append(
             Table(
-                caption=f"{family}, {dimension}: do answers move with the {_CHANGED[change]}? Semitones, within speakers",
+                caption=f"{family}, {dimension}: do answers move with the {_CHANGED[change]}? By semitones",
                 columns=(
                     *("model", "task", "attribute", "towards", "per semitone", "interval", "p", "q", "gap"),
                     *(f"{dose:+g}" if dose else "0" for dose in doses), "used", "speakers",
@@ -122,7 +122,7 @@ def trend_tables(trends: Sequence[Trend]) -> list[Table]:
     return found
 
 
-def _some(trend: Trend) -> bool:
+def _left_out(trend: Trend) -> bool:
     return trend.undefined is None and trend.n_left_out > 0
 
 
@@ -141,7 +141,7 @@ def dose_question(test: PairedTest) -> str:
 
 
 def doses_in_words(tests: Sequence[ConditionTest]) -> list[str]:
-    """Return a sentence per model, family and change on what making a voice again, and then changing it, does to bias."""
+    """Return a sentence per model, family and change on what making a voice again, and changing it, does to bias."""
     told = []
     doses = [entry for entry in tests if dose_of(entry[1].model_b)]
     for (model, family, kind, _), own in split_by(

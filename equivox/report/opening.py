@@ -125,7 +125,8 @@ def opening_of(comparison: Comparison, judged: Judged) -> Opening:
     """Return the opening of a comparison with its results."""
     tests = judged.tests if len(comparison.runs) > 1 else None
     first = opening(comparison.runs, tests=tests, ranks=judged.ranks, caveats=comparison.caveats)
-    return replace(first, sentences=(*first.sentences, *interventions_in_words(judged.conditions), *trends_in_words(judged.trends)))
+    changes = (*interventions_in_words(judged.conditions), *trends_in_words(judged.trends))
+    return replace(first, sentences=(*first.sentences, *changes))
 
 
 def family_summary(run: ComparedRun, family: str) -> tuple[Verdict, str]:

@@ -44,14 +44,12 @@ def side_by_side(comparison: Comparison, judged: Judged) -> dict[str, Any] | Non
 
 
 def conditions(judged: Judged) -> dict[str, Any] | None:
-    """Return tests between conditions and trends in words and as tables; None if no run has a task in two conditions."""
+    """Return tests between conditions, and trends, in words and as tables; None if no run has two conditions."""
     if not judged.conditions and not judged.trends:
         return None
     return {
         "words": [*trends_in_words(judged.trends), *conditions_in_words(judged.conditions)],
-        "tables": [
-            as_html(table) for table in (*trend_tables(judged.trends), *condition_tables(judged.conditions))
-        ],
+        "tables": [as_html(table) for table in (*trend_tables(judged.trends), *condition_tables(judged.conditions))],
     }
 
 
