@@ -280,16 +280,21 @@ def _of_words(arms: _Arms, attributes: Sequence[Attribute]) -> Iterator[Trend]:
             yield sided.trend
         for name, column in sided.columns.items():
             gap = _gap(plain, [sided.plain[name]], sided.trend.towards)
-            yield arms.tested(arms.empty(name, towards=sided.trend.towards, gap=gap, is_whole=not several), [column])
+            empty = arms.empty(name, towards=sided.trend.towards, gap=gap, is_whole=not several)
+            yield _unless_constant(arms.tested(empty, [column]), [name] if name in sided.constant else [], 1)
 
 
 @dataclass(frozen=True)
 class _Sided:
-    """The sides of one task's answers: its trend, the columns of its attributes, and the sides as declared."""
+    """The sides of one task's answers: its trend, the columns of its attributes, and the sides as declared.
+
+    `constant` names the attributes whose values are the same in every answer.
+    """
 
     trend: Trend
     columns: Mapping[str, _Column]
     plain: Mapping[str, NDArray[np.float64]]
+    constant: Sequence[str]
 
 
 def _sided(arms: _Arms) -> Iterator[_Sided]:
@@ -297,6 +302,7 @@ def _sided(arms: _Arms) -> Iterator[_Sided]:
     plain, words = arms.plain, [attribute for attribute in arms.outcomes if attribute.number is None]
     if len(arms.by_dose) < 2 or not words or plain is None or not _has_sides(plain):
         return
+    constant = [attribute.name for attribute in words if _is_constant(arms, attribute)]
     groups = plain.samples.groups.names
     for group in groups[: 1 if len(groups) == 2 else len(groups)]:
         columns = {
@@ -305,7 +311,24 @@ def _sided(arms: _Arms) -> Iterator[_Sided]:
         }
         own = {attribute.name: _sides(plain, plain, attribute, group) for attribute in words}
         empty = arms.empty("", towards=group, gap=_gap(plain, list(own.values()), group))
-        yield _Sided(arms.tested(empty, list(columns.values())), columns, own)
+        trend = _unless_constant(arms.tested(empty, list(columns.values())), constant, len(words))
+        yield _Sided(trend, columns, own, constant)
+
+
+def _is_constant(arms: _Arms, attribute: Attribute) -> bool:
+    """Return whether every answer at every dose has the same values."""
+    lists = (_values(arm, attribute).lists() for arm in arms.by_dose.values())
+    return len({tuple(sorted(own)) for lists_of_arm in lists for own in lists_of_arm if own}) == 1
+
+
+def _unless_constant(trend: Trend, constant: Sequence[str], n_attributes: int) -> Trend:
+    """Return `trend`, without numbers if all of its attributes are constant."""
+    if trend.undefined is not None or len(constant) < n_attributes:
+        return trend
+    return replace(
+        trend, slope=NAN, p=NAN, ci_low=NAN, ci_high=NAN, means={},
+        undefined="every answer is the same: a constant answer shows no trend and no fairness",
+    )  # fmt: skip
 
 
 def _has_sides(asked: Asked) -> bool:

@@ -144,6 +144,7 @@ def doses_in_words(tests: Sequence[ConditionTest]) -> list[str]:
     """Return a sentence per model, family and change on what making a voice again, and changing it, does to bias."""
     told = []
     doses = [entry for entry in tests if dose_of(entry[1].model_b)]
+    doses.sort(key=lambda entry: _kind_and_change(entry[1].model_b))
     for (model, family, kind, _), own in split_by(
         doses, lambda e: (e[0], e[1].family, *_kind_and_change(e[1].model_b))
     ).items():
