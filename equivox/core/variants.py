@@ -94,6 +94,12 @@ def dose_of(condition: str) -> tuple[str, float] | None:
     return (kind, float(semitones)) if equals and kind in DOSES else None
 
 
+def _spelled(condition: str) -> str:
+    """Return a condition as its task is named; RequestError for a dose that is none."""
+    kind, equals, _ = condition.partition("=")
+    return f"{kind}={_parsed_dose(condition)[1]:g}" if equals and kind in DOSES else condition
+
+
 def _parsed_dose(name: str) -> tuple[str, float]:
     """Return the dose that a user named; RequestError for what is no number of semitones, or too many."""
     kind, _, given = name.partition("=")
@@ -163,7 +169,7 @@ def vary(
     varied = []
     for task in (with_sampling(task, sampling) for task in tasks):
         offered = conditions_of(task)
-        named = [task.condition if condition == DECLARED else condition for condition in conditions]
+        named = [task.condition if condition == DECLARED else _spelled(condition) for condition in conditions]
         if EVERY_CONDITION in conditions:
             named = [*offered, *(condition for condition in named if condition not in (*offered, EVERY_CONDITION))]
         speaks = any(medium.kind == "audio" for medium in task.media)

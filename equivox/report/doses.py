@@ -37,20 +37,21 @@ def trends_in_words(trends: Sequence[Trend]) -> list[str]:
         tested = [trend for trend in own if trend.undefined is None and trend.is_whole]
         found = sorted((trend for trend in tested if trend.q < LEVEL), key=lambda trend: trend.p)
         where = f"{model}, {family}, {_CHANGED[change]}"
-        n = f"{len(tested)} trends" if len(tested) > 1 else "1 trend"
+        several = len(tested) > 1
         if not tested:
             reason = next((trend.undefined for trend in own), None) or "nothing was asked"
             told.append(f"{where}: no trend could be computed ({shortened(reason, 160)}).")
         elif found:
-            told.append(f"{where}: {len(found)} of {n} found: with each semitone up {_moved(found[0])}.")
+            counted = f"{len(found)} of {len(tested)} trends are found" if several else "a trend is found"
+            told.append(f"{where}: {counted}: with each semitone up {_moved(found[0])}.")
         else:
             least = min(trend.p_least for trend in tested)
             few = f"; so few speakers can give no p below {least:.2g}" if least >= LEVEL else ""
             most = max(tested, key=lambda trend: (trend.unit == POINTS, trend.ci_high - trend.ci_low))
             bound = f" ({_bound(most)})" if most.ci_low == most.ci_low else ""
+            none = f"none of {len(tested)} trends is found" if several else "no trend is found"
             told.append(
-                f"{where}: not one of {n} found{bound}{few}. The model may not listen to it, or the design may be too "
-                "small to tell."
+                f"{where}: {none}{bound}{few}. The model may not listen to it, or the design may be too small to tell."
             )
     return told
 

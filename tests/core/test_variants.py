@@ -190,6 +190,10 @@ def test_doses_are_offered_where_there_is_a_recording_and_not_by_all() -> None:
     for task in ("badf_single:gender", "vibe_face_gender:story"):
         with pytest.raises(RequestError, match=f"{task} has no condition 'pitch=2'; it offers (?!.*pitch)"):
             vary([builtin_tasks()[task]], conditions=("pitch=2",))
+    # From Python conditions come as they are written.
+    assert [task.name for task in vary([STORY], conditions=("pitch=+2.0", "pitch=2"))] == [f"{STORY.name}@pitch=2"]
+    with pytest.raises(RequestError, match="needs a number of semitones"):
+        vary([STORY], conditions=("pitch=99",))
     with pytest.raises(RequestError, match=r"has no condition 'system=x'; it offers audio, .*pitch=N, voice=N"):
         vary([STORY], conditions=("system=x",))
 
