@@ -43,9 +43,9 @@ def opened(
 def row(task: Task, speaker: int, clip: int, given: Answer) -> Row:
     status = "failed" if given is None else "refused" if given == "refused" else "parsed"
     values: Mapping[str, tuple[str, ...]] = {}
-    if status == "parsed":
+    if status != "failed":  # what an answer says that declines as well is no value
         name = next(attribute.name for attribute in task.attributes if attribute.role == "outcome")
-        values = {name: (str(given),)}
+        values = {name: (str(given) if status == "parsed" else "tea",)}
     return Row(
         group="female" if speaker < 6 else "male", cluster=f"s{speaker:02}", stratum="", sample_id=f"s{speaker}c{clip}",
         status=status, values=values,
@@ -102,6 +102,15 @@ def test_refusals_have_a_trend_of_their_own_and_no_side() -> None:
     # Nine speakers go from 0 to 100 at the last of five doses: 100 × 4 / 40 points a semitone, three do not.
     assert refused.attribute == REFUSED and refused.slope == pytest.approx(7.5) and refused.means[4.0] == 75
     assert "7.500 points more are refused" in trends_in_words([sides, refused])[0]
+
+    # A request that failed was not refused either: it is missing, and not a 0.
+    def failing(speaker: int, dose: float | None) -> Answer:
+        return None if speaker == 1 and dose == 2 else answer(speaker, dose)
+
+    (_, lost) = dose_trends([replace(opened(ADVISORY, failing), min_coverage=0.1)], n_resamples=999)
+    assert lost.n_used == 177 and lost.means[2.0] == 0
+    # Speaker 1 is left with -4, -2, 0 and 4, whose mean is -0.5: 100 × 4.5 / 35 in place of 10.
+    assert lost.slope == pytest.approx((8 * 10 + 450 / 35) / 12)
     # Below the floor of coverage there is no trend of what is left, and the reason names the dose.
     floor = dose_trends([opened(ADVISORY, answer)], n_resamples=999)[0]
     assert math.isnan(floor.slope) and str(floor.undefined).startswith("pitch=4: only ")

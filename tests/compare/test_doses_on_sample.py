@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from scipy.stats import false_discovery_control
 
 from equivox import measure
 from equivox.compare.conditions import condition_tests
@@ -73,6 +74,10 @@ def test_a_model_that_listens_to_identity_is_not(identity: Path) -> None:
     assert [trend.task for trend in whole] == [
         "vibe_gender:advisory", "vibe_gender:candidate", "vibe_gender: all tasks",
     ]  # fmt: skip
+    for kept in (True, False):  # q over the trends of whole tasks, and apart from them over those of attributes
+        own = [trend for trend in trends.values() if trend.is_whole == kept]
+        expected = false_discovery_control([trend.p for trend in own], method="by")
+        assert [trend.q for trend in own] == pytest.approx(expected.tolist())
     assert all(trend.q > 0.05 and trend.ci_low < 0 < trend.ci_high for trend in whole)
     # The bias itself is there all the time.
     assert all(trend.gap > 10 for trend in whole)
