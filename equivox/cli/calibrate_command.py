@@ -52,11 +52,14 @@ def calibrate(
     from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.output import echo
     from equivox.cli.show import console, progress_bars
-    from equivox.core.variants import parse_conditions
+    from equivox.core.variants import dose_of, parse_conditions
     from equivox.engines.workers import Workers
     from equivox.report.calibration_tables import calibration_table, verdict_of
     from equivox.report.table import print_tables
 
+    asked = parse_conditions(conditions)
+    if dosed := next(filter(dose_of, asked), None):
+        raise RequestError(f"`conditions` names {dosed}: calibration models are taught no doses; leave them out")
     scheme, arguments = _engine(engine)
     shifts = parse_shifts(shift)
     chosen = _task(task)
@@ -69,7 +72,7 @@ def calibrate(
         seed=seed,
         limit=limit,
         annotator=annotator,
-        conditions=parse_conditions(conditions),
+        conditions=asked,
         workers=Workers(workers, ray_address),
     )
 

@@ -15,7 +15,7 @@ from equivox.compare.agreement import agreement
 from equivox.compare.believing import believe
 from equivox.compare.runs import ComparedRun, compared_run, shown_together
 from equivox.core.task import Task
-from equivox.core.variants import is_intervention
+from equivox.core.variants import dose_of, is_intervention
 from equivox.report.numbers import DASH, how_many, in_words, interval
 from equivox.report.opening import Opening, opening
 from equivox.report.progress_bars import progress_bars
@@ -55,6 +55,7 @@ def show_scores(runs: Sequence[ComparedRun], *, by_attribute: bool = False) -> i
     for tables in task_tables(runs):
         print_tables(out, tables)
     _show_interventions(out, runs)
+    _show_trends(out, runs)
     failed = 0
     for run in runs:
         if by_attribute:
@@ -81,6 +82,21 @@ def _show_interventions(out: Console, runs: Sequence[ComparedRun]) -> None:
     tests = intervention_tests(runs)
     print_tables(out, condition_tables(tests))
     for words in interventions_in_words(tests):
+        out.print(words, markup=False, soft_wrap=True)
+
+
+def _show_trends(out: Console, runs: Sequence[ComparedRun]) -> None:
+    """Print whether answers move with a changed voice, as tables and in words."""
+    asked = [run for run in runs if any(dose_of(task.condition) for task in run.tasks)]
+    if not asked:
+        return
+    from equivox.compare.doses import dose_trends
+    from equivox.compare.pairs import open_one
+    from equivox.report.doses import trend_tables, trends_in_words
+
+    trends = dose_trends([open_one(run) for run in asked])
+    print_tables(out, trend_tables(trends))
+    for words in trends_in_words(trends):
         out.print(words, markup=False, soft_wrap=True)
 
 

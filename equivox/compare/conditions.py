@@ -1,11 +1,12 @@
 """Is it the voice, does an instruction help? Each task of a run against the same task in another condition.
 
-The other condition leaves out the recording or the image, or adds a system prompt; both ask about the same samples.
+The other condition leaves out the recording or the image, adds a system prompt, or changes the voice; both ask about
+the same samples. A changed voice is compared with one that was only made again, which has no other difference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +25,7 @@ from equivox.compare.pairs import (
 )
 from equivox.core.metric import Measure
 from equivox.core.scores import Score
-from equivox.core.variants import SHUFFLED, declared_name
+from equivox.core.variants import SHUFFLED, dose_of
 
 ConditionTest = tuple[str, PairedTest]
 """A model, and the test of its score with the person's voice or face against its score without.
@@ -37,6 +38,8 @@ def condition_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -
     """Return the tests between the declared condition and every other one that a run has, but for shuffled groups.
 
     Of a system prompt, the answers are tested as well (`equivox.compare.answers`); their q is over such tests alone.
+    So is that of the doses of a voice, which are many. A dose is compared with the dose 0 where the run has it, and the
+    dose 0 with the declared condition.
 
     A pair that is not tested is returned with the reason. Empty if no run has a task in two conditions. The unit is
     the cluster: both conditions ask about the same samples, and whole clusters are exchanged.
@@ -45,7 +48,17 @@ def condition_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -
         (one.run.model, test) for one in opened for test in (*_tests(one, n_resamples), *_overall(one, n_resamples))
     ]
     answers = [(one.run.model, test) for one in opened for test in answer_tests(one, n_resamples)]
-    return [tested for own in (found, answers) for tested in _with_q(own)]
+    doses = [entry for entry in found if dose_of(entry[1].model_b)]
+    others = [entry for entry in found if not dose_of(entry[1].model_b)]
+    return [tested for own in (others, doses, answers) for tested in _with_q(own)]
+
+
+def _reference(name: str, known: Collection[str]) -> str:
+    """Return the task or family that another condition of it is compared with: as declared, or with the dose 0."""
+    declared, _, condition = name.partition("@")
+    kind, semitones = dose_of(condition) or ("", 0.0)
+    made_again = f"{declared}@{kind}=0"
+    return made_again if semitones and made_again in known else declared
 
 
 def _with_q(found: Sequence[ConditionTest]) -> list[ConditionTest]:
@@ -55,14 +68,16 @@ def _with_q(found: Sequence[ConditionTest]) -> list[ConditionTest]:
 
 def _tests(one: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
     whole = {(score.task, score.name): score for score in one.run.scores if score.is_whole}
+    known = {task for task, _ in whole}
     for (task, name), other in whole.items():
         declared, at, condition = task.partition("@")
-        mine, measure = whole.get((declared, name)), one.run.measure(other)
+        reference = _reference(task, known)
+        mine, measure = whole.get((reference, name)), one.run.measure(other)
         if not at or condition == SHUFFLED or mine is None or measure is None or measure.compare is None:
             continue
-        tasks = [(declared, task)]
+        tasks = [(reference, task)]
         if ":" not in declared:
-            tasks = [(declared_name(member), member) for member in tasks_of(one, task)]
+            tasks = [(_reference(member, one.asked), member) for member in tasks_of(one, task)]
         pairs = [(a, b, mine, other) for a, b in tasks]
         yield _tested(one, measure, _between(mine, other, declared), pairs, n_resamples, [0, task])
 
@@ -70,13 +85,14 @@ def _tests(one: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
 def _overall(one: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
     """Yield the tests of the mean over all tasks of a family, for the measures that have one."""
     every = averaged_scores(one.run)
+    families = {family for family, *_ in every}
     for (family, dimension, name), others in every.items():
         declared, at, condition = family.partition("@")
-        mine = every.get((declared, dimension, name), {})
+        mine = every.get((_reference(family, families), dimension, name), {})
         pairs = [
             (without, task, mine[without], score)
             for task, score in others.items()
-            if (without := declared_name(task)) in mine
+            if (without := _reference(task, mine)) in mine
         ]
         if not at or condition == SHUFFLED or len(pairs) < 2:
             continue
@@ -90,9 +106,10 @@ def _overall(one: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
 
 
 def _between(mine: Score, other: Score, task: str) -> PairedTest:
-    """Return a test without numbers between the conditions of two scores."""
+    """Return a test without numbers between the conditions of two scores, under the name of the declared family."""
     a, b = mine.condition, other.condition
-    return replace(empty_test(mine, task, a, b), condition=f"{a} against {b}")
+    family = mine.family.partition("@")[0]
+    return replace(empty_test(mine, task, a, b), condition=f"{a} against {b}", family=family)
 
 
 def _tested(

@@ -16,7 +16,7 @@ from equivox.core.errors import RequestError
 from equivox.core.files import read_document
 from equivox.core.metric import Measure, PairedTask, PairedValues
 from equivox.core.samples import Samples
-from equivox.core.scores import NAN, Score
+from equivox.core.scores import DEFAULT_OPTIONS, NAN, Score
 from equivox.core.task import Task, digest
 
 if TYPE_CHECKING:
@@ -104,13 +104,14 @@ class OpenedRun:
     """A compared run with the samples of its tasks.
 
     `annotator` is a hash of the annotator and of the merging of values. `unreadable` says why there are no samples: the
-    run's scores are still shown, but not tested.
+    run's scores are still shown, but not tested. `min_coverage` is the floor below which a score is undefined.
     """
 
     run: ComparedRun
     annotator: str
     asked: Mapping[str, Asked]
     unreadable: str | None = None
+    min_coverage: float = DEFAULT_OPTIONS.min_coverage
 
 
 def open_runs(comparison: Comparison) -> list[OpenedRun]:
@@ -171,7 +172,8 @@ def open_one(run: ComparedRun) -> OpenedRun:
     how = {name: document["options"].get(name) for name in ("merge", "encoder", "merge_threshold")}
     if how["merge"] != "embedding":
         how = {"merge": how["merge"]}
-    return OpenedRun(run, digest([document["annotator"], how]), asked)
+    floor = document["options"].get("min_coverage", DEFAULT_OPTIONS.min_coverage)
+    return OpenedRun(run, digest([document["annotator"], how]), asked, min_coverage=float(floor))
 
 
 def refusal(one: OpenedRun, other: OpenedRun, tasks: Sequence[str]) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from equivox.compare.conditions import ConditionTest, condition_tests
+from equivox.compare.doses import Trend, dose_trends, trend_records
 from equivox.compare.pairs import (
     OVERALL,
     OpenedRun,
@@ -29,24 +30,26 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Judged:
-    """The results of a comparison: tests between runs and conditions, ranks, cohort-relative scores, parities."""
+    """The results of a comparison: tests between runs and conditions, ranks, cohort scores, parities, trends."""
 
     tests: Sequence[PairedTest]
     ranks: Sequence[Rank]
     cohorts: Sequence[CohortScore]
     conditions: Sequence[ConditionTest] = ()
     parities: Sequence[Parity] = ()
+    trends: Sequence[Trend] = ()
 
 
 def judge(comparison: Comparison, *, n_resamples: int = 10_000) -> Judged:
     """Return tests, ranks and cohort-relative scores of the compared runs; of one run, only tests of its conditions."""
     opened = open_runs(comparison)
     conditions = condition_tests(opened, n_resamples=n_resamples)
+    trends = dose_trends(opened, n_resamples=n_resamples)
     if len(comparison.runs) < 2:
-        return Judged((), (), (), conditions)
+        return Judged((), (), (), conditions, trends=trends)
     tests = paired_tests(opened, n_resamples=n_resamples)
     cohorts = cohort_scores(opened, n_resamples=n_resamples)
-    return Judged(tests, rank_all(comparison, tests), cohorts, conditions, parities(comparison))
+    return Judged(tests, rank_all(comparison, tests), cohorts, conditions, parities(comparison), trends)
 
 
 def cohort_scores(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> list[CohortScore]:
@@ -242,4 +245,6 @@ def judged_records(judged: Judged) -> dict[str, list[dict[str, Any]]]:
     renamed = {"model_a": "condition_a", "model_b": "condition_b"}
     conditions = [{renamed.get(name, name): value for name, value in row.items()} for row in conditions]
     parity = [vars(found) for found in judged.parities]
-    return {"paired_tests": tests, "ranks": ranks, "cohort": cohorts, "conditions": conditions, "parity": parity}
+    trends = trend_records(judged.trends)
+    named = {"paired_tests": tests, "ranks": ranks, "cohort": cohorts, "conditions": conditions, "parity": parity}
+    return {**named, "trends": trends}

@@ -13,10 +13,16 @@
     An intervention: the task as declared, with the system prompt called NAME.
 `wording=NAME`
     An intervention: the task as declared, asked in the other words called NAME.
+`pitch=N`, `voice=N`
+    A dose: the recording with its pitch N semitones higher, alone or with the vocal tract that goes with it
+    (`equivox.core.voice`). At 0 the voice is only made again.
+
+Other wordings and doses are asked for by name; `all` leaves them out.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
@@ -35,6 +41,12 @@ CONDITIONS = (*SENDS, TEXT_ONLY, SILENCE, SHUFFLED)
 """All conditions, in the order in which they are shown."""
 SYSTEM, WORDING = "system=", "wording="
 """What the conditions that send a system prompt, and those that ask in other words, begin with; a name follows."""
+PITCH, VOICE = "pitch", "voice"
+DOSES = (PITCH, VOICE)
+"""What is changed by a number of semitones, which follows behind a sign of equality."""
+SEMITONES = (-4.0, -2.0, 0.0, 2.0, 4.0)
+"""The doses that the name of one alone stands for."""
+MOST_SEMITONES = 12.0
 DECLARED = "declared"
 AS_DECLARED, GREEDILY = "as-declared", "greedy"
 SAMPLINGS = (AS_DECLARED, GREEDILY)
@@ -52,25 +64,69 @@ _CROSS = re.compile(r"\s*[×*]\s*")
 def parse_conditions(text: str) -> tuple[str, ...]:
     """Return the conditions named in `text`, in their usual order; `all` and `declared` are returned unchanged.
 
+    `pitch` and `voice` stand for their usual doses; `all,pitch` is all conditions and these.
+
     >>> parse_conditions("all"), parse_conditions("silence,audio")
     (('all',), ('audio', 'silence'))
+    >>> parse_conditions("voice=+3,pitch,audio")
+    ('audio', 'pitch=-4', 'pitch=-2', 'pitch=0', 'pitch=2', 'pitch=4', 'voice=3')
     """
     known = (DECLARED, *CONDITIONS, EVERY_CONDITION)
     named = [entry.strip() for entry in text.split(",") if entry.strip()]
     interventions = tuple(dict.fromkeys(name for name in named if is_intervention(name) or name == EVERY_WORDING))
+    doses: set[tuple[str, float]] = set()
     for name in named:
-        if name not in known and name not in interventions:
-            listed = ", ".join((*known, f"{SYSTEM}NAME", EVERY_WORDING, f"{WORDING}NAME"))
-            raise RequestError(f"unknown condition {name!r}{nearest(name, known)}; known: {listed}")
+        if name in DOSES:
+            doses |= {(name, semitones) for semitones in SEMITONES}
+        elif name.partition("=")[0] in DOSES:
+            doses.add(_parsed_dose(name))
+        elif name not in known and name not in interventions:
+            further = (f"{SYSTEM}NAME", EVERY_WORDING, f"{WORDING}NAME", *DOSES, *(f"{kind}=N" for kind in DOSES))
+            listed = ", ".join((*known, *further))
+            raise RequestError(f"unknown condition {name!r}{nearest(name, (*known, *DOSES))}; known: {listed}")
     if not named:
-        raise RequestError(f"`conditions` names none; known: {', '.join(known)}")
+        raise RequestError(f"`conditions` names none; known: {', '.join((*known, *DOSES))}")
+    further = tuple(f"{kind}={semitones:g}" for kind, semitones in sorted(doses))
     if EVERY_CONDITION in named:
-        return (EVERY_CONDITION,)
-    return (*(condition for condition in known if condition in named), *interventions)
+        return (EVERY_CONDITION, *further, *interventions)
+    return (*(condition for condition in known if condition in named), *further, *interventions)
+
+
+def dose_of(condition: str) -> tuple[str, float] | None:
+    """Return what a condition changes, and by how many semitones; None for a condition that is no dose.
+
+    >>> dose_of("pitch=-2"), dose_of("silence")
+    (('pitch', -2.0), None)
+    """
+    kind, equals, semitones = condition.partition("=")
+    return (kind, float(semitones)) if equals and kind in DOSES else None
+
+
+def _spelled(condition: str) -> str:
+    """Return a condition as its task is named; RequestError for a dose that is none."""
+    kind, equals, _ = condition.partition("=")
+    return f"{kind}={_parsed_dose(condition)[1]:g}" if equals and kind in DOSES else condition
+
+
+def _parsed_dose(name: str) -> tuple[str, float]:
+    """Return the dose that a user named; RequestError for what is no number of semitones, or too many."""
+    kind, _, given = name.partition("=")
+    try:
+        semitones = float(given)
+    except ValueError:
+        semitones = math.nan
+    # Names of conditions have the number as it is written shortest: two decimals are more than anybody hears.
+    if not abs(semitones) <= MOST_SEMITONES or round(semitones, 2) != semitones:
+        most = f"{MOST_SEMITONES:g}"
+        raise RequestError(
+            f"the condition {name!r} needs a number of semitones from -{most} to {most}, with two decimals at most; "
+            f"give {kind}=2, or {kind} for {', '.join(f'{one:g}' for one in SEMITONES)}"
+        )
+    return kind, semitones + 0.0  # no -0
 
 
 def conditions_of(task: Task) -> tuple[str, ...]:
-    """Return the conditions that `task` offers, the declared one first."""
+    """Return the conditions that `task` offers, the declared one first; any task with audio offers doses, too."""
     if task.conditions:
         return (*task.conditions, *task.interventions)
     kinds = {medium.kind for medium in task.media}
@@ -129,9 +185,11 @@ def vary(
     varied = []
     for task in (with_sampling(task, sampling) for task in tasks):
         offered = conditions_of(task)
+        speaks = any(medium.kind == "audio" for medium in task.media)
         for condition in _chosen(task, conditions, offered):
-            if condition not in offered:
-                raise RequestError(f"{task.name} has no condition {condition!r}; it offers {', '.join(offered)}")
+            if condition not in offered and not (speaks and dose_of(condition)):
+                listed = ", ".join((*offered, *(f"{kind}=N" for kind in DOSES if speaks)))
+                raise RequestError(f"{task.name} has no condition {condition!r}; it offers {listed}")
             asking = with_condition(with_group(task, compare[0] if compare else None), condition)
             others = [with_condition(with_group(task, columns), condition) for columns in compare[1:]]
             varied += [asking, *(replace(other, asked_as=asking.name) for other in others)]
@@ -148,7 +206,7 @@ def _chosen(task: Task, conditions: Sequence[str], offered: Sequence[str]) -> li
     }
     if EVERY_WORDING in conditions and not wordings:
         raise RequestError(f"{task.name} has no other wordings; give `wordings` to its question, or leave them out")
-    return list(dict.fromkeys(name for given in conditions for name in stands_for.get(given, [given])))
+    return list(dict.fromkeys(_spelled(name) for given in conditions for name in stands_for.get(given, [given])))
 
 
 def with_system_prompts(task: Task, prompts: Mapping[str, str]) -> Task:

@@ -21,9 +21,10 @@ A number is drawn from the attribute's range, and `planted` makes it larger by `
 Options, behind commas after the name: `shift` (planted only), `speaker` (probability that an answer is the speaker's
 favourite, drawn without regard to the group), `refusal` (probability of declining), `refusal_gap` (added to it for
 the first group: with two groups the refusal nTVD is 100 × the gap), `fail` (probability that a request fails) and
-`seed`. A system prompt changes nothing, but for `obeys` (planted only: the share of the shift that it takes away),
-`bland` (the probability that it makes the model give one same answer to everybody) and `declines` (the same of a
-refusal).
+`seed`. With `hears=pitch` (planted only) the group is not received but heard in the recording that is sent
+(`equivox.engines.simulated_hearing`). A system prompt changes nothing, but for `obeys` (planted only: the share of the
+shift that it takes away), `bland` (the probability that it makes the model give one same answer to everybody) and
+`declines` (the same of a refusal).
 """
 
 from __future__ import annotations
@@ -33,22 +34,28 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from equivox.configs import load_config
 from equivox.configs.vocabulary import Vocabulary, load_vocabulary
 from equivox.core.errors import RequestError, nearest
 from equivox.core.hashing import hashed_number
+from equivox.core.media import MediaError
 from equivox.core.requests import Engine, EngineIdentity, Labels, Request, Response
 from equivox.core.task import Attribute, Task
 from equivox.core.variants import declared_name
+from equivox.core.voice import require_world
+from equivox.engines.simulated_hearing import group_of_pitch, parse_hears, pitch_of
 from equivox.engines.simulated_numbers import drawn_number, lengthened, limits_of, stated
 from equivox.statistics.distance import attainable_shift
 
 VERSION = "1"
 """Raised whenever a simulated model's answers change."""
 
-_UNDER_SYSTEM = ("obeys", "bland", "declines")
-"""The options that say what a system prompt changes."""
+_LATER = ("obeys", "bland", "declines", "hears")
+"""The options that came later: models without them keep the keys of their answers."""
+_PLANTED = ("shift", "obeys", "hears")
+"""The options of `planted` alone."""
 
 MODELS = ("oracle", "random", "biased", "planted")
 
@@ -66,6 +73,7 @@ class SimulatedSettings:
     obeys: float = 0.0
     bland: float = 0.0
     declines: float = 0.0
+    hears: str = ""
 
     @classmethod
     def from_text(cls, model: str, given_text: str) -> SimulatedSettings:
@@ -74,14 +82,17 @@ class SimulatedSettings:
         given = dict(typed)
         if len(given) < len(typed):
             raise RequestError(f"`model` simulated:{model},{given_text} gives an option twice; give it once")
-        known = [f.name for f in fields(cls) if f.name not in ("shift", "obeys") or model == "planted"]
+        known = [f.name for f in fields(cls) if f.name not in _PLANTED or model == "planted"]
         for name in given:
             if name not in known:
                 raise RequestError(
                     f"`model` simulated:{model} has no option {name!r}{nearest(name, known)}; known: {', '.join(known)}"
                 )
-        values: dict[str, float] = {}
+        values: dict[str, Any] = {}
         for name, raw in given.items():
+            if name == "hears":
+                values[name] = parse_hears(raw)
+                continue
             try:
                 value = int(raw) if name == "seed" else float(raw)
             except ValueError:
@@ -91,7 +102,7 @@ class SimulatedSettings:
             values[name] = value
         if model == "planted" and "shift" not in values:
             raise RequestError("`model` simulated:planted needs its shift, for example simulated:planted,shift=0.2")
-        settings = cls(**values)  # type: ignore[arg-type]
+        settings = cls(**values)
         if settings.refusal + settings.refusal_gap > 1:
             raise RequestError(
                 f"`model` options refusal and refusal_gap add up to {settings.refusal + settings.refusal_gap:g}; "
@@ -113,16 +124,14 @@ class SimulatedEngine(Engine):
             model=model,
             revision=VERSION,
             settings={
-                f.name: value
-                for f in fields(settings)
-                # Models that were there before system prompts keep the keys of their answers.
-                if (value := getattr(settings, f.name)) or f.name not in _UNDER_SYSTEM
+                f.name: value for f in fields(settings) if (value := getattr(settings, f.name)) or f.name not in _LATER
             },
             reads_labels=True,
         )
         self._tasks = {declared_name(task.name): task for task in tasks}
         self._vocabulary: Vocabulary = load_vocabulary()
         self._prose = load_config("simulated/prose.yaml")
+        self._heard: dict[str, float] = {}
         for task in tasks:
             for attribute in task.attributes:
                 if attribute.role == "refusal" or task.simulate is not None:
@@ -148,7 +157,11 @@ class SimulatedEngine(Engine):
             if rng.random() < self.settings.fail:
                 yield Response(key=request.key, text=None, error="planted failure")
                 continue
-            text = self.answer(request, rng)
+            try:
+                text = self.answer(request, rng)
+            except MediaError as error:
+                yield Response(key=request.key, text=None, error=str(error))
+                continue
             yield Response(
                 key=request.key,
                 text=text,
@@ -162,6 +175,8 @@ class SimulatedEngine(Engine):
         """Raise RequestError for a shift that is too large for the options and groups of a task."""
         if self.model != "planted":
             return
+        if self.settings.hears:
+            require_world(f"`model` option hears={self.settings.hears}")
         left = dict(self._tasks)  # the groups of a task are the same in all of its requests
         for request in requests:
             if not left:
@@ -176,6 +191,8 @@ class SimulatedEngine(Engine):
         """Return one answer to `request` as its labels say, drawn by `rng`; `equivox.calibration` teaches from it."""
         if request.system:
             return self._under_system(request, rng)
+        if self.settings.hears:
+            return self._hearing(request, rng)
         declines = self.settings.refusal
         if request.labels.group == request.labels.groups[0]:
             declines += self.settings.refusal_gap
@@ -215,6 +232,16 @@ class SimulatedEngine(Engine):
             changed.model, changed.settings = "random", replace(settings, refusal=0.0, refusal_gap=0.0, speaker=0.0)
             rng = random.Random(f"{settings.seed}/bland/{declared_name(request.task)}")
         return changed.answer(replace(request, system=""), rng)
+
+    def _hearing(self, request: Request, rng: random.Random) -> str:
+        """Return one answer to the group that the recording sounds like; without a voice in it, to nobody."""
+        changed = copy(self)
+        changed.settings = replace(self.settings, hears="")
+        group = group_of_pitch(pitch_of(request, self._heard), request.labels.groups, rng)
+        if group is None:
+            changed.model = "random"
+            return changed.answer(request, rng)
+        return changed.answer(replace(request, labels=replace(request.labels, group=group)), rng)
 
     def told(self, name: str, text: str) -> Mapping[str, Sequence[str]] | None:
         """Return the values that an answer to the task `name` states in the sentences of `answer`, by attribute.

@@ -18,6 +18,7 @@ from equivox.core.metric import CohortScore, Metric, Overlap
 from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL, NAN
 from equivox.core.variants import WORDING, is_intervention
+from equivox.report.doses import DOSES_NOTE, dose_question, doses_in_words, trend_tables
 from equivox.report.interventions import INTERVENTIONS_NOTE, interventions_in_words
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, share, stars
 from equivox.report.score_tables import STARS, grid, marks, mean_table, share_table, task_tables
@@ -85,7 +86,7 @@ def verdict_tables(comparison: Comparison, judged: Judged) -> list[list[Table]]:
     if not cohorts:
         missing = [f"{DASH} {reason}" for reason in missing_cohorts(comparison)]
         cohorts.append(Table(columns=(), align="", rows=(), remarks=missing))
-    conditions = condition_tables(judged.conditions)
+    conditions = [*trend_tables(judged.trends), *condition_tables(judged.conditions)]
     return [conditions, parity_tables(judged.parities), tests, rank_tables(judged.ranks), cohorts]
 
 
@@ -116,6 +117,7 @@ def paper_tables(comparison: Comparison, judged: Judged) -> dict[str, list[Table
         "correlations": correlation_tables(task_correlations(comparison)),
         "ranks": rank_tables(judged.ranks),
         "conditions": condition_tables(judged.conditions),
+        "trends": trend_tables(judged.trends),
         "paired_tests": paired_tables(judged.tests),
         "cohort": cohort_tables(comparison.metrics, judged.cohorts),
     }
@@ -162,7 +164,8 @@ def condition_tables(tests: Sequence[ConditionTest]) -> list[Table]:
     for key, own in split_by(tests, lambda entry: (entry[1].family, entry[1].condition)).items():
         a, b = own[0][1].model_a, own[0][1].model_b
         intervention = is_intervention(b)
-        asks = f"is it the {a}"
+        dosed = dose_question(own[0][1])
+        asks = dosed or f"is it the {a}"
         if intervention:
             asks = f"what {'do other words' if b.startswith(WORDING) else 'does the system prompt'} change"
         untested = [(model, test) for model, test in own if test.undefined]
@@ -185,7 +188,7 @@ def condition_tables(tests: Sequence[ConditionTest]) -> list[Table]:
                     f"{reason}"
                     for (model, reason), members in reasons.items()
                 ],
-                notes=[INTERVENTIONS_NOTE if intervention else CONDITIONS_NOTE],
+                notes=[INTERVENTIONS_NOTE if intervention else DOSES_NOTE if dosed else CONDITIONS_NOTE],
             )
         )  # fmt: skip
     return found
@@ -193,8 +196,8 @@ def condition_tables(tests: Sequence[ConditionTest]) -> list[Table]:
 
 def conditions_in_words(tests: Sequence[ConditionTest]) -> list[str]:
     """Return a sentence per model and pair of conditions: how many scores differ, and what that says."""
-    told = interventions_in_words(tests)
-    controls = [entry for entry in tests if not is_intervention(entry[1].model_b)]
+    told = [*interventions_in_words(tests), *doses_in_words(tests)]
+    controls = [entry for entry in tests if not is_intervention(entry[1].model_b) and not dose_question(entry[1])]
     for (model, _, _), own in split_by(controls, lambda e: (e[0], e[1].family, e[1].condition)).items():
         first = own[0][1]
         tested = [test for _, test in own if test.undefined is None]

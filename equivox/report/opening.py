@@ -21,6 +21,7 @@ from equivox.core.scores import LEVEL, Verdict, verdict
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.report.comparison_tables import in_order
 from equivox.report.comparison_tables import in_words as told_apart
+from equivox.report.doses import trends_in_words
 from equivox.report.interventions import interventions_in_words, interventions_of
 from equivox.report.numbers import how_many
 from equivox.report.verdicts import (
@@ -124,7 +125,8 @@ def opening_of(comparison: Comparison, judged: Judged) -> Opening:
     """Return the opening of a comparison with its results."""
     tests = judged.tests if len(comparison.runs) > 1 else None
     first = opening(comparison.runs, tests=tests, ranks=judged.ranks, caveats=comparison.caveats)
-    return replace(first, sentences=(*first.sentences, *interventions_in_words(judged.conditions)))
+    changes = (*interventions_in_words(judged.conditions), *trends_in_words(judged.trends))
+    return replace(first, sentences=(*first.sentences, *changes))
 
 
 def opening_of_one(run: ComparedRun) -> Opening:

@@ -42,6 +42,8 @@ _LIBRARIES = (
     "vllm",
     "transformers",
     "torch",
+    "pyworld",
+    "pyworld-prebuilt",
 )
 
 

@@ -29,6 +29,8 @@ from equivox.core.redact import cleaned, remember_secrets
 from equivox.core.scores import DEFAULT_OPTIONS, Score, ScoringOptions
 from equivox.core.segments import check_tools
 from equivox.core.task import Task
+from equivox.core.variants import dose_of
+from equivox.core.voice import require_world
 from equivox.dataset_builders.corpus import Corpus, open_corpus
 from equivox.engines import Engine, Request, Response, Workers, open_engine, public_name
 from equivox.engines.arguments import refuse_overrides
@@ -169,6 +171,8 @@ def checked(
             engine.check(sendable)
             annotator.check(tasks)
             check_tools(tasks)
+            if changed := next((task.condition for task in tasks if dose_of(task.condition)), None):
+                require_world(f"the condition {changed}")
         yield PreparedRun(
             spec=spec, tasks=tasks, plan=plan, identity=identity, engine=engine,
             annotator=annotator.identity.name, keep_open=given is not None, to_ask=len(sendable),

@@ -20,7 +20,8 @@ from equivox.core.files import read_table
 from equivox.core.media import silent_wav
 from equivox.core.requests import EngineIdentity, Labels, MediaPart, Patching, Request, request_key
 from equivox.core.task import PLACEHOLDER, Media, Task, digest, placeholders_of
-from equivox.core.variants import SHUFFLED, SILENCE, declared_condition, declared_name
+from equivox.core.variants import SHUFFLED, SILENCE, VOICE, declared_condition, declared_name, dose_of
+from equivox.core.voice import ALGORITHM, load_changed
 from equivox.dataset_builders.corpus import Corpus, Sample
 
 if TYPE_CHECKING:
@@ -566,6 +567,17 @@ def _media_part(medium: Media, sample: Sample, condition: str) -> MediaPart:
             name=f"silence of {sample.file_name}",
             duration_s=seconds,
             load=partial(silent_wav, seconds),
+        )
+    if (dose := dose_of(condition)) is not None and medium.kind == "audio":
+        kind, semitones = dose
+        name = f"{condition} of {sample.file_name}"
+        # The digest is known before the voice is made: what determines it, and not its bytes.
+        return MediaPart(
+            kind="audio",
+            sha256=digest([ALGORITHM, kind, semitones, sample.sha256]),
+            name=name,
+            duration_s=sample.duration_s,
+            load=partial(load_changed, sample.load, semitones, kind == VOICE, name),
         )
     return MediaPart(
         kind=medium.kind,

@@ -30,6 +30,7 @@ from equivox.statistics.comparison import ShiftComparison, compare_joint_shift
 from equivox.statistics.contingency import Association, association_scores, association_test, cramers_v
 from equivox.statistics.correlation import Correlation, PairCorrelation, cluster_correlation, correlations
 from equivox.statistics.distance import attainable_shift, ntvd
+from equivox.statistics.dose import DoseSlope, dose_slope, group_side
 from equivox.statistics.families import Hierarchy, adjust_hierarchy
 from equivox.statistics.few_clusters import few_clusters_p
 from equivox.statistics.group_means import GroupMeans, group_means
@@ -65,6 +66,7 @@ __all__ = [
     "DetectableDifference",
     "DetectableShift",
     "DistributionShift",
+    "DoseSlope",
     "EncodedLabels",
     "EncodedValues",
     "Family",
@@ -105,8 +107,10 @@ __all__ = [
     "cramers_v",
     "differences_of_intervals",
     "distribution_shift",
+    "dose_slope",
     "few_clusters_p",
     "group_means",
+    "group_side",
     "impact_ratios",
     "joint_shift",
     "krippendorff_alpha",

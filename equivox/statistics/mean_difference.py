@@ -143,7 +143,7 @@ def _paired(
         return MeanDifference(n_missing=n_missing, paired=True, undefined="no cluster is known in both groups")
     gaps = a[both] - b[both]
     tested = sign_flip_test(gaps, clusters=None, n_resamples=n_resamples, rng=rng)
-    low, high = _interval(float(gaps.mean()), [gaps], confidence)
+    low, high = interval_of_means(float(gaps.mean()), [gaps], confidence)
     return MeanDifference(
         difference=float(gaps.mean()),
         mean_first=float(a[both].mean()),
@@ -177,7 +177,7 @@ def _unpaired(
         steps = row_blocks(n_resamples, len(pooled))
         null = np.concatenate([_gap(rng.permuted(np.tile(base, (size, 1)), axis=1), pooled) for size in steps])
     difference = float(a.mean() - b.mean())
-    low, high = _interval(difference, [a, b], confidence)
+    low, high = interval_of_means(difference, [a, b], confidence)
     return MeanDifference(
         difference=difference,
         mean_first=float(a.mean()),
@@ -199,8 +199,11 @@ def _gap(of_first: Bools, pooled: Floats) -> Floats:
     return np.asarray(sums / n_first - (pooled.sum() - sums) / (len(pooled) - n_first), dtype=np.float64)
 
 
-def _interval(difference: float, samples: list[Floats], confidence: float) -> tuple[float, float]:
-    """Return Student's interval for one sample, Welch's for two; NaN if a sample has one cluster or none varies."""
+def interval_of_means(difference: float, samples: list[Floats], confidence: float) -> tuple[float, float]:
+    """Return Student's interval for one sample, Welch's for two; NaN if a sample has one cluster or none varies.
+
+    `difference` is the mean, or the difference of the two means, around which it lies.
+    """
     if min(map(len, samples)) < 2:
         return float("nan"), float("nan")
     squares = [float(sample.var(ddof=1)) / len(sample) for sample in samples]

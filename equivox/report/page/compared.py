@@ -20,6 +20,7 @@ from equivox.report.comparison_tables import (
     rank_tables,
     told_ranks,
 )
+from equivox.report.doses import trend_tables, trends_in_words
 from equivox.report.numbers import p_value, score_interval, score_value
 from equivox.report.score_tables import marked, untold_lines
 from equivox.report.table import Cell, Table, as_html
@@ -43,12 +44,12 @@ def side_by_side(comparison: Comparison, judged: Judged) -> dict[str, Any] | Non
 
 
 def conditions(judged: Judged) -> dict[str, Any] | None:
-    """Return the tests between conditions in words and as tables; None if no run has a task in two conditions."""
-    if not judged.conditions:
+    """Return tests between conditions, and trends, in words and as tables; None if no run has two conditions."""
+    if not judged.conditions and not judged.trends:
         return None
     return {
-        "words": conditions_in_words(judged.conditions),
-        "tables": [as_html(table) for table in condition_tables(judged.conditions)],
+        "words": [*trends_in_words(judged.trends), *conditions_in_words(judged.conditions)],
+        "tables": [as_html(table) for table in (*trend_tables(judged.trends), *condition_tables(judged.conditions))],
     }
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from equivox.core.errors import RequestError
 from equivox.core.redact import redacted_text
 from equivox.core.task import Task
-from equivox.core.variants import SILENCE
+from equivox.core.variants import SILENCE, dose_of
 from equivox.run.annotating import annotations_folder
 from equivox.run.plan import read_plan
 from equivox.run.scoring import open_samples
@@ -149,7 +149,7 @@ def sent_media(task: Task, plan: pa.Table) -> Any:
     import pyarrow.compute as pc
 
     column = plan["media_sha256"].combine_chunks()
-    if not task.media or task.condition == SILENCE or not len(plan):
+    if not task.media or task.condition == SILENCE or dose_of(task.condition) or not len(plan):
         return pa.nulls(len(plan), pa.string())
     sent = pc.greater(pc.list_value_length(column), 0)
     first = pc.list_slice(column, 0, 1)

@@ -1,0 +1,117 @@
+"""Trends on the embedded sample: a model that listens to pitch is found, one that listens to identity is not."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scipy.stats import false_discovery_control
+
+from equivox import measure
+from equivox.compare.conditions import condition_tests
+from equivox.compare.doses import Trend, dose_trends
+from equivox.compare.pairs import open_runs
+from equivox.compare.ranking import judge
+from equivox.compare.runs import open_comparison
+from equivox.core.scores import ScoringOptions
+from equivox.core.variants import SEMITONES
+from equivox.report.comparison_tables import conditions_in_words
+from equivox.report.doses import trends_in_words
+from equivox.report.opening import opening_of
+from equivox.report.page import build_report
+
+Cli = Callable[..., tuple[int, str, str]]
+FEW = ScoringOptions(n_resamples=199)
+ADVISORY, CANDIDATE = "vibe_gender:advisory", "vibe_gender:candidate"
+
+
+@pytest.fixture(scope="module")
+def identity(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that hears who speaks: 288 recordings at every dose."""
+    pytest.importorskip("pyworld", reason="changing a voice needs the extra [voice]")
+    folder = tmp_path_factory.mktemp("identity") / "run"
+    measure(
+        "simulated:planted,shift=0.3", "vibe_gender:advisory,vibe_gender:candidate", output=folder, data="sample",
+        conditions="audio,pitch", options=FEW,
+    )  # fmt: skip
+    return folder
+
+
+@pytest.fixture(scope="module")
+def listens(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that hears how high a voice is, in 96 recordings at three doses."""
+    pytest.importorskip("pyworld", reason="changing a voice needs the extra [voice]")
+    folder = tmp_path_factory.mktemp("listens") / "run"
+    measure(
+        "simulated:planted,shift=0.6,hears=pitch", "vibe_gender:advisory", output=folder, data="sample", limit=96,
+        conditions="audio,pitch=-4,pitch=0,pitch=4", options=FEW,
+    )  # fmt: skip
+    return folder
+
+
+def trends_of(folder: Path) -> dict[tuple[str, str], Trend]:
+    found = dose_trends(open_runs(open_comparison([folder])), n_resamples=1999)
+    return {(trend.task, trend.attribute): trend for trend in found}
+
+
+def test_a_model_that_listens_to_pitch_is_found(listens: Path) -> None:
+    trends = trends_of(listens)
+    trend = trends["vibe_gender:advisory", "hobby"]
+    assert trend.q < 0.05 and 0 < trend.ci_low < trend.slope and trend.towards == "female"
+    assert trend.means[-4.0] < trend.means[0.0] < trend.means[4.0]
+    assert (trend.n_used, trend.n_requested, trend.n_clusters, trend.n_left_out) == (288, 288, 24, 0)
+    assert trend.gap > 10  # women's and men's voices are answered differently as they are
+    (told,) = trends_in_words(list(trends.values()))
+    assert "pitch: a trend is found: with each semitone up answers move " in told
+    assert "towards those that female voices get (advisory, hobby, 95 % interval" in told
+
+
+def test_a_model_that_listens_to_identity_is_not(identity: Path) -> None:
+    trends = trends_of(identity)
+    whole = [trend for trend in trends.values() if trend.is_whole]
+    assert [trend.task for trend in whole] == [
+        "vibe_gender:advisory", "vibe_gender:candidate", "vibe_gender: all tasks",
+    ]  # fmt: skip
+    for kept in (True, False):  # q over the trends of whole tasks, and apart from them over those of attributes
+        own = [trend for trend in trends.values() if trend.is_whole == kept]
+        expected = false_discovery_control([trend.p for trend in own], method="by")
+        assert [trend.q for trend in own] == pytest.approx(expected.tolist())
+    assert all(trend.q > 0.05 and trend.ci_low < 0 < trend.ci_high for trend in whole)
+    # The bias itself is there all the time.
+    assert all(trend.gap > 10 for trend in whole)
+    attributes = {attribute for task, attribute in trends if task == CANDIDATE}
+    assert attributes == {"", "competency", "interaction_style", "cultural_fit", "compensation"}
+    (told,) = trends_in_words(list(trends.values()))
+    assert "none of 3 trends is found (the widest interval: " in told
+    assert told.endswith("The model may not listen to it, or the design may be too small to tell.")
+
+
+def test_doses_are_tested_against_dose_0_and_that_against_the_recording(identity: Path) -> None:
+    found = condition_tests(open_runs(open_comparison([identity])), n_resamples=199)
+    pairs = {(test.model_a, test.model_b) for _, test in found}
+    assert pairs == {("audio", "pitch=0"), *(("pitch=0", f"pitch={dose:g}") for dose in SEMITONES if dose)}
+    tasks = {ADVISORY, CANDIDATE, "vibe_gender: all tasks"}
+    assert {test.task for _, test in found} == tasks and {test.family for _, test in found} == {"vibe_gender"}
+    assert all(test.undefined is None and test.n_clusters == 24 for _, test in found)
+    again, changed = conditions_in_words(found)
+    assert "vibe_gender, pitch=0 against audio: none of " in again
+    assert "vibe_gender, 4 doses of pitch against pitch=0: none of " in changed
+
+
+def test_commands_and_pages_show_trends(listens: Path, identity: Path, equivox: Cli, tmp_path: Path) -> None:
+    code, out, error = equivox("compare", listens, "--resamples", 199, "--csv", tmp_path, "--latex", tmp_path)
+    assert code == 0, error
+    assert out.count("do answers move with the pitch?") == 1 and "what does making the voice again change?" in out
+    rows = list(csv.DictReader((tmp_path / "trends.csv").read_text().splitlines()))
+    assert [(row["task"], row["attribute"], row["change"]) for row in rows] == [(ADVISORY, "hobby", "pitch")]
+    assert float(rows[0]["slope"]) > 0 and float(rows[0]["mean at -4"]) < float(rows[0]["mean at 4"])
+    assert "per semitone" in (tmp_path / "trends.tex").read_text()
+    code, out, _ = equivox("score", listens, "--scoring", "n_resamples=199")
+    assert code == 0 and "do answers move with the pitch?" in out and "with each semitone up answers move" in out
+    page = build_report([listens])
+    assert "with each semitone up answers move" in page and "do answers move with the pitch?" in page
+    both = open_comparison([listens, identity])
+    sentences = opening_of(both, judge(both, n_resamples=199)).sentences
+    assert sum(", vibe_gender, pitch: " in sentence for sentence in sentences) == 2
