@@ -183,7 +183,7 @@ def test_doses_are_parsed() -> None:
 
 def test_doses_are_offered_where_there_is_a_recording_and_not_by_all() -> None:
     names = [task.condition for task in vary([STORY], conditions=parse_conditions("all,pitch=2"))]
-    assert names == [*conditions_of(STORY), "pitch=2"]
+    assert names == [*CONTROLLED, "pitch=2"]
     (dosed,) = vary([builtin_tasks()["spoken_stereoset:gender"]], conditions=("voice=-4",))
     assert dosed.name == "spoken_stereoset:gender@voice=-4" and declared_name(dosed.name) == "spoken_stereoset:gender"
     for task in ("badf_single:gender", "vibe_face_gender:story"):
