@@ -10,6 +10,7 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,17 +41,18 @@ def pae(payload_type: str, payload: bytes) -> bytes:
 def read_private_key(path: Path) -> Ed25519PrivateKey:
     """Return the Ed25519 key to sign with; RequestError, naming the file, for any other file."""
     serialization, ed25519 = _cryptography()
-    load: Callable[[bytes], Any] = lambda data: serialization.load_pem_private_key(data, password=None)  # noqa: E731
-    key = _key(path, "sign", load, "no private key without a password; `openssl genpkey -algorithm ed25519` makes one")
-    return _checked(path, "sign", key, ed25519.Ed25519PrivateKey)
+    load = partial(serialization.load_pem_private_key, password=None)
+    fix = "`openssl genpkey -algorithm ed25519` makes a private key without a password"
+    key: Ed25519PrivateKey = _key(path, "sign", load, ed25519.Ed25519PrivateKey, fix)
+    return key
 
 
 def read_public_key(path: Path) -> Ed25519PublicKey:
     """Return the Ed25519 key to check with; RequestError, naming the file, for any other file."""
     serialization, ed25519 = _cryptography()
-    fix = "no public key; `openssl pkey -in KEY -pubout` gives that of a private one"
-    key = _key(path, "key", serialization.load_pem_public_key, fix)
-    return _checked(path, "key", key, ed25519.Ed25519PublicKey)
+    fix = "`openssl pkey -in PRIVATE -pubout` gives the public key of an Ed25519 key"
+    key: Ed25519PublicKey = _key(path, "key", serialization.load_pem_public_key, ed25519.Ed25519PublicKey, fix)
+    return key
 
 
 def _cryptography() -> tuple[Any, Any]:
@@ -64,21 +66,16 @@ def _cryptography() -> tuple[Any, Any]:
     return serialization, ed25519
 
 
-def _key(path: Path, option: str, load: Callable[[bytes], Any], lacks: str) -> Any:
+def _key(path: Path, option: str, load: Callable[[bytes], Any], kind: type[Any], fix: str) -> Any:
     from cryptography.exceptions import UnsupportedAlgorithm
 
+    content = read_small_file(path, option)
     try:
-        return load(read_small_file(path, option))
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        if isinstance(error, RequestError):
-            raise
-        raise RequestError(f"`{option}` {path} holds, in PEM, {lacks}") from None
-
-
-def _checked(path: Path, option: str, key: Any, kind: type[Any]) -> Any:
+        key = load(content)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise RequestError(f"`{option}` {path} holds no such key in PEM; {fix}") from None
     if not isinstance(key, kind):
-        found = type(key).__name__.removeprefix("_")
-        raise RequestError(f"`{option}` {path} is no Ed25519 key, but {found}; `openssl genpkey -algorithm ed25519`")
+        raise RequestError(f"`{option}` {path} holds {type(key).__name__}, which is not Ed25519; {fix}")
     return key
 
 

@@ -24,14 +24,14 @@ from pydantic import BaseModel, ConfigDict, StringConstraints
 from equivox.audit.stored import AUDIT_FILE, AUDIT_FOLDER
 from equivox.compare.believing import PREDICATE
 from equivox.compare.gate import Limits, gate
-from equivox.compare.impact import impact_records, impacts
+from equivox.compare.impact import UNKNOWN, impact_records, impacts
 from equivox.compare.runs import ComparedRun, compared_run
 from equivox.configs import read_config_file
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document
 from equivox.core.plain import as_plain
 from equivox.core.redact import without_places
-from equivox.core.scores import verdict
+from equivox.core.scores import family_of, verdict
 from equivox.core.text import visible
 from equivox.core.version import __version__
 from equivox.io.signed import STATEMENT_TYPE
@@ -39,8 +39,8 @@ from equivox.report.numbers import DASH, score_interval, score_value
 from equivox.report.safe_page import render_page
 from equivox.report.table import Table, as_html
 from equivox.report.verification_tables import verdict as verdict_line
-from equivox.run.annotating import annotations_folder, samples_path
-from equivox.run.file_hashes import file_hash, hashes_of
+from equivox.run.annotating import evaluations_of, samples_path
+from equivox.run.file_hashes import file_hash, hashes_of, stated_hashes
 from equivox.run.manifest import CALIBRATION, MANIFEST_FILE, public_manifest, read_manifest
 from equivox.run.scoring import read_scores
 from equivox.run.verifying import Verification
@@ -51,8 +51,8 @@ PAGE, RECORD = "index.html", "dossier.json"
 IS_NOT = (
     "This is not a bias audit, no legal advice, and no finding about any law or standard, neither for nor against.",
     "The unit is an answer of a model to a voice, a picture or a text, not a person who applied.",
-    "The scenario has the parts of prEN 18283, which is a draft; the tables of shares and ratios have the layout of the "
-    "rules on New York City's Local Law 144 (6 RCNY § 5-301).",
+    "The scenario has the parts of prEN 18283, which is a draft; the table of shares and ratios has the layout of New "
+    "York City's rules on Local Law 144 (6 RCNY § 5-301).",
 )
 
 OUTCOMES = {
@@ -152,7 +152,7 @@ def _run(found: Verification, limits: Mapping[str, float]) -> dict[str, Any]:
             "cards": sorted({task.card.strip() for task in run.tasks if task.card.strip()}),
         },
         "scores": _scores(run, hashes),
-        "limits": _limits(folder, limits),
+        "limits": _limits(run, hashes, limits),
         "impact": _impact(run, hashes),
         "validity": {
             "annotator": list(run.marks) or ["the annotator cannot err: it knows what the simulated model says"],
@@ -170,13 +170,17 @@ def _run(found: Verification, limits: Mapping[str, float]) -> dict[str, Any]:
 
 
 def _from(hashes: Mapping[str, str], file: str, place: int | str, field: str, of: str = "scores") -> dict[str, Any]:
-    """Return where a number stands: a file of the run, its hash, and the key in it."""
+    """Return where a number stands or is counted: a file of the run, its hash, and the key or the rows in it."""
     key = f"{of}[{place}].{field}" if isinstance(place, int) else f"{place}: {field}"
-    return {"file": file, "sha256": hashes.get(file), "key": key}
+    return {"file": file, "sha256": hashes[file], "key": key}
 
 
-def _samples(run: ComparedRun, task: str) -> str:
-    return samples_path(run.folder, run.annotator, task).relative_to(run.folder).as_posix()
+def _samples(run: ComparedRun, hashes: Mapping[str, str], task: str) -> list[dict[str, str]]:
+    """Return the annotated samples that the numbers of a task are computed from; of a family, those of its tasks."""
+    names = [one.name for one in run.tasks if task in (one.name, family_of(one.name))]
+    paths = [samples_path(run.folder, own, one) for own in evaluations_of(run.folder, run.annotator) for one in names]
+    files = [path.relative_to(run.folder).as_posix() for path in paths]
+    return [{"file": file, "sha256": hashes[file]} for file in files if file in hashes]
 
 
 def _scores(run: ComparedRun, hashes: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -186,54 +190,65 @@ def _scores(run: ComparedRun, hashes: Mapping[str, str]) -> list[dict[str, Any]]
         if score.subset:
             continue
         field = "value" if math.isnan(score.estimate) else "estimate"
-        samples = _samples(run, score.task)
         found.append({
             "task": score.task, "attribute": score.attribute, "metric": score.name, "unit": score.unit,
             "value": score.headline, "interval": [score.ci_low, score.ci_high], "p": score.p, "q": score.q,
             "n": score.coverage.used, "clusters": score.n_clusters, "verdict": verdict([score]),
             "undefined": score.undefined, "cannot_tell": score.untold, "notes": list(score.notes),
             "from": _from(hashes, "scores.json", n, field),
-            "recomputed_from": {"file": samples, "sha256": hashes.get(samples)},
+            "recomputed_from": _samples(run, hashes, score.task),
         })  # fmt: skip
     return found
 
 
-def _limits(folder: Path, limits: Mapping[str, float]) -> list[dict[str, Any]]:
-    checks = gate(folder, None, Limits(most=limits)).checks if limits else ()
-    return [
-        {
-            "task": one.task, "metric": one.metric, "unit": one.unit, "limit": one.limit,
+def _limits(run: ComparedRun, hashes: Mapping[str, str], limits: Mapping[str, float]) -> list[dict[str, Any]]:
+    checks = gate(run.folder, None, Limits(most=limits)).checks if limits else ()
+    places = {(score.task, score.name): n for n, score in reversed(list(enumerate(run.scores))) if not score.subset}
+    found = []
+    for one in checks:
+        n = places[one.task, one.metric]
+        found.append({
+            "task": one.task, "metric": one.metric, "unit": one.unit, "limit": float(one.limit),
             "value": one.value if math.isfinite(one.value) else one.difference, "interval": [one.low, one.high],
-            "outcome": OUTCOMES[one.outcome], "reason": one.reason or None,
-        }
-        for one in checks
-    ]  # fmt: skip
+            "n": run.scores[n].coverage.used, "outcome": OUTCOMES[one.outcome], "undefined": one.reason or None,
+            "from": _from(hashes, "scores.json", n, "distance from no bias"),
+        })  # fmt: skip
+    return found
 
 
 def _impact(run: ComparedRun, hashes: Mapping[str, str]) -> dict[str, Any]:
     """Return shares and ratios of each group; `why_none` says why there are none."""
     found, missing = impacts([run])
-    rows = [
-        row | {"from": _from(hashes, _samples(run, row["task"]), f"{row['attribute']} by {row['by']}", row["group"])}
-        for one in found
-        for row in impact_records(one)
-    ]
-    return {"rows": rows, "why_none": [*missing, *([] if rows or missing else ["no task declares favourable values"])]}
+    rows = []
+    for row in [row for one in found for row in impact_records(one)]:
+        place = f"{row['attribute']} by {row['by']}"
+        rows.append({
+            **{name: row[name] for name in ("task", "attribute", "by", "group", "requested", "unknown")},
+            "share": row["share"], "ratio": row["ratio"],
+            "favourable": row["favourable_values"], "n": row["known"], "n_favourable": row["favourable"],
+            "units": {"share": "percent", "ratio": "of the share of the most favoured group"},
+            "interval": [row["low"], row["high"]], "with_unknowns": [row["least"], row["most"]],
+            "unknown_because": {name: row[f"unknown_{name}"] for name in UNKNOWN}, "four_fifths": row["mark"],
+            "without_group": row["without_group"], "undefined": row["undefined"],
+            "from": _from(hashes, _samples(run, hashes, row["task"])[0]["file"], place, row["group"]),
+        })  # fmt: skip
+    return {"rows": rows, "why_none": missing or ([] if rows else ["no task declares favourable values"])}
 
 
 def _labels(run: ComparedRun, hashes: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return how often the annotator meets people's labels, and scores as these labels correct them."""
+    units = {(score.task, score.attribute or ""): score.unit for score in reversed(run.scores)}
     found = []
     for path in sorted((run.folder / AUDIT_FOLDER).glob(f"*/{AUDIT_FILE}")):
         document, file = read_document(path), path.relative_to(run.folder).as_posix()
         if document["annotator"] != run.annotator:
             continue
-        kinds = {"attributes": ("agreement", "percent"), "scores": ("corrected", "percent")}
-        for kind, (field, unit) in kinds.items():
+        for kind, field in (("attributes", "agreement"), ("scores", "corrected")):
             found += [
                 {
-                    "what": field, "task": one.get("task"), "attribute": one.get("attribute"), "value": one[field],
-                    "unit": unit, "interval": [one["ci_low"], one["ci_high"]], "undefined": one.get("undefined"),
+                    "what": field, "task": one.get("task"), "attribute": one["attribute"], "value": one[field],
+                    "unit": units.get((one.get("task"), one["attribute"]), "percent"),
+                    "interval": [one["ci_low"], one["ci_high"]], "undefined": one.get("undefined"),
                     "n": one["n"] if kind == "attributes" else sum(one["labels"].values()),
                     "people": document["raters"], "from": _from(hashes, file, n, field, kind),
                 }
@@ -245,8 +260,11 @@ def _labels(run: ComparedRun, hashes: Mapping[str, str]) -> list[dict[str, Any]]
 def statement_of(found: Verification, beside: Mapping[str, str], keyid: str, when: str) -> bytes:
     """Return the in-toto statement about one run that is signed: its manifest and the files of the pack.
 
-    `beside` has the SHA-256 of each file of the pack, `when` is the time that the signer states.
+    `beside` has the SHA-256 of each file of the pack, `when` is the time that the signer states. RequestError for a run
+    whose manifest states no hashes: the signature would cover none of its numbers.
     """
+    if stated_hashes(read_manifest(found.run)) is None:
+        raise RequestError(f"{found.run} is not signed: its manifest states no hashes; `equivox score` states them")
     digests = {MANIFEST_FILE: found.manifest, **beside}
     statement = {
         "_type": STATEMENT_TYPE,
@@ -272,70 +290,71 @@ def dossier_html(record: Mapping[str, Any]) -> str:
 
 
 def _tables(run: Mapping[str, Any]) -> list[Table]:
-    """Return the tables of one run; those of attributes are in the JSON file alone."""
+    """Return the tables of one run; scores of attributes are in the JSON file alone."""
     whole = [one for one in run["scores"] if one["attribute"] is None]
-    impact, labels = run["impact"], run["validity"]["labels"]
+    impact, labels, limits = run["impact"], run["validity"]["labels"], run["limits"]
+    counts = ("requested", "generated", "answered", "parsed", "used")
+    gone = {one["by"]: one["without_group"] for one in impact["rows"] if one["without_group"]}
     return [
-        Table(
-            caption="Measured", columns=("task", "metric", "value", "interval", "n", "clusters", "verdict", "from"),
-            align="llrrrrll",
-            rows=[
-                [one["task"], one["metric"], *_cells(one), str(one["n"]), str(one["clusters"]), one["verdict"],
-                 f"{one['from']['file']} {one['from']['key']}"]
-                for one in whole
-            ],
-            remarks=[f"{DASH} {one['task']} {one['metric']}: {why}" for one in whole
-                     if (why := one["undefined"] or one["cannot_tell"])],
+        _table("Measured", ("task", "metric", "verdict", "value", "interval", "n", "clusters", "from"), whole),
+        _table("Held against the stated limits", ("task", "metric", "outcome", "value", "interval", "limit"), limits),
+        _table(
+            "Favourable answers: shares and impact ratios",
+            ("task", "attribute", "favourable", "by", "group", "n", "unknown", "share", "ratio", "interval", "from"),
+            impact["rows"],
+            [f"{DASH} {why}" for why in impact["why_none"]]
+            + [f"{n} responses have no value of {by} and are in no group" for by, n in gone.items()],
         ),
-        Table(
-            caption="Held against the stated limits", columns=("task", "metric", "value", "interval", "limit", "outcome"),
-            align="llrrrl",
-            rows=[[one["task"], one["metric"], *_cells(one), f"{one['limit']:g}", one["outcome"]] for one in run["limits"]],
-            remarks=[f"{DASH} {one['task']} {one['metric']}: {one['reason']}" for one in run["limits"] if one["reason"]],
+        _table(
+            "Labels by people", ("what", "task", "attribute", "value", "interval", "n", "people", "from"), labels,
+            [] if labels else [f"{DASH} labels by people: {NOT_STATED}"],
         ),
-        Table(
-            caption="Favourable answers: shares and impact ratios",
-            columns=("task", "attribute", "by", "group", "known", "unknown", "share", "ratio", "interval", "from"),
-            align="llllrrrrrl",
-            rows=[
-                [one["task"], one["attribute"], one["by"], one["group"], str(one["known"]), str(one["unknown"]),
-                 _shown(one["share"], "percent"), _shown(one["ratio"], ""), _span(one["low"], one["high"], ""),
-                 one["from"]["file"]]
-                for one in impact["rows"]
-            ],
-            grouped=3, remarks=[f"{DASH} {why}" for why in impact["why_none"]],
-            notes=["interval: 95 %, for all pairs of groups of a table together; unknown: in no share."],
-        ),
-        Table(
-            caption="Labels by people", columns=("what", "task", "attribute", "value", "interval", "n", "people", "from"),
-            align="lllrrrrl",
-            rows=[
-                [one["what"], one["task"] or "all", one["attribute"] or "all", *_cells(one), str(one["n"]),
-                 str(one["people"]), f"{one['from']['file']} {one['from']['key']}"]
-                for one in labels
-            ],
-            remarks=[] if labels else [f"{DASH} labels by people: {NOT_STATED}"],
-        ),
-        Table(
-            caption="Coverage", columns=("task", "requested", "generated", "answered", "parsed", "used", "from"),
-            align="lrrrrrl",
-            rows=[
-                [one["task"], *(str(one[name]) for name in ("requested", "generated", "answered", "parsed", "used")),
-                 f"{one['from']['file']} {one['from']['key']}"]
-                for one in run["coverage"]
-            ],
-        ),
-        Table(caption="Files of the run", columns=("file", "SHA-256"), align="ll", rows=list(map(list, run["hashes"].items()))),
+        _table("Coverage", ("task", *counts, "from"), run["coverage"]),
+        _table("Files of the run", ("file", "SHA-256"), [{"file": n, "SHA-256": h} for n, h in run["hashes"].items()]),
     ]  # fmt: skip
 
 
-def _cells(one: Mapping[str, Any]) -> list[str]:
-    return [_shown(one["value"], one["unit"]), _span(*one["interval"], one["unit"])]
+def _table(caption: str, names: Sequence[str], rows: Sequence[Mapping[str, Any]], remarks: Sequence[str] = ()) -> Table:
+    """Return a table of entries of the record; why a value is not known is a remark."""
+    said = [
+        f"{DASH} {one.get('task') or 'all tasks'}, {one.get('metric') or one.get('attribute') or 'all'}: {why}"
+        for one in rows
+        if (why := one.get("undefined") or one.get("cannot_tell"))
+    ]
+    return Table(
+        caption=caption,
+        columns=names,
+        align="".join("l" if name in _TEXTS else "r" for name in names),
+        rows=[[_cell(name, one) for name in names] for one in rows],
+        remarks=[*remarks, *dict.fromkeys(said)],
+    )
 
 
-def _shown(value: float | None, unit: str) -> str:
-    return DASH if value is None else score_value(value, unit)
+_TEXTS = frozenset(
+    {
+        "task",
+        "metric",
+        "verdict",
+        "outcome",
+        "attribute",
+        "favourable",
+        "by",
+        "group",
+        "what",
+        "file",
+        "SHA-256",
+        "from",
+    }
+)
 
 
-def _span(low: float | None, high: float | None, unit: str) -> str:
-    return DASH if low is None or high is None else score_interval(low, high, unit)
+def _cell(name: str, one: Mapping[str, Any]) -> str:
+    value, unit = one[name], "percent" if name == "share" else one.get("unit", "")
+    if name == "from":
+        return f"{value['file']} {value['key']}"
+    if name == "interval":
+        low, high = (math.nan if end is None else end for end in value)
+        return score_interval(low, high, unit)
+    if isinstance(value, float):
+        return f"{value:g}" if name == "limit" else score_value(value, unit)
+    return DASH if value is None else str(value)
