@@ -300,7 +300,7 @@ def _tables(run: Mapping[str, Any]) -> list[Table]:
         _table("Held against the stated limits", ("task", "metric", "outcome", "value", "interval", "limit"), limits),
         _table(
             "Favourable answers: shares and impact ratios",
-            ("task", "attribute", "favourable", "by", "group", "n", "unknown", "share", "ratio", "interval", "from"),
+            ("task", "attribute", "favourable", "group", "n", "unknown", "share", "ratio", "interval", "from"),
             impact["rows"],
             [f"{DASH} {why}" for why in impact["why_none"]]
             + [f"{n} responses have no value of {by} and are in no group" for by, n in gone.items()],
@@ -324,27 +324,15 @@ def _table(caption: str, names: Sequence[str], rows: Sequence[Mapping[str, Any]]
     return Table(
         caption=caption,
         columns=names,
-        align="".join("l" if name in _TEXTS else "r" for name in names),
+        align="".join("r" if name in _NUMBERS else "l" for name in names),
         rows=[[_cell(name, one) for name in names] for one in rows],
         remarks=[*remarks, *dict.fromkeys(said)],
     )
 
 
-_TEXTS = frozenset(
-    {
-        "task",
-        "metric",
-        "verdict",
-        "outcome",
-        "attribute",
-        "favourable",
-        "by",
-        "group",
-        "what",
-        "file",
-        "SHA-256",
-        "from",
-    }
+_NUMBERS = frozenset(
+    {"value", "interval", "limit", "n", "clusters", "unknown", "share", "ratio", "people"}
+    | {"requested", "generated", "answered", "parsed", "used"}
 )
 
 
