@@ -12,12 +12,16 @@ from importlib.resources.abc import Traversable
 from typing import Any
 
 
-def render_page(template: Traversable, *, style: Traversable, script: Traversable, **context: Any) -> str:
-    """Return the page; the template gets `style`, `script`, `style_hash` and `script_hash` in addition to `context`."""
+def render_page(template: Traversable, *, style: Traversable, script: Traversable | None = None, **context: Any) -> str:
+    """Return the page; the template gets `style`, `script`, `style_hash` and `script_hash` in addition to `context`.
+
+    A page without a script gets neither of its names, and its policy should name no `script-src`.
+    """
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-    texts = {name: source.read_text("utf-8") for name, source in (("style", style), ("script", script))}
+    sources = {"style": style, "script": script}
+    texts = {name: source.read_text("utf-8") for name, source in sources.items() if source is not None}
     page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     return page.from_string(template.read_text("utf-8")).render(
         **context,

@@ -27,9 +27,9 @@ from docs_pages import (
 
 ELSEWHERE = (
     *("--push", "--data data", "--data-dir data", "--hub", "--source ", "pip install", "labels"),
-    *("--workers", "--ray-address"),
+    *("--workers", "--ray-address", "--sign", "--key"),
 )
-"""What only somebody with a model, a corpus, an account, labels or Ray can run; their options and names are checked."""
+"""What needs a model, a corpus, an account, labels, Ray or a key, and does not run here; their options and names are checked."""
 
 
 QUICKLY = {
