@@ -262,7 +262,7 @@ def page_name(model: str) -> str:
     """Return a name for the page of a model that every file system takes; models of other names get others.
 
     >>> page_name("org/model")
-    'org-model-6ea8b0'
+    'org-model-d1e29a'
     """
     return f"{re.sub('[^A-Za-z0-9.]+', '-', model).strip('-.')[:60]}-{digest(model)[:6]}"
 
