@@ -29,7 +29,7 @@ ELSEWHERE = (
     *("--push", "--data data", "--data-dir data", "--hub", "--source ", "pip install", "labels"),
     *("--workers", "--ray-address", "--sign", "--key"),
 )
-"""What needs a model, a corpus, an account, labels, Ray or a key, and does not run here; their options and names are checked."""
+"""What needs a model, a corpus, an account, labels, Ray or a key is not run; its options and names are checked."""
 
 
 QUICKLY = {
