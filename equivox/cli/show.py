@@ -87,14 +87,11 @@ def _show_interventions(out: Console, runs: Sequence[ComparedRun]) -> None:
 
 def _show_trends(out: Console, runs: Sequence[ComparedRun]) -> None:
     """Print whether answers move with a changed voice, as tables and in words."""
-    asked = [run for run in runs if any(dose_of(task.condition) for task in run.tasks)]
-    if not asked:
+    if not any(dose_of(task.condition) for run in runs for task in run.tasks):
         return
-    from equivox.compare.doses import dose_trends
-    from equivox.compare.pairs import open_one
-    from equivox.report.doses import trend_tables, trends_in_words
+    from equivox.report.doses import trend_tables, trends_in_words, trends_of
 
-    trends = dose_trends([open_one(run) for run in asked])
+    trends = trends_of(runs)
     print_tables(out, trend_tables(trends))
     for words in trends_in_words(trends):
         out.print(words, markup=False, soft_wrap=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from equivox.compare.conditions import ConditionTest
-from equivox.compare.doses import POINTS, REFUSED, Trend
-from equivox.compare.pairs import PairedTest
+from equivox.compare.doses import POINTS, REFUSED, Trend, dose_trends
+from equivox.compare.pairs import PairedTest, open_one
+from equivox.compare.runs import ComparedRun
 from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL
 from equivox.core.variants import PITCH, dose_of
@@ -26,6 +27,12 @@ TRENDS_NOTE = (
     "Benjamini–Yekutieli over the trends of whole tasks, or of attributes (* q < 0.05, ** q < 0.001)."
 )
 _CHANGED = {"pitch": "pitch", "voice": "voice (pitch and vocal tract)"}
+
+
+def trends_of(runs: Sequence[ComparedRun]) -> list[Trend]:
+    """Return the trends of the runs that were asked at doses of a changed voice; empty if none was."""
+    asked = [run for run in runs if any(dose_of(task.condition) for task in run.tasks)]
+    return dose_trends([open_one(run) for run in asked]) if asked else []
 
 
 def trends_in_words(trends: Sequence[Trend]) -> list[str]:

@@ -21,7 +21,7 @@ from equivox.core.scores import LEVEL, Verdict, verdict
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.report.comparison_tables import in_order
 from equivox.report.comparison_tables import in_words as told_apart
-from equivox.report.doses import trends_in_words
+from equivox.report.doses import trends_in_words, trends_of
 from equivox.report.interventions import interventions_in_words, interventions_of
 from equivox.report.numbers import how_many
 from equivox.report.verdicts import (
@@ -130,9 +130,10 @@ def opening_of(comparison: Comparison, judged: Judged) -> Opening:
 
 
 def opening_of_one(run: ComparedRun) -> Opening:
-    """Return the opening of one run, with what its system prompts and other wordings changed."""
+    """Return the opening of one run, with what its system prompts, other wordings and changed voices changed."""
     first = opening([run])
-    return replace(first, sentences=(*first.sentences, *interventions_of([run])))
+    changes = (*interventions_of([run]), *trends_in_words(trends_of([run])))
+    return replace(first, sentences=(*first.sentences, *changes))
 
 
 def family_summary(run: ComparedRun, family: str) -> tuple[Verdict, str]:

@@ -194,10 +194,34 @@ def test_the_first_screen_and_the_first_printed_page(browser: Any, report: Path,
     assert "only" in head.inner_text() and "of answers used ✗" in head.locator(".trust .bad").first.inner_text()
     box = head.locator(".answer").bounding_box()
     assert box["y"] + box["height"] < 900
+    # Which runs these are is folded on a screen, and on paper it is not.
+    page.emulate_media(media="print")
     for run in runs:
         manifest = (run / "manifest.json").read_bytes()
         assert hashlib.sha256(manifest).hexdigest()[:16] in head.inner_text()
         assert read_manifest(run)["created"][:10] in head.inner_text()
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1280, 1600])
+def test_the_first_screen_is_a_picture(browser: Any, report: Path, width: int) -> None:
+    page, _ = open_page(browser, report, viewport={"width": width, "height": 900})
+    picture = page.locator("table.picture")
+    box = picture.bounding_box()
+    assert box["y"] < 900 and page.evaluate("document.documentElement.scrollWidth") <= width
+    marks = picture.locator("td.found .sign, td.not-shown .sign, td.cannot-tell .sign, td.undefined .sign")
+    assert set(marks.all_inner_texts()) == {"●", "○", "?", "—"}
+    # The dots of a row lie in their order on the scale, and inside of their cells.
+    row = picture.locator("tr", has=page.locator("th", has_text="candidate")).first
+    dots = row.locator("circle").evaluate_all("all => all.map((dot) => dot.getBoundingClientRect().x)")
+    cells = row.locator("td:has(circle)").evaluate_all(
+        "all => all.map((cell) => [cell.getBoundingClientRect().x, cell.getBoundingClientRect().right])"
+    )
+    assert len(dots) == len(cells) >= 3
+    assert all(left - 5 <= dot <= right + 5 for dot, (left, right) in zip(dots, cells, strict=True))
+    # Each mark leads to what stands behind it.
+    link = picture.locator("td.found a").first
+    assert page.locator(link.get_attribute("href")).count() == 1
+    assert "found" in link.inner_text() or "found" in link.text_content()
 
 
 def test_forests_fit_a_phone(browser: Any, report: Path) -> None:
@@ -230,7 +254,9 @@ def test_favourable_answers_by_group_and_model(browser: Any, report: Path) -> No
 
 def test_it_can_be_read_and_folded_without_a_script(browser: Any, report: Path) -> None:
     page, _ = open_page(browser, report, java_script_enabled=False, viewport={"width": 1280, "height": 900})
-    assert page.is_visible("#methods") and page.is_visible(".cards")
+    assert page.is_visible("#methods") and page.is_visible(".picture") and not page.is_visible(".cards")
+    page.locator("#glance").click()
+    assert page.is_visible(".cards")
     for link in page.locator("nav a").all():
         assert page.locator(str(link.get_attribute("href"))).count() == 1
     # The contents stay in sight beside whatever is read.
@@ -249,6 +275,7 @@ def test_it_can_be_read_and_folded_without_a_script(browser: Any, report: Path) 
 
 def test_headlines_count_what_is_about_people(browser: Any, report: Path) -> None:
     page, _ = open_page(browser, report)
+    page.locator("#glance").click()
     (card,) = [card for card in page.locator(".cards li").all() if "spoken_stereoset" in card.inner_text()]
     told = dict(zip(card.locator("dt").all_inner_texts(), card.locator("dd").all_inner_texts(), strict=True))
     # slbs alone is tested: parity deviation is its test again, position bias is about the order of options.

@@ -21,6 +21,7 @@ from equivox.report.comparison_tables import conditions_in_words
 from equivox.report.doses import trends_in_words
 from equivox.report.opening import opening_of
 from equivox.report.page import build_report
+from equivox.report.view.verdict import verdict_of
 
 Cli = Callable[..., tuple[int, str, str]]
 FEW = ScoringOptions(n_resamples=199)
@@ -29,12 +30,12 @@ ADVISORY, CANDIDATE = "vibe_gender:advisory", "vibe_gender:candidate"
 
 @pytest.fixture(scope="module")
 def identity(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that hears who speaks: 288 recordings at every dose."""
+    """A model that hears who speaks: 96 recordings at every dose."""
     pytest.importorskip("pyworld", reason="changing a voice needs the extra [voice]")
     folder = tmp_path_factory.mktemp("identity") / "run"
     measure(
         "simulated:planted,shift=0.3", "vibe_gender:advisory,vibe_gender:candidate", output=folder, data="sample",
-        conditions="audio,pitch", options=FEW,
+        limit=96, conditions="audio,pitch", options=FEW,
     )  # fmt: skip
     return folder
 
@@ -101,7 +102,7 @@ def test_doses_are_tested_against_dose_0_and_that_against_the_recording(identity
 
 
 def test_commands_and_pages_show_trends(listens: Path, identity: Path, equivox: Cli, tmp_path: Path) -> None:
-    code, out, error = equivox("compare", listens, "--resamples", 199, "--csv", tmp_path, "--latex", tmp_path)
+    code, out, error = equivox("compare", listens, "--resamples", 199, "--tables", tmp_path)
     assert code == 0, error
     assert out.count("do answers move with the pitch?") == 1 and "what does making the voice again change?" in out
     rows = list(csv.DictReader((tmp_path / "trends.csv").read_text().splitlines()))
@@ -112,6 +113,8 @@ def test_commands_and_pages_show_trends(listens: Path, identity: Path, equivox: 
     assert code == 0 and "do answers move with the pitch?" in out and "with each semitone up answers move" in out
     page = build_report([listens])
     assert "with each semitone up answers move" in page and "do answers move with the pitch?" in page
+    told = verdict_of(open_comparison([listens]).runs[0])
+    assert told is not None and "with each semitone up answers move" in told["sentences"][-1]
     both = open_comparison([listens, identity])
     sentences = opening_of(both, judge(both, n_resamples=199)).sentences
     assert sum(", vibe_gender, pitch: " in sentence for sentence in sentences) == 2
