@@ -81,7 +81,7 @@ def test_a_model_that_listens_to_identity_is_not(identity: Path) -> None:
         assert [trend.q for trend in own] == pytest.approx(expected.tolist())
     assert all(trend.q > 0.05 and trend.ci_low < 0 < trend.ci_high for trend in whole)
     # The bias itself is there all the time.
-    assert all(trend.gap > 10 for trend in whole)
+    assert all(trend.gap > 5 for trend in whole)
     attributes = {attribute for task, attribute in trends if task == CANDIDATE}
     assert attributes == {"", "competency", "interaction_style", "cultural_fit", "compensation"}
     (told,) = trends_in_words(list(trends.values()))
