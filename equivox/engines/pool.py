@@ -14,7 +14,7 @@ import queue
 import sys
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -78,7 +78,10 @@ class PoolEngine(Engine):
         """Guards what the threads share: all of the following."""
         self._all: list[_Worker] = []
         self._source: Iterator[Request] = iter(())
+        self._suspects: deque[Request] = deque()
+        """Requests that a lost worker had: each goes to a worker that has nothing else, so that it fails alone."""
         self._left = 0
+        """The number of requests that no worker has, suspects included."""
         self._strikes: Counter[str] = Counter()
         self._done: queue.SimpleQueue[Sequence[Response] | BaseException] = queue.SimpleQueue()
         self._closing = False
@@ -128,6 +131,7 @@ class PoolEngine(Engine):
         done = self._done = queue.SimpleQueue()
         with self._changed:
             self._source, self._left = iter(known), len(known)
+            self._suspects.clear()
         unanswered = len(known)
         self._start_threads()
         try:
@@ -220,7 +224,7 @@ class PoolEngine(Engine):
         while not self._closing:
             if worker.asks:
                 self._give(worker)
-            ready, _ = self._ray.wait([stream], timeout=0 if worker.asks else _POLL_S)
+            ready, _ = self._ray.wait([stream], timeout=0 if worker.asks and not worker.has else _POLL_S)
             # While this process is stopped or busy, nobody is silent.
             looked, before = time.monotonic(), looked
             silent += min(looked - before, 2 * _POLL_S)
@@ -251,16 +255,22 @@ class PoolEngine(Engine):
     def _give(self, worker: _Worker) -> None:
         """Give a worker that asks some of the requests that are left.
 
-        An engine that has its share of what is not answered gets nothing: it answers what it has, and asks again.
+        An engine that has its share of what is not answered gets nothing: it answers what it has, and asks again. So
+        does one that has, or would get, a request that was with a lost worker: that one is given alone.
         """
         with self._changed:
             if not worker.has and not self._changed.wait_for(lambda: self._left or self._closing, timeout=_POLL_S):
+                return
+            if worker.has and (self._suspects or any(self._strikes[key] for key in worker.has)):
                 return
             quick = time.monotonic() - worker.given_at < 1
             worker.chunk = min(2 * worker.chunk, _MOST) if quick else max(worker.chunk // 2, 1)
             loaded = [other for other in self._all if other.loaded]
             share = math.ceil((self._left + sum(len(other.has) for other in loaded)) / len(loaded))
-            batch = list(itertools.islice(self._source, max(0, min(worker.chunk, share - len(worker.has)))))
+            if self._suspects:
+                batch = [self._suspects.popleft()]
+            else:
+                batch = list(itertools.islice(self._source, max(0, min(worker.chunk, share - len(worker.has)))))
             self._left -= len(batch)
             worker.has.update((request.key, request) for request in batch)
             worker.given_at, worker.asks = time.monotonic(), False
@@ -278,7 +288,8 @@ class PoolEngine(Engine):
             again = [request for request in worker.has.values() if self._strikes[request.key] < _STRIKES]
             lost = [request for request in worker.has.values() if self._strikes[request.key] >= _STRIKES]
             worker.has.clear()
-            self._source, self._left = itertools.chain(again, self._source), self._left + len(again)
+            self._suspects.extend(again)
+            self._left += len(again)
             self.lost, self.given_back = self.lost + 1, self.given_back + len(again)
             self._changed.notify_all()
         self._done.put([failed(request, f"{_STRIKES} workers were lost with this request ({why})") for request in lost])
