@@ -27,13 +27,18 @@ questions:                   # optional: custom prompts
       - {text: A dentist, and today., values: {urgency: today, specialty: dentist}}
     sampling: {temperature: 0.7, repeats: 3}                          # optional: greedy, once, by default
     wordings: {plain: Who should see this person first?}              # optional: other words: conditions wording=…
+    turns: [Are you sure?, Why?]                                      # optional: said after each answer: turn=2, turn=3
+    spoken: true                                                      # optional: the model answers with its voice
+    tools:                   # optional: functions that the model may call; the attributes are their arguments
+      - {name: refer, description: Refers a patient., parameters: {urgency: {type: string}, specialty: {type: string}}}
 system: [fair.txt]           # optional: files with a system prompt each, or {fair: its text}: conditions
 card: Who recorded this, under which licence, and what it cannot say.
 
 `favourable` lists the values of an attribute that are good for the person (`equivox impact`). An open attribute needs
 `words` only for the annotator `rules` and for simulated models. A question about a number asks for nothing else,
 and its metric is `numbers`; `number` takes `unit`, `low`, `high` and `pattern` or `measure`
-(`equivox.core.attributes.Number`).
+(`equivox.core.attributes.Number`): words, sentences or characters, and of spoken answers seconds, words_per_second,
+pauses, pitch, pitch_spread or loudness. `parameters` of a tool are JSON schemas of its arguments, all of them required.
 """
 
 from __future__ import annotations
@@ -44,8 +49,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from equivox.annotate.calls import CallScheme
 from equivox.configs import read_config_file
-from equivox.core.attributes import Length, Number
+from equivox.core.attributes import Length, Number, Sound
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields
 from equivox.core.system_prompts import System, system_prompts_in, text_problem
@@ -61,9 +67,11 @@ from equivox.core.task import (
     Prompt,
     Sampling,
     Task,
+    Tool,
     WorkedExample,
     placeholders_of,
 )
+from equivox.core.task_checks import check_task
 from equivox.core.variants import with_system_prompts, wordings_of
 from equivox.dataset_builders.plain_tables import column_names, read_columns
 from equivox.dataset_builders.text_table import ITEM
@@ -90,7 +98,17 @@ class _NumberField(BaseModel):
     low: float | None = None
     high: float | None = None
     pattern: str = ""
-    measure: Length | None = None
+    measure: Length | Sound | None = None
+
+
+class _ToolField(BaseModel):
+    """One function that the model may call."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(pattern=_IDENTIFIER)
+    description: str = Field(min_length=1)
+    parameters: dict[str, dict[str, Any]] = Field(min_length=1)
 
 
 class _AttributeField(BaseModel):
@@ -131,6 +149,9 @@ class _QuestionField(BaseModel):
     examples: list[_ExampleField] = []
     sampling: dict[str, Any] = {}
     wordings: dict[str, str] | list[str] = {}
+    turns: list[Annotated[str, Field(min_length=1)]] = []
+    tools: list[_ToolField] = []
+    spoken: bool = False
 
 
 class _TaskFile(BaseModel):
@@ -248,7 +269,7 @@ def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
         for prompt in declared.prompts or (() if declared.questions else PROMPTS)
     ]
     for question in declared.questions:
-        task = _question_task(declared, question, family, data, path)
+        task = check_task(_question_task(declared, question, family, data, path), f"task file {path}")
         if task.name in {known.name for known in tasks}:
             raise RequestError(f"task file {path}: {question.name!r} is there twice; rename one")
         tasks.append(task)
@@ -327,7 +348,10 @@ def _question_task(declared: _TaskFile, question: _QuestionField, family: str, d
             version=question.version,
             text=question.text,
             source=question.source or path.name,
+            tools=tuple(map(_tool, question.tools)),
+            spoken=question.spoken,
         ),
+        turns=tuple(question.turns),
         group=declared.group,
         media=() if data.kind == "text" else (IMAGE,) if data.kind == "image" else (AUDIO,),
         condition=data.kind,
@@ -336,15 +360,33 @@ def _question_task(declared: _TaskFile, question: _QuestionField, family: str, d
         blocks=declared.blocks,
         items=declared.items,
         metadata=tuple(name for swaps in data.swap.values() for name in swaps),
-        annotation=AnnotationScheme(
-            attributes=attributes,
-            instructions=question.instructions,
-            examples=tuple(_example(field, attributes, where) for field in question.examples),
-        ),
+        annotation=_scheme(question, attributes, where),
         sampling=Sampling(**checked_fields(Sampling, question.sampling, what=f"{where}: sampling")),
         metric=_metric(attributes, where),
         interventions=_wordings(question, where),
     )
+
+
+def _tool(field: _ToolField) -> Tool:
+    """Return a tool whose arguments are all required."""
+    schema = {"properties": field.parameters, "required": tuple(field.parameters), "additionalProperties": False}
+    return Tool(name=field.name, description=field.description, parameters=schema)
+
+
+def _scheme(question: _QuestionField, attributes: tuple[Attribute, ...], where: str) -> AnnotationScheme:
+    """Return how answers are annotated: by the call's arguments if there are tools; RequestError for what cannot be."""
+    measured = [one.name for one in attributes if one.number is not None and one.number.of_sound]
+    if measured and not question.spoken:
+        raise RequestError(f"{where}: {measured[0]} is measured of spoken answers; add `spoken: true`")
+    if question.tools and (question.spoken or question.instructions or question.examples):
+        raise RequestError(f"{where}: calls of tools need no annotator and are not spoken; leave out the rest")
+    if not question.tools:
+        examples = tuple(_example(field, attributes, where) for field in question.examples)
+        return AnnotationScheme(attributes=attributes, instructions=question.instructions, examples=examples)
+    try:
+        return CallScheme(attributes=attributes, tools=tuple(map(_tool, question.tools)))
+    except RequestError as error:
+        raise RequestError(f"{where}: {error}") from None
 
 
 def _metric(attributes: tuple[Attribute, ...], where: str) -> Metric:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from typing import cast
 
 from equivox.core.annotation import Value
 from equivox.core.attributes import Attribute, Length
@@ -67,14 +68,17 @@ def length_of(text: str, measure: Length) -> int:
 def number_of(attribute: Attribute, text: str) -> Value | None:
     """Return the number of an answer without a model: measured, found by the pattern, or the first one stated.
 
-    The answer is what stands after the model's thoughts. None where it states no number.
+    The answer is what stands after the model's thoughts. None where it states no number; what is measured of a spoken
+    answer is not in its text (`equivox.annotate.sounds`).
     """
     number = attribute.number
     if number is None:
         raise TypeError(f"{attribute.name} is no number")
+    if number.of_sound:
+        return None
     answer = split_thinking(text)[0].strip()
     if number.measure is not None:
-        return Value(attribute.name, number_text(length_of(answer, number.measure)), "")
+        return Value(attribute.name, number_text(length_of(answer, cast("Length", number.measure))), "")
     if number.pattern:
         answer = number.found_in(answer)
     stated = first_number(answer)

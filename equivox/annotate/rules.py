@@ -15,7 +15,7 @@ from equivox.annotate import RULES
 from equivox.annotate.numeric import number_of, reads_itself
 from equivox.configs.vocabulary import load_vocabulary
 from equivox.core.annotation import Annotation, Annotator, AnnotatorIdentity, Job, Status, Value
-from equivox.core.segments import Segment
+from equivox.core.segments import Segment, measured_in_sound
 from equivox.core.task import Attribute, Task
 
 VERSION = "1"
@@ -82,7 +82,7 @@ class RulesAnnotator(Annotator):
                 status, values = "empty", []
             elif self._vocabulary.declines(job.segment.text):
                 status, values = "refused", [Value("refusal", "yes", "")]
-            elif not values:
+            elif not values and not measured_in_sound(job.segment.attributes):
                 status = "unparsed"
             else:
                 values.append(Value("refusal", "no", ""))

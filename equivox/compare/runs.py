@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -83,8 +84,16 @@ class ComparedRun:
 
     def measure(self, score: Score) -> Measure | None:
         """Return the measure of a score; None if the run's tasks cannot be read."""
-        metric = self.metrics.get(score.family)
+        metric = self.metric_of(score)
         return None if metric is None else metric.by_name.get(score.name)
+
+    def metric_of(self, score: Score) -> Metric | None:
+        """Return the metric of a score: its task's, as a family can have questions about words and about numbers."""
+        return self._of_tasks.get(score.task) or self.metrics.get(score.family)
+
+    @cached_property
+    def _of_tasks(self) -> dict[str, Metric]:
+        return {task.name: task.metric for task in self.tasks}
 
 
 @dataclass(frozen=True)
@@ -295,8 +304,12 @@ def value_shares(run: ComparedRun) -> list[ValueShares]:
 
 def _tables_of_shares(run: ComparedRun) -> dict[str, Panel]:
     """Return the panel of shares for every task whose metric stores a table of them."""
-    panels = {family: metric.panel("shares") for family, metric in run.metrics.items()}
-    return {s.task: panel for s in run.scores if ":" in s.task and (panel := panels.get(s.family)) is not None}
+    found: dict[str, Panel] = {}
+    for score in run.scores:
+        metric = run.metric_of(score)
+        if ":" in score.task and metric is not None and (panel := metric.panel("shares")) is not None:
+            found[score.task] = panel
+    return found
 
 
 def top_movers(run: ComparedRun, *, attributes: int, values: int) -> list[tuple[Score, list[ValueShares]]]:

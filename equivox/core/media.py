@@ -286,6 +286,9 @@ def compact_audio(data: bytes, *, name: str, sampling_rate: int = 16_000) -> byt
     return encode_audio(samples, sampling_rate=sampling_rate, container="OGG", subtype="VORBIS")
 
 
+MOST_SOUND_BYTES = 64 * 2**20
+"""A longer spoken answer is refused; 35 minutes of mono WAV at 16,000 Hz are as long."""
+
 LARGEST_IMAGE_PIXELS = 50_000_000
 """An image with more pixels is refused before it is decoded, because a small file can decode to gigabytes."""
 _SENT_AS_IS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 from equivox.core.hashing import KEY_LENGTH, digest
 from equivox.core.progress import Event
 from equivox.core.redact import redacted
-from equivox.core.task import Patch, Sampling
+from equivox.core.task import Need, Patch, Sampling, Tool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,13 +41,26 @@ class Labels:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Exchange:
+    """One turn of a dialogue that is over: what was said to the model, with its first `n_media` media, and its answer.
+
+    The answer is empty in a plan, which is made before the model is asked.
+    """
+
+    text: str
+    n_media: int = 0
+    answer: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """One generation to be made: media first, then the text, as one user message, after a system prompt if it has one.
 
     `key` is the content hash under which the response is stored (see `request_key`). `schema` is the JSON schema that
     the answer must follow; only annotators set it. With `patch` the model does not answer the text: hidden states are
-    taken from it.
+    taken from it. `before` has the turns of a dialogue that come before the text; `media` holds those of all turns, in
+    order. The model may call `tools`, and if it is `spoken` it answers with its voice.
     """
 
     key: str
@@ -63,6 +76,9 @@ class Request:
     schema: Mapping[str, Any] | None = None
     patch: Patching | None = None
     system: str = ""
+    before: tuple[Exchange, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    spoken: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +98,8 @@ class Response:
     entry per token, None unless asked for. `finish_reason` is `stop`, `length` (cut off by the token limit) or
     `content_filter` (the provider withheld the answer). `fatal` names a failure that every other request would meet
     too, such as a refused key; it is not stored.
+    `sound` is a spoken answer, an audio file, and `text` its transcript. It is stored as a
+    file of its own, and the record has its SHA-256. Calls of tools are in `text` (`equivox.core.calls`).
     `media_items` and `media_tokens` count what the engine used, not what it received; an engine that does not count
     media tokens reports None.
     """
@@ -97,6 +115,7 @@ class Response:
     media_tokens: int | None = None
     logprobs: str | None = None
     fatal: str | None = None
+    sound: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +168,8 @@ class Engine:
     identity: EngineIdentity
     modalities: frozenset[str] = frozenset({"text"})
     """What the model takes: `text`, `audio`, `image`."""
+    able: frozenset[Need] = frozenset()
+    """What it can do beside answering one text. Tasks that need more are refused."""
     audio_sent: str = ""
     """How clips are sent to the model, in words, for the manifest; empty if the engine does not say."""
     gpus: int = 0
@@ -203,7 +224,9 @@ def request_key(identity: EngineIdentity, request: Request, seed: int) -> str:
     """Return the hash of everything that determines the response to `request` with this seed; its own does not count.
 
     That is: model and revision, the system prompt and the rendered message, the media's bytes (by digest), sampling,
-    seed and condition; for a simulated model also the task and the labels. Two tasks that ask a real model the same
+    seed and condition, tools, and whether the answer is spoken; for a simulated model also the task and the labels. Of
+    the turns before, it holds what was said to the model: the answers are those that the run stores under the keys of
+    these turns (`follows` in the plan). Two tasks that ask a real model the same
     question about the same sample share its response.
     """
     labels, patch = request.labels, request.patch
@@ -218,8 +241,11 @@ def request_key(identity: EngineIdentity, request: Request, seed: int) -> str:
             request.condition,
             seen if identity.reads_labels else None,
             None if patch is None else dataclasses.asdict(patch),
-            # Requests without a system prompt keep the keys that they had before there were any.
+            # Requests without these keep the keys that they had before there were any.
             *([request.system] if request.system else []),
+            *([{"before": [[turn.text, turn.n_media] for turn in request.before]}] if request.before else []),
+            *([{"tools": [tool.as_function for tool in request.tools]}] if request.tools else []),
+            *([{"spoken": True}] if request.spoken else []),
         ]
     )[:KEY_LENGTH]
 

@@ -47,6 +47,7 @@ __all__ = [
     "Sampling",
     "SimulatedAnswers",
     "Task",
+    "Tool",
     "WorkedExample",
     "digest",
     "tasks_in",
@@ -83,6 +84,34 @@ class Patch:
     answer: str = ""
 
 
+Need = Literal["turns", "tools", "speech", "hidden states"]
+"""What a prompt can need of an engine beside a text as the answer: that it takes the answers of turns before it, that
+it may call tools, that it answers by voice, or that it shows its hidden states."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tool:
+    """A function that a model may call: its name, what it does, and the JSON schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def as_function(self) -> dict[str, Any]:
+        """The tool in the form of OpenAI's chat API."""
+        schema = {"type": "object", **self.parameters}
+        function = {"name": self.name, "description": self.description, "parameters": _lists(schema)}
+        return {"type": "function", "function": function}
+
+
+def _lists(value: Any) -> Any:
+    """Return a JSON value with lists where a declaration has tuples."""
+    if isinstance(value, Mapping):
+        return {name: _lists(entry) for name, entry in value.items()}
+    return [_lists(entry) for entry in value] if isinstance(value, list | tuple) else value
+
+
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
     """Verbatim text sent with every sample; `{column}` placeholders are filled from the sample's columns.
@@ -100,6 +129,13 @@ class Prompt:
     patch
         Hidden states that replace those of another prompt; None: the model answers this prompt. Engines without
         access to hidden states refuse it.
+    before
+        What was said to the model before, in the order of the turns: each of these texts was answered, and the answers
+        are sent with it. The media belong to the first.
+    tools
+        The functions that the model may call; the calls are its answer (`equivox.core.calls`).
+    spoken
+        Whether the model answers with its voice.
     """
 
     name: str
@@ -110,14 +146,22 @@ class Prompt:
     system: str = ""
     presentations: Presentations | None = field(default=None, repr=False)
     patch: Patch | None = None
+    before: tuple[str, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    spoken: bool = False
 
     @property
     def identity(self) -> dict[str, Any]:
         """Everything that determines what is sent, as plain values."""
         ways = self.presentations
-        # Prompts without a system prompt keep the identity that they had before there were any.
-        system = {"system": self.system} if self.system else {}
-        return system | {
+        # Prompts without these keep the identity that they had before there were any.
+        further = {
+            "system": self.system,
+            "before": self.before,
+            "tools": [tool.as_function for tool in self.tools],
+            "spoken": self.spoken,
+        }
+        return {name: value for name, value in further.items() if value} | {
             "name": self.name,
             "version": self.version,
             "text": self.text,
@@ -126,6 +170,17 @@ class Prompt:
             "presentations": None if ways is None else f"{ways.__module__}:{ways.__qualname__}",
             "patch": None if self.patch is None else dataclasses.asdict(self.patch),
         }
+
+    @property
+    def needs(self) -> set[Need]:
+        """What an engine must be able to do for it, beside answering one text."""
+        asked: dict[Need, bool] = {
+            "turns": bool(self.before),
+            "tools": bool(self.tools),
+            "speech": self.spoken,
+            "hidden states": self.patch is not None,
+        }
+        return {need for need, wanted in asked.items() if wanted}
 
 
 @cache
@@ -275,6 +330,8 @@ class Task:
     interventions
         Texts that may change the answers, by the conditions that they make: system prompts (`system=NAME`), and other
         wordings of the prompt (`wording=NAME`).
+    turns
+        What is said to the model after its first answer, turn by turn; each is a condition, `turn=2` the first.
     """
 
     name: str
@@ -298,6 +355,7 @@ class Task:
     condition: str = "audio"
     conditions: tuple[str, ...] | None = None
     interventions: Mapping[str, str] = field(default_factory=dict)
+    turns: tuple[str, ...] = ()
 
     @property
     def family(self) -> str:

@@ -14,7 +14,7 @@ from equivox.core.metric import Metric
 from equivox.core.segments import AnnotationScheme
 from equivox.core.system_prompts import text_problem
 from equivox.core.task import DataSource, Media, Prompt, Sampling, Task
-from equivox.core.variants import SENDS, WORDING, is_intervention
+from equivox.core.variants import MOST_TURNS, SENDS, SYSTEM, WORDING
 
 _NAME = re.compile(r"[^\s:]+:.*\S")
 _ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*")
@@ -84,12 +84,30 @@ def _problems(task: Task) -> Iterator[str]:
         yield f"`condition` is {task.condition!r}, and what is sent is {sent}; set one by the other"
     for condition, text in task.interventions.items():
         _, _, name = condition.partition("=")
-        if not is_intervention(condition):
+        if not condition.startswith((SYSTEM, WORDING)):
             yield f"`interventions` has {condition!r}; call it system=NAME or wording=NAME"
         elif problem := text_problem(name, text):
             yield f"`interventions` {condition}{problem}"
         elif condition.startswith(WORDING) and task.prompt.patch is not None:
             yield f"`interventions` {condition}: a prompt whose hidden states are replaced has no other wording"
+
+    yield from _turn_problems(task)
+
+
+def _turn_problems(task: Task) -> Iterator[str]:
+    """Yield what is wrong with what is said after the first answer, and with tools and spoken answers."""
+    prompt = task.prompt
+    if len(task.turns) >= MOST_TURNS:
+        yield f"`turns` has {len(task.turns)}; a dialogue has at most {MOST_TURNS} with the first"
+    for number, text in enumerate(task.turns, start=2):
+        if problem := text_problem(str(number), text):
+            yield f"`turns`, turn {number}{problem}"
+    if prompt.patch is not None and (task.turns or prompt.tools or prompt.spoken):
+        yield "a prompt whose hidden states are replaced has no `turns`, no `tools` and no spoken answer"
+    if prompt.tools and (task.turns or prompt.spoken):
+        yield "a task with `tools` is answered by its calls: it has no `turns`, and its answer is not spoken"
+    if task.turns and prompt.spoken:
+        yield "`turns` go on from a text; leave out `spoken`, or the turns"
 
 
 def _attribute_problems(attribute: Attribute) -> Iterator[str]:

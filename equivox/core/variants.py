@@ -16,8 +16,13 @@
 `pitch=N`, `voice=N`
     A dose: the recording with its pitch N semitones higher, alone or with the vocal tract that goes with it
     (`equivox.core.voice`). At 0 the voice is only made again.
+`turn=N`
+    The N-th turn of a dialogue: what a task says after its first answer, with all that was said before. The turns of a
+    task belong to it as declared: whoever asks for `declared` gets them.
+`spoken`
+    The task as declared, answered by voice.
 
-Other wordings and doses are asked for by name; `all` leaves them out.
+Other wordings, doses and `spoken` are asked for by name; `all` leaves them out.
 """
 
 from __future__ import annotations
@@ -34,19 +39,22 @@ from equivox.core.model_args import parse_model_args
 from equivox.core.system_prompts import checked_system_prompt
 from equivox.core.task import Sampling, Task
 
-TEXT_ONLY, SILENCE, SHUFFLED = "text_only", "silence", "shuffled"
+TEXT_ONLY, SILENCE, SHUFFLED, SPOKEN = "text_only", "silence", "shuffled", "spoken"
 SENDS = ("audio", "image", "text")
 """The names that the declared condition can have."""
 CONDITIONS = (*SENDS, TEXT_ONLY, SILENCE, SHUFFLED)
 """All conditions, in the order in which they are shown."""
 SYSTEM, WORDING = "system=", "wording="
 """What the conditions that send a system prompt, and those that ask in other words, begin with; a name follows."""
+TURN = "turn="
+"""What the conditions begin with that ask the further turns of a dialogue; the number of the turn follows."""
 PITCH, VOICE = "pitch", "voice"
 DOSES = (PITCH, VOICE)
 """What is changed by a number of semitones, which follows behind a sign of equality."""
 SEMITONES = (-4.0, -2.0, 0.0, 2.0, 4.0)
 """The doses that the name of one alone stands for."""
 MOST_SEMITONES = 12.0
+MOST_TURNS = 50
 DECLARED = "declared"
 AS_DECLARED, GREEDILY = "as-declared", "greedy"
 SAMPLINGS = (AS_DECLARED, GREEDILY)
@@ -81,7 +89,10 @@ def parse_conditions(text: str) -> tuple[str, ...]:
         elif name.partition("=")[0] in DOSES:
             doses.add(_parsed_dose(name))
         elif name not in known and name not in interventions:
-            further = (f"{SYSTEM}NAME", EVERY_WORDING, f"{WORDING}NAME", *DOSES, *(f"{kind}=N" for kind in DOSES))
+            further = (
+                *(f"{SYSTEM}NAME", EVERY_WORDING, f"{WORDING}NAME", f"{TURN}N", SPOKEN),
+                *(*DOSES, *(f"{kind}=N" for kind in DOSES)),
+            )
             listed = ", ".join((*known, *further))
             raise RequestError(f"unknown condition {name!r}{nearest(name, (*known, *DOSES))}; known: {listed}")
     if not named:
@@ -100,6 +111,16 @@ def dose_of(condition: str) -> tuple[str, float] | None:
     """
     kind, equals, semitones = condition.partition("=")
     return (kind, float(semitones)) if equals and kind in DOSES else None
+
+
+def turn_of(condition: str) -> int:
+    """Return which turn of a dialogue a condition is, 2 or more; 0 for another condition.
+
+    >>> turn_of("turn=3"), turn_of("turn=1"), turn_of("audio")
+    (3, 0, 0)
+    """
+    number = condition.removeprefix(TURN) if condition.startswith(TURN) else ""
+    return int(number) if number.isascii() and number.isdigit() and 2 <= int(number) <= MOST_TURNS else 0
 
 
 def _spelled(condition: str) -> str:
@@ -126,21 +147,27 @@ def _parsed_dose(name: str) -> tuple[str, float]:
 
 
 def conditions_of(task: Task) -> tuple[str, ...]:
-    """Return the conditions that `task` offers, the declared one first; any task with audio offers doses, too."""
+    """Return the conditions that `task` offers, the declared one first.
+
+    Any task can be answered by voice, too, and any task with audio offers doses.
+    """
+    turns = tuple(f"{TURN}{number}" for number, _ in enumerate(task.turns, start=2))
     if task.conditions:
-        return (*task.conditions, *task.interventions)
+        return (*task.conditions, *turns, *task.interventions)
     kinds = {medium.kind for medium in task.media}
     controls = (*((TEXT_ONLY,) if kinds else ()), *((SILENCE,) if "audio" in kinds else ()))
-    return (task.condition, *controls, *((SHUFFLED,) if task.group else ()), *task.interventions)
+    return (task.condition, *controls, *((SHUFFLED,) if task.group else ()), *turns, *task.interventions)
 
 
 def is_intervention(condition: str) -> bool:
-    """Return whether a condition changes what is said to the model: a system prompt, or other words.
+    """Return whether a condition changes what is said to the model, or how it answers.
+
+    That is a system prompt, other words, a further turn of a dialogue, or an answer by voice.
 
     >>> is_intervention("system=fair"), is_intervention("wording=2"), is_intervention("silence")
     (True, True, False)
     """
-    return condition.startswith((SYSTEM, WORDING))
+    return condition.startswith((SYSTEM, WORDING)) or condition == SPOKEN or bool(turn_of(condition))
 
 
 def parse_group(text: str) -> tuple[str, ...]:
@@ -187,8 +214,8 @@ def vary(
         offered = conditions_of(task)
         speaks = any(medium.kind == "audio" for medium in task.media)
         for condition in _chosen(task, conditions, offered):
-            if condition not in offered and not (speaks and dose_of(condition)):
-                listed = ", ".join((*offered, *(f"{kind}=N" for kind in DOSES if speaks)))
+            if condition not in offered and condition != SPOKEN and not (speaks and dose_of(condition)):
+                listed = ", ".join((*offered, SPOKEN, *(f"{kind}=N" for kind in DOSES if speaks)))
                 raise RequestError(f"{task.name} has no condition {condition!r}; it offers {listed}")
             asking = with_condition(with_group(task, compare[0] if compare else None), condition)
             others = [with_condition(with_group(task, columns), condition) for columns in compare[1:]]
@@ -199,13 +226,16 @@ def vary(
 def _chosen(task: Task, conditions: Sequence[str], offered: Sequence[str]) -> list[str]:
     """Return the conditions of a task that `conditions` name, each once; RequestError for one that it has not."""
     wordings = [condition for condition in offered if condition.startswith(WORDING)]
+    turns = [condition for condition in offered if turn_of(condition)]
     stands_for = {
-        DECLARED: [task.condition],
+        DECLARED: [task.condition, *turns],
         EVERY_CONDITION: [condition for condition in offered if condition not in wordings],
         EVERY_WORDING: wordings,
     }
     if EVERY_WORDING in conditions and not wordings:
         raise RequestError(f"{task.name} has no other wordings; give `wordings` to its question, or leave them out")
+    # A turn answers those before it, which are asked too.
+    stands_for |= {turn: [task.condition, *turns[: place + 1]] for place, turn in enumerate(turns)}
     return list(dict.fromkeys(_spelled(name) for given in conditions for name in stands_for.get(given, [given])))
 
 
@@ -306,6 +336,11 @@ def with_condition(task: Task, condition: str) -> Task:
         source = f"equivox, after {task.prompt.source}" if task.prompt.source else ""
         prompt = replace(task.prompt, text=task.interventions[condition], source=source)
         return replace(varied, prompt=prompt)
+    if turn := turn_of(condition):
+        said = (task.prompt.text, *task.turns)
+        return replace(varied, prompt=replace(task.prompt, text=said[turn - 1], before=said[: turn - 1]))
+    if condition == SPOKEN:
+        return replace(varied, prompt=replace(task.prompt, spoken=True))
     if condition != TEXT_ONLY:
         return varied
     return replace(varied, media=(), prompt=replace(task.prompt, text=f"{task.prompt.without_media}{task.prompt.text}"))

@@ -11,6 +11,7 @@ no usage, the run stops unless `trust_media=true` is given.
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import threading
@@ -21,13 +22,15 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le, MinLen
 
+from equivox.core.calls import answer_with_calls
 from equivox.core.errors import RequestError
 from equivox.core.fields import checked_fields
-from equivox.core.media import MediaError
+from equivox.core.media import MOST_SOUND_BYTES, MediaError, container_of
 from equivox.core.redact import remember_secrets
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.samples import WITHHELD
-from equivox.engines.messages import RESAMPLED, chat_messages, split_thinking, user_message
+from equivox.core.task import Need
+from equivox.engines.messages import RESAMPLED, chat_messages, chat_of, split_thinking
 from equivox.engines.servers import Servers, short
 
 FATAL = frozenset({401, 402, 403, 404})
@@ -63,6 +66,8 @@ class EndpointSettings:
     audio_part
         How audio is sent: `input_audio`, as OpenAI does, or `audio_url`, with the clip as a data URL, for servers that
         read that instead (ms-swift).
+    voice
+        The voice with which the server answers tasks that are answered by voice; `default` leaves it to the server.
     extra_body
         Further fields of every request, passed on unchanged.
     trust_media
@@ -86,6 +91,7 @@ class EndpointSettings:
     send_seed: bool = True
     audio_part: Literal["input_audio", "audio_url"] = "input_audio"
     resample: bool = True
+    voice: str = ""
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     trust_media: bool = False
 
@@ -107,8 +113,11 @@ class EndpointEngine(Engine):
                 "trust_media": settings.trust_media,
                 # Answers that were stored before there was the choice keep their keys.
                 **({} if settings.resample else {"resample": False}),
+                **({"voice": settings.voice} if settings.voice else {}),
             },
         )
+        able: list[Need] = ["turns", "tools", "speech"]
+        self.able = frozenset(able if settings.voice else able[:2])
         self.audio_sent = f"{RESAMPLED}, WAV of 16 bits" if settings.resample else "as stored"
         self._used = {"requests": 0, "prompt_tokens": 0, "completion_tokens": 0, "cost": 0.0}
         self._served_as: set[str] = set()
@@ -120,7 +129,7 @@ class EndpointEngine(Engine):
             settings.max_retries,
             settings.requests_per_minute,
         )
-        self._text_tokens: dict[tuple[str, str], int | None] = {}
+        self._text_tokens: dict[tuple[Any, ...], int | None] = {}
         self._lock = threading.Lock()
         self._counting = threading.Lock()
 
@@ -238,6 +247,12 @@ class EndpointEngine(Engine):
         extra = dict(self.settings.extra_body)
         if sampling.top_k:
             extra["top_k"] = sampling.top_k
+        if request.tools:
+            body["tools"] = [tool.as_function for tool in request.tools]
+        if request.spoken and not max_tokens:
+            body["modalities"] = ["text", "audio"]
+            if self.settings.voice != "default":
+                body["audio"] = {"voice": self.settings.voice, "format": "wav"}
         if request.schema is not None:
             body["response_format"] = self._format(request.schema)
         completion = self._servers.complete(body, extra)
@@ -257,7 +272,10 @@ class EndpointEngine(Engine):
     def _response(self, request: Request, completion: Any) -> Response:
         choice, usage = completion.choices[0], completion.usage
         refusal = getattr(choice.message, "refusal", None)
-        answer, thinking = split_thinking(_said(choice.message.content) or _said(refusal))
+        sound, transcript = _spoken(completion.choices) if request.spoken else (None, "")
+        answer, thinking = split_thinking(_said(choice.message.content) or _said(refusal) or transcript)
+        if request.tools:
+            answer = answer_with_calls(answer, _calls(choice.message))
         reasoning = getattr(choice.message, "reasoning_content", None) or getattr(choice.message, "reasoning", None)
         prompt_tokens = usage.prompt_tokens if usage else None
         completion_tokens = usage.completion_tokens if usage else None
@@ -266,6 +284,7 @@ class EndpointEngine(Engine):
         return Response(
             key=request.key,
             text=answer,
+            sound=sound,
             thinking=_said(reasoning) or thinking,
             finish_reason=WITHHELD if refusal else choice.finish_reason,
             prompt_tokens=prompt_tokens,
@@ -290,10 +309,10 @@ class EndpointEngine(Engine):
         """Return the number of prompt tokens of the text without media, requested from the server once per text."""
         # The lock is held during the request, so that other threads wait for this answer instead of asking too.
         with self._counting:
-            # The system prompt is counted with the text, so that its tokens do not pass for those of media.
-            said = (request.system, request.text)
+            # What else is said is counted with the text, so that its tokens do not pass for those of media.
+            said = (request.system, request.before, request.text)
             if said not in self._text_tokens:
-                completion = self._complete(user_message(request, []), request, max_tokens=1)
+                completion = self._complete(chat_of(request, []), request, max_tokens=1)
                 self._text_tokens[said] = completion.usage.prompt_tokens if completion.usage else None
             return self._text_tokens[said]
 
@@ -316,6 +335,40 @@ def _said(content: Any) -> str:
     if isinstance(content, list):
         return "".join(_said(part.get("text") if isinstance(part, dict) else part) for part in content)
     return content if isinstance(content, str) else str(content)
+
+
+def _calls(message: Any) -> list[tuple[str, str]]:
+    """Return the calls in a message: the name of each tool, and its arguments as the model wrote them."""
+    functions = [getattr(call, "function", None) for call in getattr(message, "tool_calls", None) or []]
+    return [(str(getattr(one, "name", "")), str(getattr(one, "arguments", ""))) for one in functions]
+
+
+def _spoken(choices: Sequence[Any]) -> tuple[bytes, str]:
+    """Return the sound of a spoken answer and its transcript, empty if the server gives none.
+
+    OpenAI puts both into the first choice; vLLM-Omni puts the sound into a choice of its own. MediaError for an answer
+    without sound, or with one that is no audio file: a text in its place would pass for a voice that said little.
+    """
+    for choice in choices:
+        audio = getattr(choice.message, "audio", None)
+        if audio is None:
+            continue
+        encoded = str(_field(audio, "data") or "")
+        if len(encoded) > 2 * MOST_SOUND_BYTES:
+            raise MediaError(f"the spoken answer is longer than {MOST_SOUND_BYTES / 2**20:g} MiB")
+        try:
+            sound = base64.b64decode(encoded, validate=True)
+        except ValueError:
+            raise MediaError("the spoken answer is not in base64") from None
+        if container_of(sound) is None:
+            raise MediaError("the spoken answer is no audio file (wav, flac, ogg or mp3)")
+        return sound, _said(_field(audio, "transcript"))
+    raise MediaError("the server answered without a voice; ask one whose model speaks, or leave `spoken` out")
+
+
+def _field(part: Any, name: str) -> Any:
+    """Return a field of what a server sent, as an object or as a mapping; None if it is not there."""
+    return part.get(name) if isinstance(part, dict) else getattr(part, name, None)
 
 
 def _count(given: Any) -> int:

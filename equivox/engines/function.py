@@ -8,6 +8,7 @@ from typing import Any
 
 from equivox.core.errors import RequestError
 from equivox.core.requests import Engine, EngineIdentity, MediaPart, Request, Response
+from equivox.core.task import Need
 
 
 class FunctionEngine(Engine):
@@ -17,7 +18,9 @@ class FunctionEngine(Engine):
     `load()` reads the bytes) and returns the answer. An exception or a result that is not text becomes a failed
     response. A media item counts as used when its bytes were read. `name` and `revision` identify the responses: give
     another function another name or revision. `settings` are recorded with the run; those of names that equivox does
-    not know only if `public` names them. The function sees neither the speaker's group nor other labels.
+    not know only if `public` names them. The function sees neither the speaker's group nor other labels. `able` says
+    what it can do beside answering a text: `turns` if it sends `request.before`, `tools` if it offers `request.tools`
+    and returns calls as `equivox.core.calls` writes them.
 
     Examples
     --------
@@ -36,10 +39,12 @@ class FunctionEngine(Engine):
         revision: str,
         settings: Mapping[str, Any] | None = None,
         public: Iterable[str] = (),
+        able: Iterable[Need] = (),
     ) -> None:
         if not name or not revision:
             raise RequestError(f"`name` and `revision` tell models apart, got {name!r} and {revision!r}; give both")
         self._function = function
+        self.able = frozenset(able)
         self.identity = EngineIdentity(
             engine="function", model=name, revision=revision, settings=dict(settings or {}), public=frozenset(public)
         )

@@ -52,7 +52,8 @@ def refuse_short_context(
     """
     shortest: dict[tuple[str, int], str] = {}
     for request in requests:
-        place, text = (request.task, answer(request)), request.system + request.text
+        said = [request.system, *(turn.text + turn.answer for turn in request.before), request.text]
+        place, text = (request.task, answer(request)), "".join(said)
         if place not in shortest or len(text) < len(shortest[place]):
             shortest[place] = text
     for (task, wanted), text in shortest.items():
@@ -64,12 +65,11 @@ def refuse_short_context(
             )
 
 
-def refuse_dropped_system(
-    checkpoint: Checkpoint, requests: Iterable[Request], render: Callable[[list[dict[str, Any]]], str]
-) -> None:
-    """Raise RequestError if the chat template leaves out the system prompt of a request, which would change nothing.
+def refuse_dropped(checkpoint: Checkpoint, requests: Sequence[Request], render: Callable[..., str]) -> None:
+    """Raise RequestError if the chat template leaves out the system prompt or the tools of a request.
 
-    `render` applies the template to messages. A template that raises says so again for each request, which then fails.
+    They would then change nothing. `render` applies the template to messages, and to tools if there are any. A
+    template that raises for a system prompt says so again for each request, which then fails.
     """
     for system in sorted({request.system for request in requests} - {""}):
         try:
@@ -81,6 +81,13 @@ def refuse_dropped_system(
                 f"the chat template of {checkpoint.name} leaves out the system prompt {system[:40]!r}…: the model "
                 "would never see it; give a template that sends it (`chat_template=…`), or another model"
             )
+    for tool in {tool.name: tool for request in requests for tool in request.tools}.values():
+        rendered = render([{"role": "user", "content": "Hello."}], tools=[tool.as_function])
+        if tool.name not in rendered:
+            raise RequestError(
+                f"the chat template of {checkpoint.name} leaves out tools: the model would never see {tool.name}; "
+                "give a template that sends them (`chat_template=…`), or another model"
+            )
 
 
 def too_much_audio(
@@ -89,7 +96,8 @@ def too_much_audio(
     """Return a message about the clip in the rendered `messages` that is too long for the model, or None."""
     if longest_s is None:
         return None
-    for part, content in zip(request.media, messages[-1]["content"], strict=False):
+    parts = [part for message in messages if message["role"] == "user" for part in message["content"]]
+    for part, content in zip(request.media, (part for part in parts if part["type"] != "text"), strict=True):
         if part.kind == "audio":
             seconds = wav_seconds(content["input_audio"]["data"])
             if seconds > longest_s + _TOLERANCE_S:

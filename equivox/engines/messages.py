@@ -1,4 +1,4 @@
-"""A request as OpenAI chat messages: its system prompt if it has one, then one user message, media before the text.
+"""A request as OpenAI chat messages: system prompt if it has one, turns before it, a user message, media first.
 
 Every engine that takes chat messages uses these functions, so that a prompt never varies by model; the engine applies
 the model's chat template.
@@ -41,20 +41,23 @@ def chat_messages(
     `media.MediaError`, naming the sample, for media that cannot be decoded.
     """
     content = partial(media_content, subtype=subtype, audio_part=audio_part, resample=resample)
-    return user_message(request, [content(part) for part in request.media])
+    return chat_of(request, [content(part) for part in request.media])
 
 
-def user_message(
+def chat_of(
     request: Request, media: Sequence[Mapping[str, Any]], system_prompt: str | None = None
 ) -> list[dict[str, Any]]:
-    """Return `request` as OpenAI chat messages; `media` is the `media_content` of its media.
+    """Return `request` as OpenAI chat messages, with the turns before it; `media` is the `media_content` of its media.
 
     `system_prompt` is the model's own, from its arguments.
     """
-    return [
-        *system_messages(request, system_prompt),
-        {"role": "user", "content": [*media, {"type": "text", "text": request.text}]},
-    ]
+    left = list(media)
+    messages = system_messages(request, system_prompt)
+    for turn in request.before:
+        shown, left = left[: turn.n_media], left[turn.n_media :]
+        messages.append({"role": "user", "content": [*shown, {"type": "text", "text": turn.text}]})
+        messages.append({"role": "assistant", "content": turn.answer})
+    return [*messages, {"role": "user", "content": [*left, {"type": "text", "text": request.text}]}]
 
 
 def system_messages(request: Request, system_prompt: str | None = None) -> list[dict[str, Any]]:

@@ -70,7 +70,7 @@ class PoolEngine(Engine):
     def __init__(self, make: Callable[[], Engine], workers: Workers) -> None:
         self._make, self._workers, self._here = make, workers, make()
         self.identity, self.modalities, self.gpus = self._here.identity, self._here.modalities, self._here.gpus
-        self.audio_sent = self._here.audio_sent
+        self.audio_sent, self.able = self._here.audio_sent, self._here.able
         self.lost = self.given_back = 0
         self._ray: Any = None
         self._threads: list[threading.Thread] = []

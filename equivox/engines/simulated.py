@@ -21,10 +21,11 @@ A number is drawn from the attribute's range, and `planted` makes it larger by `
 Options, behind commas after the name: `shift` (planted only), `speaker` (probability that an answer is the speaker's
 favourite, drawn without regard to the group), `refusal` (probability of declining), `refusal_gap` (added to it for
 the first group: with two groups the refusal nTVD is 100 × the gap), `fail` (probability that a request fails) and
-`seed`. With `hears=pitch` (planted only) the group is not received but heard in the recording that is sent
-(`equivox.engines.simulated_hearing`). A system prompt changes nothing, but for `obeys` (planted only: the share of the
-shift that it takes away), `bland` (the probability that it makes the model give one same answer to everybody) and
-`declines` (the same of a refusal).
+`seed`. Each further turn of a dialogue takes away the share `yields` of the shift (planted only). With `hears=pitch`
+(planted only) the group is not received but heard in the recording that is sent (`equivox.engines.simulated_hearing`).
+A system prompt changes nothing, but for `obeys` (planted only: the share of the shift that it takes away), `bland`
+(the probability that it makes the model give one same answer to everybody) and `declines` (the same of a refusal).
+Answers by voice sound as the task's measures are drawn (`equivox.engines.simulated_speech`).
 """
 
 from __future__ import annotations
@@ -38,23 +39,25 @@ from typing import Any
 
 from equivox.configs import load_config
 from equivox.configs.vocabulary import Vocabulary, load_vocabulary
+from equivox.core.calls import CALL, Answer, Call
 from equivox.core.errors import RequestError, nearest
 from equivox.core.hashing import hashed_number
 from equivox.core.media import MediaError
 from equivox.core.requests import Engine, EngineIdentity, Labels, Request, Response
-from equivox.core.task import Attribute, Task
+from equivox.core.task import REFUSAL, Attribute, Task
 from equivox.core.variants import declared_name
 from equivox.core.voice import require_world
 from equivox.engines.simulated_hearing import group_of_pitch, parse_hears, pitch_of
 from equivox.engines.simulated_numbers import drawn_number, lengthened, limits_of, stated
+from equivox.engines.simulated_speech import spoken
 from equivox.statistics.distance import attainable_shift
 
 VERSION = "1"
 """Raised whenever a simulated model's answers change."""
 
-_LATER = ("obeys", "bland", "declines", "hears")
+_LATER = ("obeys", "bland", "declines", "hears", "yields")
 """The options that came later: models without them keep the keys of their answers."""
-_PLANTED = ("shift", "obeys", "hears")
+_PLANTED = ("shift", "obeys", "hears", "yields")
 """The options of `planted` alone."""
 
 MODELS = ("oracle", "random", "biased", "planted")
@@ -74,6 +77,7 @@ class SimulatedSettings:
     bland: float = 0.0
     declines: float = 0.0
     hears: str = ""
+    yields: float = 0.0
 
     @classmethod
     def from_text(cls, model: str, given_text: str) -> SimulatedSettings:
@@ -115,6 +119,7 @@ class SimulatedEngine(Engine):
     """One simulated model as an engine."""
 
     modalities = frozenset({"text", "audio", "image"})
+    able = frozenset({"turns", "tools", "speech", "hidden states"})
 
     def __init__(self, model: str, settings: SimulatedSettings, tasks: Sequence[Task]) -> None:
         self.model = model
@@ -134,11 +139,11 @@ class SimulatedEngine(Engine):
         self._heard: dict[str, float] = {}
         for task in tasks:
             for attribute in task.attributes:
-                if attribute.role == "refusal" or task.simulate is not None:
+                if attribute in (REFUSAL, CALL) or task.simulate is not None:
                     continue
                 if attribute.number is None:
                     self._vocabulary.of(attribute)
-                elif attribute.number.measure is None:
+                elif attribute.number.measure is None and not task.prompt.tools:
                     stated(attribute, limits_of(attribute.number)[0])
 
     @classmethod
@@ -165,6 +170,7 @@ class SimulatedEngine(Engine):
             yield Response(
                 key=request.key,
                 text=text,
+                sound=spoken(text, self._voice(request, rng)) if request.spoken else None,
                 finish_reason="stop",
                 prompt_tokens=len(request.text.split()),
                 completion_tokens=len(text.split()),
@@ -183,7 +189,7 @@ class SimulatedEngine(Engine):
                 break
             task = left.pop(declared_name(request.task), None)
             for attribute in task.attributes if task and task.simulate is None else ():
-                if attribute.role != "refusal" and attribute.number is None:
+                if attribute not in (REFUSAL, CALL) and attribute.number is None:
                     values, labels = self._vocabulary.of(attribute).values, request.labels
                     self._own_probability(attribute, values, labels, own_values(values, labels))
 
@@ -193,18 +199,26 @@ class SimulatedEngine(Engine):
             return self._under_system(request, rng)
         if self.settings.hears:
             return self._hearing(request, rng)
+        if request.before and self.settings.yields:
+            left = (1 - self.settings.yields) ** len(request.before)
+            changed = copy(self)
+            changed.settings = replace(self.settings, shift=self.settings.shift * left, yields=0.0)
+            return changed.answer(request, rng)
         declines = self.settings.refusal
         if request.labels.group == request.labels.groups[0]:
             declines += self.settings.refusal_gap
-        if rng.random() < declines:
-            return str(self._prose["refusal"])
         task = self._tasks[declared_name(request.task)]
+        if rng.random() < declines:
+            said = str(self._prose["refusal"])
+            return Answer(said).text if request.tools else said
+        if request.tools:
+            return self._call(task, request, rng)
         if task.simulate is not None:
             return task.simulate.answer(self.model, self.settings, request, rng)
         sentences = [rng.choice(self._prose["openings"])]
         lengths: list[tuple[Attribute, float]] = []
         for attribute in task.attributes:
-            if attribute.role == "refusal":
+            if attribute.role == "refusal" or (attribute.number is not None and attribute.number.of_sound):
                 continue
             if attribute.number is not None:
                 drawn = drawn_number(self.model, self.settings, attribute, request.labels, rng)
@@ -220,6 +234,25 @@ class SimulatedEngine(Engine):
                 sentences.append(rng.choice(known).format(value=rng.choice(words[value]), name=name))
         text = " ".join(sentences)
         return lengthened(text, *zip(*lengths, strict=True)) if lengths else text
+
+    def _call(self, task: Task, request: Request, rng: random.Random) -> str:
+        """Return one call of the first tool, with a value for each attribute."""
+        arguments: dict[str, Any] = {}
+        for attribute in task.attributes:
+            if attribute.role == "outcome" and attribute.number is not None:
+                arguments[attribute.name] = drawn_number(self.model, self.settings, attribute, request.labels, rng)
+            elif attribute.role == "outcome":
+                arguments[attribute.name] = self.values(attribute, request.labels, rng)[0]
+        return Answer("", (Call(request.tools[0].name, arguments),)).text
+
+    def _voice(self, request: Request, rng: random.Random) -> dict[str, float]:
+        """Return how a spoken answer sounds: what the task measures of it, drawn as its numbers are."""
+        task = self._tasks[declared_name(request.task)]
+        return {
+            str(attribute.number.measure): drawn_number(self.model, self.settings, attribute, request.labels, rng)
+            for attribute in task.attributes
+            if attribute.number is not None and attribute.number.of_sound
+        }
 
     def _under_system(self, request: Request, rng: random.Random) -> str:
         """Return one answer to a request with a system prompt: that of the model as the prompt changes it."""
@@ -253,7 +286,7 @@ class SimulatedEngine(Engine):
         task = self._tasks[declared_name(name)]
         if task.simulate is not None:
             return task.simulate.told(text)
-        if any(attribute.number is not None for attribute in task.attributes):
+        if task.prompt.tools or any(attribute.number is not None for attribute in task.attributes):
             return None
         found: dict[str, list[str]] = {}
         left = re.sub("|".join(map(re.escape, self._prose["openings"])), "", text)

@@ -6,10 +6,11 @@ import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from equivox.core.attributes import Attribute, Length, Number
+from equivox.core.attributes import Attribute, Length, Number, Sound
 from equivox.core.errors import RequestError
 from equivox.core.hashing import hashed_number
 from equivox.core.requests import Labels
+from equivox.engines.simulated_speech import RANGES
 
 if TYPE_CHECKING:
     from equivox.engines.simulated import SimulatedSettings
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
 _FORMS = ("The {name} is {value} {unit}.", "{name}: {value} {unit}", "{Name}: {value} {unit}", "{value} {unit}")
 """The sentences that state a number, tried in this order where a pattern must find it."""
 
-_RANGES: dict[Length | None, tuple[float, float]] = {
+_RANGES: dict[Length | Sound | None, tuple[float, float]] = {
     None: (0, 100),
     "words": (20, 60),
     "sentences": (3, 12),
     "characters": (200, 600),
+    **dict(RANGES.items()),
 }
 """The range of numbers without limits, by what is measured."""
 
@@ -59,6 +61,8 @@ def drawn_number(
     elif model == "planted":
         place = (1 - settings.shift) * place + settings.shift * (index == 0)
     value = low + (high - low) * place
+    if _number(attribute).of_sound:
+        return round(value, 3)
     return float(round(value)) if high - low >= 50 or _number(attribute).measure else round(value, 2)
 
 

@@ -29,8 +29,8 @@ from equivox.engines.arguments import (
     whole,
 )
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
-from equivox.engines.limits import failed, refuse_dropped_system, refuse_missing_modality, refuse_short_context
-from equivox.engines.messages import RESAMPLED, SAMPLING_RATE, split_thinking, system_messages
+from equivox.engines.limits import failed, refuse_dropped, refuse_missing_modality, refuse_short_context
+from equivox.engines.messages import RESAMPLED, SAMPLING_RATE, chat_of, split_thinking
 from equivox.engines.quiet import one_line
 from equivox.engines.transformers_loading import (
     Loaded,
@@ -92,6 +92,7 @@ class TransformersEngine(Engine):
     """Engine for one transformers model on this machine; the model is loaded for the first request."""
 
     audio_sent = RESAMPLED
+    able = frozenset({"turns", "hidden states"})
 
     def __init__(self, arguments: Mapping[str, Any], checkpoint: Checkpoint) -> None:
         self.arguments = arguments
@@ -143,7 +144,7 @@ class TransformersEngine(Engine):
         refuse_missing_modality(self.checkpoint, self.modalities, requests)
         for patch in {self._patch(request.patch) for request in requests if request.patch is not None}:
             patching.check_layers(patch, config.get_text_config().num_hidden_layers, model=self.checkpoint.name)
-        refuse_dropped_system(self.checkpoint, requests, lambda messages: self._applied(tokenizer, messages))
+        refuse_dropped(self.checkpoint, requests, lambda messages: self._applied(tokenizer, messages))
         if requests and (limit := self._limit(config)):
             refuse_short_context(
                 requests,
@@ -292,11 +293,13 @@ class TransformersEngine(Engine):
         return list(found["input_ids"]), [tuple(pair) for pair in found["offset_mapping"]]
 
     def _render(self, loaded: Loaded, request: Request) -> str:
-        content: Any = request.text
-        if request.media:
-            content = [{"type": part.kind} for part in request.media] + [{"type": "text", "text": request.text}]
-        before = system_messages(request, self.arguments.get("system_prompt"))
-        messages = [*before, {"role": "user", "content": content}]
+        messages = chat_of(
+            request, [{"type": part.kind} for part in request.media], self.arguments.get("system_prompt")
+        )
+        for message in messages:
+            # Templates of models without media take texts alone.
+            if message["role"] == "user" and len(message["content"]) == 1:
+                message["content"] = message["content"][0]["text"]
         renderer = loaded.processor if getattr(loaded.processor, "chat_template", None) else loaded.tokenizer
         return self._applied(renderer, messages)
 

@@ -16,19 +16,21 @@ from typing import Any
 
 from equivox.core.errors import RequestError, RunError
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
+from equivox.core.task import Need
 from equivox.engines.ahead import MediaAhead
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
 from equivox.engines.limits import (
     failed,
-    refuse_dropped_system,
+    refuse_dropped,
     refuse_missing_modality,
     refuse_short_context,
     refuse_too_many_media,
     too_much_audio,
 )
-from equivox.engines.messages import RESAMPLED, split_thinking, user_message
+from equivox.engines.messages import RESAMPLED, chat_of, split_thinking
 from equivox.engines.quiet import Noise, one_line
 from equivox.engines.vllm_arguments import VLLMArguments, refuse_missing_vllm, version
+from equivox.engines.vllm_calls import refuse_unknown_parser, with_calls
 from equivox.engines.vllm_loading import batch_invariant, configuration, load, media_limits, unload
 from equivox.engines.vllm_needs import adapters, refuse_missing_package, refuse_wrong_adapters
 
@@ -73,6 +75,8 @@ class VLLMEngine(Engine):
         )
         spread = arguments.engine
         self.gpus = int(spread.get("tensor_parallel_size", 1)) * int(spread.get("pipeline_parallel_size", 1))
+        able: list[Need] = ["turns", "tools"]
+        self.able = frozenset(able if arguments.tool_call_parser else able[:1])
         self._llm: Any = None
         self._noise: Noise | None = None
         self._arrived: list[Any] = []
@@ -102,16 +106,19 @@ class VLLMEngine(Engine):
         self.modalities = frozenset({"text", *limits})
         refuse_missing_modality(self.checkpoint, self.modalities, requests)
         refuse_too_many_media(self.checkpoint, limits, requests)
+        if self.arguments.tool_call_parser is not None:
+            refuse_unknown_parser(self.arguments.tool_call_parser)
         if requests:
             from vllm.tokenizers import cached_tokenizer_from_config
 
             tokenizer = cached_tokenizer_from_config(config.model_config)
             limit = int(config.model_config.max_model_len)
-            refuse_dropped_system(
+            refuse_dropped(
                 self.checkpoint,
                 requests,
-                lambda messages: tokenizer.apply_chat_template(
+                lambda messages, tools=None: tokenizer.apply_chat_template(
                     messages,
+                    tools=tools,
                     tokenize=False,
                     chat_template=self.arguments.chat_template,
                     **self.arguments.chat_template_kwargs,
@@ -257,13 +264,14 @@ class VLLMEngine(Engine):
         arguments = self.arguments
         self._arrived, self._worn = [], None
         try:
-            messages = user_message(request, media(), arguments.system_prompt)
+            messages = chat_of(request, media(), arguments.system_prompt)
             if reason := too_much_audio(request, messages, self.longest_audio_s, self.checkpoint.name):
                 return failed(request, reason)
             (name,) = self._llm.enqueue_chat(
                 [messages],
                 self._sampling_params(request),
                 use_tqdm=False,
+                tools=[tool.as_function for tool in request.tools] or None,
                 chat_template=arguments.chat_template,
                 chat_template_kwargs=dict(arguments.chat_template_kwargs) or None,
             )
@@ -314,6 +322,8 @@ class VLLMEngine(Engine):
             "logprobs": sampling.logprobs or None,
             "seed": request.seed,
             "skip_clone": True,
+            # Calls stand between special tokens.
+            "skip_special_tokens": not request.tools,
         }
         if request.schema is not None:
             given["structured_outputs"] = StructuredOutputsParams(json=dict(request.schema))
@@ -342,6 +352,8 @@ class VLLMEngine(Engine):
             limit = self._llm.llm_engine.model_config.max_model_len
             return failed(request, f"cut off after {tokens} tokens by max_model_length={limit}; raise it")
         text, thinking = split_thinking(completion.text)
+        if request.tools and self.arguments.tool_call_parser is not None:
+            text = with_calls(text, self.arguments.tool_call_parser, request.tools, self._llm.get_tokenizer())
         return Response(
             key=request.key,
             text=text,

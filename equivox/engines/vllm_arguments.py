@@ -38,7 +38,10 @@ REFUSED: Mapping[str, tuple[Any, str]] = {
 }
 """Arguments without a meaning here → the one value that is accepted (None: there is none), and the reason."""
 
-OWN = ("chat_template", "chat_template_kwargs", "generation_parameters", "max_audio_seconds", "system_prompt")
+OWN = (
+    *("chat_template", "chat_template_kwargs", "generation_parameters"),
+    *("max_audio_seconds", "system_prompt", "tool_call_parser"),
+)
 
 GENERATION = {
     "frequency_penalty": "frequency_penalty",
@@ -117,6 +120,8 @@ class VLLMArguments:
         Settings that change the rendered prompt; unset unless given.
     max_audio_seconds
         Clips longer than this fail; None: the model's limit applies.
+    tool_call_parser
+        The name of vLLM's parser of tool calls; None: the model cannot be asked for calls.
     """
 
     engine: Mapping[str, Any]
@@ -125,6 +130,7 @@ class VLLMArguments:
     chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
     system_prompt: str | None = None
     max_audio_seconds: float | None = None
+    tool_call_parser: str | None = None
 
     @classmethod
     def parse(cls, arguments: Mapping[str, Any]) -> VLLMArguments:
@@ -145,6 +151,7 @@ class VLLMArguments:
             chat_template_kwargs=mapping(own, "chat_template_kwargs"),
             system_prompt=text(own.get("system_prompt"), "system_prompt"),
             max_audio_seconds=positive(own.get("max_audio_seconds"), "max_audio_seconds"),
+            tool_call_parser=text(own.get("tool_call_parser"), "tool_call_parser"),
         )
 
     def settings(self) -> dict[str, Any]:
@@ -165,6 +172,8 @@ class VLLMArguments:
             settings["chat_template_kwargs"] = dict(self.chat_template_kwargs)
         if self.system_prompt is not None:
             settings["system_prompt"] = self.system_prompt
+        if self.tool_call_parser is not None:
+            settings["tool_call_parser"] = self.tool_call_parser
         return settings
 
 

@@ -17,9 +17,9 @@ from equivox.compare.runs import Comparison, TaskCorrelation, task_correlations,
 from equivox.core.metric import CohortScore, Metric, Overlap
 from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL, NAN
-from equivox.core.variants import WORDING, is_intervention
+from equivox.core.variants import is_intervention
 from equivox.report.doses import DOSES_NOTE, dose_question, doses_in_words, trend_tables
-from equivox.report.interventions import INTERVENTIONS_NOTE, interventions_in_words
+from equivox.report.interventions import INTERVENTIONS_NOTE, interventions_in_words, what_changes
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, share, stars
 from equivox.report.score_tables import STARS, grid, marks, mean_table, share_table, task_tables
 from equivox.report.table import Table
@@ -167,7 +167,7 @@ def condition_tables(tests: Sequence[ConditionTest]) -> list[Table]:
         dosed = dose_question(own[0][1])
         asks = dosed or f"is it the {a}"
         if intervention:
-            asks = f"what {'do other words' if b.startswith(WORDING) else 'does the system prompt'} change"
+            asks = what_changes(b)
         untested = [(model, test) for model, test in own if test.undefined]
         reasons = split_by(untested, lambda entry: (entry[0], entry[1].undefined))
         found.append(

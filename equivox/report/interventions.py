@@ -1,4 +1,4 @@
-"""What a system prompt or another wording changed, in words.
+"""What a system prompt, another wording, a further turn or an answer by voice changed, in words.
 
 Less difference is no improvement where the answers say less.
 """
@@ -15,7 +15,7 @@ from equivox.compare.runs import ComparedRun
 from equivox.core.coverage import UNEVEN
 from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL
-from equivox.core.variants import SYSTEM, WORDING, is_intervention
+from equivox.core.variants import SPOKEN, SYSTEM, TURN, WORDING, is_intervention, turn_of
 from equivox.report.numbers import how_many, score_interval, score_value, shortened
 
 INTERVENTIONS_NOTE = (
@@ -41,6 +41,15 @@ def interventions_of(runs: Sequence[ComparedRun]) -> list[str]:
     return interventions_in_words(intervention_tests(runs))
 
 
+def what_changes(condition: str) -> str:
+    """Return what is asked of an intervention, as the heading of its table asks it."""
+    if condition.startswith(SYSTEM):
+        return "what does the system prompt change"
+    if condition == SPOKEN:
+        return "what does answering by voice change"
+    return "does it persist in the next turns" if turn_of(condition) else "what do other words change"
+
+
 def interventions_in_words(tests: Sequence[ConditionTest]) -> list[str]:
     """Return what system prompts and other wordings changed, in a sentence or two.
 
@@ -52,10 +61,19 @@ def interventions_in_words(tests: Sequence[ConditionTest]) -> list[str]:
         f"{model}, {family}, with {own[0][1].model_b}: {_of_a_system_prompt(*_scores_and_answers(own))}"
         for (model, family, _), own in split_by(prompts, lambda e: (e[0], e[1].family, e[1].condition)).items()
     ]
-    reworded = [entry for entry in tests if entry[1].model_b.startswith(WORDING)]
-    for (model, family), own in split_by(reworded, lambda e: (e[0], e[1].family)).items():
-        told.append(f"{model}, {family}, {_of_wordings(*_scores_and_answers(own))}")
+    for kind, (where, plain) in _COMPARED_WITH.items():
+        chosen = [entry for entry in tests if entry[1].model_b.startswith(kind)]
+        for (model, family), own in split_by(chosen, lambda e: (e[0], e[1].family)).items():
+            told.append(f"{model}, {family}, {_of_others(*_scores_and_answers(own), where, plain)}")
     return told
+
+
+_COMPARED_WITH = {
+    WORDING: ("in {} other wordings", "the declared wording"),
+    TURN: ("in {} further turns", "the first answer"),
+    SPOKEN: ("in {} spoken conditions", "the written answer"),
+}
+"""Where other conditions are, and what their bias is compared with, in words, by the beginning of their names."""
 
 
 def _scores_and_answers(tests: Sequence[ConditionTest]) -> tuple[list[PairedTest], list[PairedTest]]:
@@ -64,11 +82,11 @@ def _scores_and_answers(tests: Sequence[ConditionTest]) -> tuple[list[PairedTest
     return scores, [test for _, test in tests if test.metric in ANSWERS]
 
 
-def _of_wordings(scores: Sequence[PairedTest], answers: Sequence[PairedTest]) -> str:
-    """Return how many tests of scores differ from the declared wording, the largest change, and what answers lose."""
+def _of_others(scores: Sequence[PairedTest], answers: Sequence[PairedTest], several: str, plain: str) -> str:
+    """Return how many tests of scores differ from the plain condition, the largest change, and what answers lose."""
     tested = [test for test in scores if test.undefined is None]
     names = dict.fromkeys(test.model_b for test in scores or answers)
-    where = next(iter(names)) if len(names) == 1 else f"in {len(names)} other wordings"
+    where = next(iter(names)) if len(names) == 1 else several.format(len(names))
     if not tested:
         lost = [*_losses(answers, large=True), *_losses(answers, large=False)] or [_kept(answers)]
         return f"{where}: {_untested(scores)}; {', '.join(lost)}."
@@ -78,7 +96,7 @@ def _of_wordings(scores: Sequence[PairedTest], answers: Sequence[PairedTest]) ->
     n = how_many(len(tested), "test")
     told = (
         f"{where}: {changed or 'none'} of {n} {'show' if changed > 1 else 'shows'} another bias than "
-        f"the declared wording; the largest change is in {most.task}, {most.model_b}: {side} no bias by "
+        f"{plain}; the largest change is in {most.task}, {most.model_b}: {side} no bias by "
         f"{score_value(abs(_change(most)), most.unit)} (interval {_interval_of(most)})"
     )
     lost = [*_losses(answers, large=True), *_losses(answers, large=False)]

@@ -10,10 +10,12 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equivox.annotate import evaluation_of
+from equivox.annotate.sounds import SoundReader
 from equivox.core.annotation import (
     Annotation,
     Annotator,
@@ -24,14 +26,16 @@ from equivox.core.annotation import (
     annotation_key,
     grouped,
 )
+from equivox.core.calls import CALL, ONE
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document, write_table
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.samples import ENDED, UNANNOTATED, segment_columns
-from equivox.core.segments import Segment, SegmentAnnotation, SegmentTool
+from equivox.core.segments import SOUND, SOUND_DIGEST, Segment, SegmentAnnotation, SegmentTool
 from equivox.core.task import Task, digest
 from equivox.run.file_hashes import forget_hashes
 from equivox.run.plan import read_plan
+from equivox.run.sounds import read_sound
 from equivox.run.speed import add_usage
 from equivox.run.store import Store, annotation_schema, response_schema
 
@@ -77,6 +81,7 @@ def annotate(
     stage = _Stage(
         annotator=annotator,
         simulated=engine == SIMULATED,
+        folder=folder,
         store=Store(annotations_folder(folder, name), annotation_schema()),
         shared=Store(annotations_folder(folder, TOOLS), annotation_schema()),
         progress=progress,
@@ -111,22 +116,20 @@ class Responses:
     @classmethod
     def of(cls, folder: Path) -> Responses:
         """Return the stored responses of the run in `folder`."""
-        return cls(
-            Store(folder / "responses", response_schema()).table(("key", "text", "finish_reason")).combine_chunks()
-        )
+        columns = ("key", "text", "finish_reason", "sound")
+        return cls(Store(folder / "responses", response_schema()).table(columns).combine_chunks())
 
     @property
     def n_answered(self) -> int:
         """The number of requests that have a response with a text."""
         return int(self.table.num_rows - self.table["text"].null_count)
 
-    def of_keys(self, keys: pa.ChunkedArray) -> tuple[pa.Array, pa.Array, list[bool]]:
-        """Return the text of each key (null: none), how it ended, and whether the request was made at all."""
+    def of_keys(self, keys: pa.ChunkedArray) -> tuple[pa.Table, list[bool]]:
+        """Return the response of each key (null: none), and whether the request was made at all."""
         import pyarrow.compute as pc
 
         place = pc.index_in(keys, value_set=self.table["key"].combine_chunks())
-        found = self.table.take(place)
-        return found["text"], found["finish_reason"], pc.is_valid(place).to_pylist()
+        return self.table.take(place), pc.is_valid(place).to_pylist()
 
 
 @dataclass
@@ -145,6 +148,7 @@ class _Stage:
 
     annotator: Annotator
     simulated: bool
+    folder: Path
     store: Store
     shared: Store
     progress: Progress
@@ -153,6 +157,11 @@ class _Stage:
     total: int = 0
     failed: int = 0
     annotated: list[Any] = field(default_factory=list)
+
+    @cached_property
+    def _sounds(self) -> SoundReader:
+        """The tool that measures the spoken answers of the run."""
+        return SoundReader(partial(read_sound, self.folder))
 
     def report(self, done: int) -> None:
         """Report that `done` responses are annotated."""
@@ -196,7 +205,7 @@ class _Stage:
         return stored.filter(pc.not_equal(stored["status"], "failed")) if self.retry_failed else stored
 
     def _block(
-        self, task: Task, plan: pa.Table, texts: pa.Array, ended: pa.Array, requested: Sequence[bool], stored: pa.Table
+        self, task: Task, plan: pa.Table, responses: pa.Table, requested: Sequence[bool], stored: pa.Table
     ) -> pa.Table:
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -205,6 +214,9 @@ class _Stage:
         names = [name for name in plan.column_names if name.startswith("metadata.")]
         metadata = [plan[name].to_pylist() for name in names]
         short = [name.removeprefix("metadata.") for name in names]
+        texts, ended = responses["text"], responses["finish_reason"]
+        if responses["sound"].null_count < len(keys):
+            short, metadata = [*short, SOUND_DIGEST], [*metadata, responses["sound"].to_pylist()]
         rows: list[_Response | None] = [
             None
             if text is None
@@ -287,6 +299,8 @@ class _Stage:
                     continue
                 if self.simulated:
                     segment = with_simulated_tool(task, segment)
+                if segment.name == SOUND:
+                    segment = replace(segment, tool=self._sounds)
                 key = annotation_key(self.annotator.identity, segment, row.key)
                 if (annotation := known.get(key)) is not None:
                     row.done[segment.name] = annotation
@@ -339,7 +353,9 @@ def run_jobs(jobs: Sequence[Job], annotator: Annotator) -> Iterator[Annotation]:
 
 def _status(segment: Segment, values: Sequence[Value]) -> Status:
     refusals = {attribute.name for attribute in segment.attributes if attribute.role == "refusal"}
-    return "refused" if any(v.attribute in refusals and v.value == "yes" for v in values) else "parsed"
+    if any(v.attribute in refusals and v.value == "yes" for v in values):
+        return "refused"
+    return "unparsed" if any(v.attribute == CALL.name and v.value != ONE for v in values) else "parsed"
 
 
 def _stored_segment(record: Mapping[str, Any]) -> SegmentAnnotation:

@@ -28,7 +28,7 @@ from equivox.core.progress import Progress, no_progress
 from equivox.core.redact import cleaned, remember_secrets
 from equivox.core.scores import DEFAULT_OPTIONS, Score, ScoringOptions
 from equivox.core.segments import check_tools
-from equivox.core.task import Task
+from equivox.core.task import Need, Task
 from equivox.core.variants import dose_of
 from equivox.core.voice import require_world
 from equivox.dataset_builders.corpus import Corpus, open_corpus
@@ -52,6 +52,7 @@ from equivox.run.manifest import (
 from equivox.run.opening import computing, note_made
 from equivox.run.plan import PLAN_FILE, Plan, make_plan
 from equivox.run.scoring import follow_up, open_samples, remove_scores, score, scores_path
+from equivox.run.sounds import keep_sound
 from equivox.run.spec import RunSpec
 from equivox.run.speed import Speed, add_speed, add_usage
 from equivox.run.store import Store, response_schema
@@ -62,8 +63,13 @@ if TYPE_CHECKING:
 
 IMPORTED = "imported"
 """The engine name of responses from elsewhere; `equivox.run.importing` makes such runs."""
-PATCHING = ("simulated", "transformers", IMPORTED)
-"""The engines that accept tasks with a patch; simulated and imported models need no hidden states for it."""
+NEEDS: Mapping[Need, tuple[str, str]] = {
+    "turns": ("goes on after an answer", "use vllm, transformers, endpoint or a simulated model"),
+    "tools": ("lets the model call tools", "use endpoint, vllm with tool_call_parser=…, or a simulated model"),
+    "speech": ("is answered by voice", "use endpoint with voice=…, or a simulated model"),
+    "hidden states": ("replaces hidden states", "use `equivox run transformers:…`, or leave the task out"),
+}
+"""What tasks need of engines: in words, and which engines do it."""
 
 
 def execute(
@@ -156,7 +162,7 @@ def checked(
     refuse_overrides(engine.identity, spec.sampling)
     with nullcontext() if given else closing(engine):
         opened = open_corpora(tasks, spec.data, {} if corpora is None else corpora)
-        refuse_patches(tasks, engine)
+        refuse_unable(tasks, engine)
         give(tasks)
         plan = make_plan(tasks, opened, engine.identity, limit=spec.limit, seed=spec.seed)
         identity = run_identity(engine=engine.identity, tasks=tasks, corpora=opened, limit=spec.limit, seed=spec.seed)
@@ -338,7 +344,8 @@ def generate(
     proves_arrival = engine.identity.engine != IMPORTED
     speed, media_counts = Speed(), pc.list_value_length(plan.table["media_sha256"]).to_numpy()
     with Store(folder / "responses", response_schema()) as store:
-        for response in until_outage(_answers(plan, pending, engine), engine.identity.model, stop_after):
+        answers = _answers(plan, pending, engine, store)
+        for response in until_outage(answers, engine.identity.model, stop_after):
             row = unanswered.pop(response.key, None)
             if row is None:
                 asked = pc.is_in(pa.scalar(response.key), value_set=plan.table["key"].combine_chunks()).as_py()
@@ -347,7 +354,8 @@ def generate(
             if proves_arrival and response.error is None and response.media_items < media_counts[row]:
                 _refuse_arrival(plan.request(row), response, engine)
             error = None if response.error is None else cleaned(response.error)
-            store.append({**vars(response), "error": error})
+            sound = None if response.sound is None else keep_sound(folder, response.sound)
+            store.append({**vars(response), "error": error, "sound": sound})
             speed.count(response.completion_tokens or 0, engine.copies)
             finished += 1
             failed += error is not None
@@ -367,12 +375,34 @@ def pending_rows(folder: Path, plan: Plan, *, retry_failed: bool = False) -> NDA
     return plan.pending(stored["key"].combine_chunks())
 
 
-def _answers(plan: Plan, pending: NDArray[np.int64], engine: Engine) -> Iterator[Response]:
+def _answers(plan: Plan, pending: NDArray[np.int64], engine: Engine, store: Store) -> Iterator[Response]:
+    """Yield the responses to the pending rows: first turns first, and each turn with the stored answers before it.
+
+    A turn that was not answered ends its dialogue: what would follow it fails with it.
+    """
     usable = plan.usable[pending]
     for row in pending[~usable].tolist():
         yield Response(key=plan.request(row).key, text=None, error=f"unusable media: {plan.problem(row)}")
-    if not (sendable := plan.requests(pending[usable])):  # the model is not loaded without need
-        return
+    follows = plan.follows(pending)
+    lengths = [len(keys) for keys in follows]
+    for turn in sorted(set(lengths)):
+        rows = [place for place, length in enumerate(lengths) if length == turn and usable[place]]
+        answers: dict[str, str] = {}
+        if turn:
+            needed = sorted({key for place in rows for key in follows[place]})
+            stored = store.where("key", needed, ("key", "text")).to_pylist()
+            answers = {record["key"]: record["text"] for record in stored if record["text"] is not None}
+            for place in [place for place in rows if not answers.keys() >= set(follows[place])]:
+                lacking = 1 + next(n for n, key in enumerate(follows[place]) if key not in answers)
+                key = plan.request(int(pending[place])).key
+                yield Response(key=key, text=None, error=f"turn {lacking} of its dialogue was not answered")
+                rows.remove(place)
+        if rows:  # the model is not loaded without need
+            yield from _sent(plan.requests(pending[rows], answers), engine)
+
+
+def _sent(sendable: Sequence[Request], engine: Engine) -> Iterator[Response]:
+    """Yield what the engine answers to requests; RunError, in one line, for anything else that it does."""
     try:
         for response in engine.generate(sendable):
             if not isinstance(response, Response):
@@ -408,14 +438,16 @@ def open_corpora(tasks: Sequence[Task], data: str | None, cache: dict[str, Corpu
     return {task.data.corpus: cache[task.data.corpus] for task in tasks}
 
 
-def refuse_patches(tasks: Sequence[Task], engine: Engine) -> None:
-    """Raise RequestError for a task that replaces hidden states, on an engine without access to them."""
-    patched = [task.name for task in tasks if task.prompt.patch is not None]
-    if patched and engine.identity.engine not in PATCHING:
-        raise RequestError(
-            f"{patched[0]} replaces hidden states, which {engine.identity.engine} does not show; "
-            "use `equivox run transformers:…`, or leave the task out"
-        )
+def refuse_unable(tasks: Sequence[Task], engine: Engine) -> None:
+    """Raise RequestError for a task that needs something of an engine that it cannot do, such as calling tools.
+
+    Responses that were made elsewhere need no engine.
+    """
+    for task in tasks:
+        for need in sorted(task.prompt.needs - engine.able):
+            if engine.identity.engine != IMPORTED:
+                what, instead = NEEDS[need]
+                raise RequestError(f"{task.name} {what}, which {engine.identity.engine} does not do here; {instead}")
 
 
 def check_output(folder: Path) -> None:

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, overload
 from equivox.core.errors import RequestError
 from equivox.core.files import read_table
 from equivox.core.media import silent_wav
-from equivox.core.requests import EngineIdentity, Labels, MediaPart, Patching, Request, request_key
+from equivox.core.requests import EngineIdentity, Exchange, Labels, MediaPart, Patching, Request, request_key
 from equivox.core.task import PLACEHOLDER, Media, Task, digest, placeholders_of
-from equivox.core.variants import SHUFFLED, SILENCE, VOICE, declared_condition, declared_name, dose_of
+from equivox.core.variants import SHUFFLED, SILENCE, TURN, VOICE, declared_condition, declared_name, dose_of
 from equivox.core.voice import ALGORITHM, load_changed
 from equivox.dataset_builders.corpus import Corpus, Sample
 
@@ -33,6 +33,8 @@ JOIN = " × "
 PLAN_FILE = "plan.parquet"
 COLUMN = "column."
 """What the names of the corpus's columns begin with in a plan."""
+FOLLOWS = "follows"
+"""The column with the keys of the turns before a request, in order; a plan without dialogues does not have it."""
 MOST_GROUPS = 100
 """Columns of more values are no groups; a plan does not keep them."""
 
@@ -76,11 +78,28 @@ class Plan:
         """Return the request of one row of the table."""
         return self.requests([row])[0]
 
-    def requests(self, rows: Sequence[int] | NDArray[np.int64] | None = None) -> Requests:
-        """Return the requests of some rows, or of all; each is made when it is needed."""
+    def requests(
+        self, rows: Sequence[int] | NDArray[np.int64] | None = None, answers: Mapping[str, str] | None = None
+    ) -> Requests:
+        """Return the requests of some rows, or of all; each is made when it is needed.
+
+        `answers` are those of the turns before them, by key; without them, these answers are empty.
+        """
         import numpy as np
 
-        return Requests(self, np.arange(len(self)) if rows is None else np.array(rows, dtype=np.int64))
+        chosen = np.arange(len(self)) if rows is None else np.array(rows, dtype=np.int64)
+        return Requests(self, chosen, answers or {})
+
+    @property
+    def has_turns(self) -> bool:
+        """Whether the plan has requests that follow the answers to others."""
+        return FOLLOWS in self.table.column_names
+
+    def follows(self, rows: NDArray[np.int64]) -> list[Sequence[str]]:
+        """Return, for each of some rows, the keys of the turns before it, in order."""
+        if not self.has_turns:
+            return [()] * len(rows)
+        return [keys or () for keys in self.table[FOLLOWS].take(rows).to_pylist()]
 
     def described(self) -> Iterator[tuple[Mapping[str, Any], Request]]:
         """Yield each row's task, condition and group, and its request.
@@ -126,9 +145,10 @@ class Plan:
 class Requests(Sequence[Request]):
     """The requests of some rows of a plan, each made when it is read."""
 
-    def __init__(self, plan: Plan, rows: NDArray[np.int64]) -> None:
+    def __init__(self, plan: Plan, rows: NDArray[np.int64], answers: Mapping[str, str]) -> None:
         self._plan = plan
         self._rows = rows
+        self._answers = answers
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -141,8 +161,8 @@ class Requests(Sequence[Request]):
 
     def __getitem__(self, index: int | slice) -> Request | Requests:
         if isinstance(index, slice):
-            return Requests(self._plan, self._rows[index])
-        return next(iter(Requests(self._plan, self._rows[[index]])))
+            return Requests(self._plan, self._rows[index], self._answers)
+        return next(iter(Requests(self._plan, self._rows[[index]], self._answers)))
 
     def __iter__(self) -> Iterator[Request]:
         # Columns are read in blocks: reading one cell of a table costs more than making the request.
@@ -150,10 +170,12 @@ class Requests(Sequence[Request]):
             rows = self._rows[start : start + 4096]
             block = self._plan.table.select(["key", "seed", "repeat"]).take(rows).to_pydict()
             last, made = -1, None
-            for place, *cells in zip(self._plan._places[rows].tolist(), *block.values(), strict=True):
+            follows = self._plan.follows(rows)
+            for place, keys, *cells in zip(self._plan._places[rows].tolist(), follows, *block.values(), strict=True):
                 if made is None or place != last:
                     last, made = place, _unkeyed(self._plan._presented[place])
-                yield Request(**vars(made) | dict(zip(block, cells, strict=True)))
+                request = Request(**vars(made) | dict(zip(block, cells, strict=True)))
+                yield _with_answers(request, [self._answers.get(key, "") for key in keys]) if keys else request
 
 
 def request_seed(seed: int, sample_id: str, repeat: int, *presentation: Mapping[str, str]) -> int:
@@ -252,6 +274,7 @@ def _expanded(
         *("repeat", "seed", "media_sha256", *(f"metadata.{name}" for name in kept)),
     )
     columns: dict[str, list[Any]] = {name: [] for name in named}
+    follows: list[list[str] | None] = []
     places: list[int] = []
     for _, members in groupby(range(len(presented)), key=lambda place: presented[place][0]):
         made = [(place, presented[place][1], _unkeyed(presented[place][1])) for place in members]
@@ -276,9 +299,11 @@ def _expanded(
                     *(unkeyed.labels.metadata.get(name) for name in kept),
                 )
                 places.append(place)
+                follows.append([request_key(identity, turn, own_seed) for turn in _turns_before(unkeyed)] or None)
                 for column, cell in zip(columns.values(), cells, strict=True):
                     column.append(cell)
-    return columns, np.array(places, dtype=np.int64)
+    further = {FOLLOWS: follows} if any(follows) else {}
+    return columns | further, np.array(places, dtype=np.int64)
 
 
 def _comparable(corpora: Iterable[Corpus], presented: Sequence[_Presented]) -> dict[str, pa.DictionaryArray]:
@@ -304,7 +329,8 @@ def _comparable(corpora: Iterable[Corpus], presented: Sequence[_Presented]) -> d
 def _table(columns: Mapping[str, list[Any]]) -> pa.Table:
     import pyarrow as pa
 
-    kinds = {"repeat": pa.int32(), "seed": pa.int64(), "media_sha256": pa.list_(pa.string())}
+    texts = pa.list_(pa.string())
+    kinds = {"repeat": pa.int32(), "seed": pa.int64(), "media_sha256": texts, FOLLOWS: texts}
     arrays = {}
     for name, cells in columns.items():
         array = pa.array(cells, kinds.get(name, pa.string()))
@@ -401,8 +427,9 @@ def _problem(sample: Sample, task: Task, filled: Mapping[str, Any]) -> str | Non
 
 
 def placeholders(task: Task) -> Sequence[str]:
-    """Return the columns that the prompt's `{column}` placeholders name."""
-    return placeholders_of(task.prompt.text)
+    """Return the columns that the prompt's `{column}` placeholders name, each once."""
+    said = (*task.prompt.before, task.prompt.text)
+    return list(dict.fromkeys(name for text in said for name in placeholders_of(text)))
 
 
 def spread(samples: Sequence[Sample], task: Task, limit: int | None) -> list[Sample]:
@@ -515,12 +542,46 @@ def _unkeyed(one: _Presented) -> Request:
         condition=declared_condition(task) if shuffled else task.condition,
         media=tuple(_media_part(medium, sample, task.condition) for medium in task.media),
         text=_fill(task.prompt.text, filled),
+        before=_before(task, filled),
+        tools=task.prompt.tools,
+        spoken=task.prompt.spoken,
         system=task.prompt.system,
         sampling=task.sampling,
         seed=0,
         labels=_labels(task, sample, groups, one.presentation),
         patch=_patching(task, filled),
     )
+
+
+def _before(task: Task, filled: Mapping[str, Any]) -> tuple[Exchange, ...]:
+    """Return the turns before the prompt, without their answers; the media belong to the first."""
+    said = [_fill(text, filled) for text in task.prompt.before]
+    return tuple(Exchange(text=text, n_media=0 if turn else len(task.media)) for turn, text in enumerate(said))
+
+
+def _turns_before(request: Request) -> Iterator[Request]:
+    """Yield the requests, without their keys, whose answers come before a request of a dialogue."""
+    declared = request.task.partition("@")[0]
+    for number, turn in enumerate(request.before, start=1):
+        first = number == 1
+        yield replace(
+            request,
+            text=turn.text,
+            before=request.before[: number - 1],
+            task=declared if first else f"{declared}@{TURN}{number}",
+            condition=_first_condition(request) if first else f"{TURN}{number}",
+        )
+
+
+def _first_condition(request: Request) -> str:
+    """Return the declared condition of the task that a turn belongs to: what its first turn sends."""
+    return request.media[0].kind if request.media else "text"
+
+
+def _with_answers(request: Request, answers: Sequence[str]) -> Request:
+    """Return the request of a turn with the answers that were given before it."""
+    turns = zip(request.before, answers, strict=True)
+    return replace(request, before=tuple(replace(turn, answer=answer) for turn, answer in turns))
 
 
 def _labels(task: Task, sample: Sample, groups: tuple[str, ...], presentation: Mapping[str, str]) -> Labels:

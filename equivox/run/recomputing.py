@@ -7,6 +7,7 @@ output, the stored annotation is taken. An annotation belongs to one text, becau
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,11 +30,12 @@ from equivox.run.manifest import MANIFEST_FILE, answering_engine, read_manifest
 from equivox.run.panel import PANEL, combine
 from equivox.run.plan import PLAN_FILE
 from equivox.run.scoring import follow_up
+from equivox.run.sounds import SOUNDS
 
 
 @contextmanager
 def copied(run: Path) -> Iterator[Path]:
-    """Yield a temporary folder with the responses, plan and tasks of `run`, without annotations and scores."""
+    """Yield a temporary folder with the responses, sounds, plan and tasks of `run`, without annotations and scores."""
     with TemporaryDirectory(prefix="equivox-verify-") as made:
         folder = Path(made)
         for name in (MANIFEST_FILE, TASKS_FILE, PLAN_FILE):
@@ -41,7 +43,18 @@ def copied(run: Path) -> Iterator[Path]:
         (folder / "responses").mkdir()
         for path in run.glob("responses/[!.]*"):
             shutil.copyfile(path, folder / "responses" / path.name)
+        (folder / SOUNDS).mkdir()
+        for path in run.glob(f"{SOUNDS}/[!.]*"):
+            _shared(path, folder / SOUNDS / path.name)
         yield folder
+
+
+def _shared(path: Path, copy: Path) -> None:
+    """Let `copy` be the same file as `path`, or a copy of it on another disk; spoken answers are large."""
+    try:
+        os.link(path, copy, follow_symlinks=False)
+    except OSError:
+        shutil.copyfile(path, copy, follow_symlinks=False)
 
 
 @dataclass

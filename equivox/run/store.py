@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _SHARD = "shard-{:06d}.parquet"
 _JOURNAL = "journal-{:06d}.jsonl"
+_LATER = ("sound",)
+"""Columns that came after the first files of format 2 were written; those have no values there."""
 _LARGE = 1024
 """Rows from which a shard is not worth merging."""
 _AT_ONCE = 16_384
@@ -225,9 +227,12 @@ def _table(records: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
 def _cast(path: Path, table: pa.Table, schema: pa.Schema) -> pa.Table:
     import pyarrow as pa
 
+    for name in _LATER:
+        if name in schema.names and name not in table.column_names:
+            table = table.append_column(schema.field(name), pa.nulls(len(table), schema.field(name).type))
     try:
-        return table.cast(schema)
-    except (pa.ArrowException, ValueError) as error:
+        return table.select(schema.names).cast(schema)
+    except (pa.ArrowException, ValueError, KeyError) as error:
         raise damaged(path, str(error)) from error
 
 
@@ -283,7 +288,10 @@ def _text(value: Any) -> str | None:
 
 
 def response_schema() -> pa.Schema:
-    """Return the columns of a stored response: `equivox.core.requests.Response`, field by field."""
+    """Return the columns of a stored response: `equivox.core.requests.Response`, field by field.
+
+    `sound` is the SHA-256 of a spoken answer (`equivox.run.sounds`).
+    """
     import pyarrow as pa
 
     return pa.schema(
@@ -298,6 +306,7 @@ def response_schema() -> pa.Schema:
             pa.field("media_items", pa.int32(), nullable=False),
             pa.field("media_tokens", pa.int64()),
             pa.field("logprobs", pa.string()),
+            pa.field("sound", pa.string()),
         ]
     )
 

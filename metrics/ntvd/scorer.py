@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from equivox.core.calls import CALL
 from equivox.core.coverage import Coverage
 from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.errors import RequestError
@@ -115,6 +116,9 @@ def _joint(
     min_count = effective_min_count(options, len(samples))
     parsed = samples.has_status("parsed")
     values = {a.name: samples.values(a.name) for a in attributes}
+    if any(a == CALL for a in attributes):
+        # That an answer is no usable call is known of answers without any other value.
+        parsed = parsed | values[CALL.name].has_value
     used = {name: parsed & own.has_value for name, own in values.items()}
     coverages = {name: samples.coverage(mask) for name, mask in used.items()}
     short = {name: coverage.shortfall(options.min_coverage) for name, coverage in coverages.items()}

@@ -15,7 +15,7 @@ from equivox.core.system_prompts import LONGEST, read_system_prompts
 from equivox.core.task import GREEDY, tasks_in
 from equivox.core.variants import conditions_of, parse_conditions, vary, with_system_prompts
 from equivox.engines import open_engine
-from equivox.engines.messages import user_message
+from equivox.engines.messages import chat_of
 from equivox.tasks.registry import builtin_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -105,13 +105,13 @@ def test_interventions_of_a_python_task_are_checked(interventions: dict[str, str
 
 def test_the_system_message_comes_first_and_is_one() -> None:
     plain = made_request(1)
-    assert [message["role"] for message in user_message(plain, [])] == ["user"]
+    assert [message["role"] for message in chat_of(plain, [])] == ["user"]
     fair = replace(plain, system="Be fair.")
-    system, user = user_message(fair, [])
-    assert system == {"role": "system", "content": "Be fair."} and user == user_message(plain, [])[0]
+    system, user = chat_of(fair, [])
+    assert system == {"role": "system", "content": "Be fair."} and user == chat_of(plain, [])[0]
     # The model's own comes before it.
-    assert user_message(fair, [], "Be brief.")[0]["content"] == "Be brief.\n\nBe fair."
-    assert user_message(plain, [], "Be brief.")[0]["content"] == "Be brief."
+    assert chat_of(fair, [], "Be brief.")[0]["content"] == "Be brief.\n\nBe fair."
+    assert chat_of(plain, [], "Be brief.")[0]["content"] == "Be brief."
 
 
 def test_files_are_read_by_name(tmp_path: Path) -> None:

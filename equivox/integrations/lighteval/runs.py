@@ -37,7 +37,7 @@ from equivox.run.pipeline import (
     generate,
     open_corpora,
     pending_rows,
-    refuse_patches,
+    refuse_unable,
     writing,
 )
 from equivox.run.plan import Plan, make_plan
@@ -123,11 +123,11 @@ class Runs:
         found: dict[tuple[str, int], tuple[Path, Response]] = {}
         for sampling, members in _by_sampling(tasks).items():
             with closing(open_engine(model, members)) as engine:
-                refuse_patches(members, engine)
+                refuse_unable(members, engine)
                 plan, places = self._part(members, engine.identity, wanted)
                 folder = self._stored(model, engine, members, plan, sampling, progress)
             stored = stored_responses(folder)
-            found |= {place: (folder, Response(**stored[key])) for place, key in places.items()}
+            found |= {place: (folder, _without_sound(stored[key])) for place, key in places.items()}
         return found
 
     def keep(self, answers: Mapping[str, Mapping[int, str]], tasks: Sequence[Task]) -> dict[str, Path]:
@@ -217,6 +217,11 @@ class Runs:
             finally:
                 add_usage(spec.output, engine.usage)
         return spec.output
+
+
+def _without_sound(record: Mapping[str, Any]) -> Response:
+    """Return a stored response, without the sound of a spoken answer, which lighteval has no place for."""
+    return Response(**{name: value for name, value in record.items() if name != "sound"})
 
 
 def _by_sampling(tasks: Sequence[Task]) -> dict[str, list[Task]]:
