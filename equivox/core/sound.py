@@ -19,7 +19,6 @@ What these say of a voice is physical. Whether it is friendly, only people can s
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
@@ -53,7 +52,7 @@ def measures_of(data: bytes, words: int, wanted: Collection[str], *, name: str) 
 
     samples = decode_audio(data, name=name, sampling_rate=RATE).astype(np.float64)
     levels = _levels(samples)
-    loud = float(np.quantile(levels, 0.9)) if len(levels) else -math.inf
+    loud = float(np.quantile(levels, 0.9))
     spoken = levels > max(loud - FLOOR_DB, LEAST_LEVEL_DB)
     if not spoken.any():
         return {}
@@ -78,15 +77,14 @@ def measures_of(data: bytes, words: int, wanted: Collection[str], *, name: str) 
 
 
 def _levels(samples: Floats) -> Floats:
-    """Return the level of every 20 ms in dB below full scale; silence is -inf. Shape: one for each 10 ms."""
+    """Return the level of every 20 ms in dB below full scale, one for each 10 ms; silence is -150 dB."""
     import numpy as np
 
     power = np.concatenate([[0.0], np.cumsum(samples**2)])
     starts = np.arange(0, max(0, len(samples) - WINDOW) + 1, HOP)
     ends = np.minimum(starts + WINDOW, len(samples))
-    mean = np.maximum(power[ends] - power[starts], 0) / np.maximum(ends - starts, 1)
-    with np.errstate(divide="ignore"):
-        levels: Floats = 10 * np.log10(np.where(mean < 1e-14, 0, mean))
+    mean = (power[ends] - power[starts]) / np.maximum(ends - starts, 1)
+    levels: Floats = 10 * np.log10(np.maximum(mean, 1e-15))
     return levels
 
 

@@ -59,8 +59,9 @@ def spoken(text: str, voice: Mapping[str, float]) -> bytes:
     n_pauses = max(1, min(breaks, int(silent / _RATE / _PAUSE_S)))
     voiced = round(seconds * _RATE) - silent
     place = np.arange(voiced) / _RATE
-    # The deviation of a sine wave is its amplitude by the square root of 2.
-    swing = wanted["pitch_spread"] * np.sqrt(2) * np.sin(2 * np.pi * _SWING_HZ * place)
+    # Over whole periods, the median of a sine wave is 0 and its deviation the amplitude by the square root of 2.
+    periods = max(1, round(_SWING_HZ * voiced / _RATE))
+    swing = wanted["pitch_spread"] * np.sqrt(2) * np.sin(2 * np.pi * periods * np.arange(voiced) / voiced)
     phase = np.cumsum(wanted["pitch"] * 2 ** (swing / 12)) / _RATE
     sound = _wave()[(phase * _TABLE).astype(np.int64) % _TABLE]
     word = place / (voiced / _RATE / words)

@@ -17,7 +17,7 @@ def refuse_unknown_parser(name: str) -> None:
     try:
         ToolParserManager.get_tool_parser(name)
     except (KeyError, ImportError) as error:
-        known = [*ToolParserManager.tool_parsers, *ToolParserManager.lazy_parsers]
+        known = sorted({*ToolParserManager.tool_parsers, *ToolParserManager.lazy_parsers})
         raise RequestError(
             f"`tool_call_parser` {name!r} is none of vLLM's{nearest(name, known)}; `vllm serve --help` lists them"
         ) from error

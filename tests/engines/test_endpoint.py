@@ -24,11 +24,14 @@ from made_requests import made_request
 from equivox import open_run
 from equivox.compare.runs import open_comparison
 from equivox.core import media
+from equivox.core.calls import Answer, Call
 from equivox.core.errors import RequestError
-from equivox.core.task import Sampling
+from equivox.core.requests import Exchange
+from equivox.core.task import Sampling, Tool
 from equivox.dataset_builders import sample_source
 from equivox.engines import MediaPart, Request
 from equivox.engines.endpoint import EndpointEngine
+from equivox.engines.simulated_speech import spoken
 from equivox.report.board import board_rows
 from equivox.report.page import build_report
 from equivox.run.manifest import read_manifest
@@ -132,7 +135,11 @@ class Server:
         parts = [] if isinstance(user["content"], str) else user["content"]
         audio = sum(part["type"] == "input_audio" for part in parts)
         words = sum(len(part["text"].split()) for part in parts if part["type"] == "text")
-        words += sum(len(message["content"].split()) for message in system)
+        for message in system:
+            said = message["content"]
+            said = [{"type": "text", "text": said}] if isinstance(said, str) else said
+            words += sum(len(part["text"].split()) for part in said if part["type"] == "text")
+            audio += sum(part["type"] == "input_audio" for part in said)
         usage = {"prompt_tokens": words + AUDIO_TOKENS * audio, "completion_tokens": 4, "total_tokens": 0}
         return {
             "id": "x", "object": "chat.completion", "created": 0, "model": body["model"],
@@ -652,3 +659,95 @@ def test_a_whole_run_through_the_command_line(server: Server, equivox: Cli, tmp_
     assert code == 0 and "100 %" in out
     # 48 clips, three of them twice; at each start one greeting and one request for the text's own tokens.
     assert len(server.bodies) == 48 + 3 + 2 + 2
+
+
+def test_the_turns_before_are_sent_with_their_answers(server: Server, clip: bytes) -> None:
+    before = (Exchange(text="Who?", n_media=1, answer="Kim."), Exchange(text="Really?", answer="Yes."))
+    (response,) = engine(server).generate([request("Why?", clip=clip, before=before)])
+    assert response.text == ANSWER
+    # The clip of the first turn arrives with this one, too; what was said is no part of its tokens.
+    assert (response.media_items, response.media_tokens) == (1, AUDIO_TOKENS)
+    sent = server.bodies[0]["messages"]
+    assert [message["role"] for message in sent] == ["user", "assistant", "user", "assistant", "user"]
+    assert [part["type"] for part in sent[0]["content"]] == ["input_audio", "text"]
+    assert [sent[1]["content"], sent[3]["content"]] == ["Kim.", "Yes."]
+    assert [part["text"] for part in sent[4]["content"]] == ["Why?"]
+
+
+DECIDE = Tool(name="decide", description="Records it.", parameters={"properties": {"decision": {"type": "string"}}})
+
+
+def test_tools_are_sent_and_calls_come_back_in_one_form(server: Server) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "decide", "arguments": '{"decision": "invite"}'}}
+    server.answer = lambda body: {"content": None, "tool_calls": [call]} if "tools" in body else {"content": ANSWER}
+    called, plain = engine(server).generate([request("a", tools=(DECIDE,)), request("b")])
+    answers = {response.key: response.text for response in (called, plain)}
+    assert Answer.of(str(answers["a"])).calls == (Call("decide", {"decision": "invite"}),)
+    assert answers["b"] == ANSWER
+    (sent,) = [body["tools"] for body in server.bodies if "tools" in body]
+    assert sent == [{"type": "function", "function": {
+        "name": "decide", "description": "Records it.",
+        "parameters": {"type": "object", "properties": {"decision": {"type": "string"}}},
+    }}]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", ['{"decision": "inv', "", "[1]", None, 7])
+def test_arguments_of_any_kind_are_kept(server: Server, arguments: Any) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "decide", "arguments": arguments}}
+    server.answer = lambda body: {"content": "", "tool_calls": [call]}
+    (response,) = engine(server).generate([request("a", tools=(DECIDE,))])
+    assert response.error is None
+    assert isinstance(Answer.of(str(response.text)).calls[0].arguments, str)
+
+
+def voice() -> str:
+    return base64.b64encode(spoken("One two three.", {"words_per_second": 2.0})).decode()
+
+
+def test_a_spoken_answer_comes_with_its_transcript(server: Server) -> None:
+    server.answer = lambda body: {"content": None, "audio": {
+        "id": "1", "expires_at": 0, "data": voice(), "transcript": "One two three.",
+    }}  # fmt: skip
+    (response,) = engine(server, voice="alloy").generate([request("a", spoken=True)])
+    assert (response.text, response.error) == ("One two three.", None)
+    assert response.sound == base64.b64decode(voice())
+    assert server.bodies[0]["modalities"] == ["text", "audio"]
+    assert server.bodies[0]["audio"] == {"voice": "alloy", "format": "wav"}
+
+
+def test_a_sound_in_a_choice_of_its_own_is_found(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    def two_choices(body: dict[str, Any]) -> dict[str, Any]:
+        text = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "One two three."}}
+        spoken_part = {"id": "1", "expires_at": 0, "data": voice(), "transcript": ""}
+        message = {"role": "assistant", "content": None, "audio": spoken_part}
+        sound = {"index": 1, "finish_reason": "stop", "message": message}
+        return {"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [text, sound]}
+
+    monkeypatch.setattr(server, "completion", two_choices)
+    (response,) = engine(server, voice="default").generate([request("a", spoken=True)])
+    assert (response.text, response.sound) == ("One two three.", base64.b64decode(voice()))
+    assert "audio" not in server.bodies[0]
+
+
+@pytest.mark.parametrize(
+    ("audio", "reason"),
+    [
+        (None, "without a voice"),
+        ({"data": "%%%"}, "not in base64"),
+        ({"data": base64.b64encode(b"hello there").decode()}, "no audio file"),
+        ({"data": ""}, "no audio file"),
+    ],
+)
+def test_an_answer_without_a_voice_fails_alone(server: Server, audio: Any, reason: str) -> None:
+    server.answer = lambda body: {
+        "content": "Said in writing.",
+        "audio": audio and {"id": "1", "expires_at": 0, **audio},
+    }
+    (response,) = engine(server, voice="alloy").generate([request("a", spoken=True)])
+    assert response.text is None and reason in str(response.error)
+
+
+def test_a_server_speaks_only_if_its_voice_is_named(server: Server) -> None:
+    assert engine(server).able == {"turns", "tools"}
+    assert engine(server, voice="alloy").able == {"turns", "tools", "speech"}
+    assert engine(server).identity.settings == engine(server, voice="").identity.settings

@@ -1,0 +1,301 @@
+"""Spoken answers: their sound is stored, measured and verified, and a planted difference of a voice is found."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from made_requests import made_request
+
+from equivox import open_run
+from equivox.annotate.sounds import SoundReader
+from equivox.core.attributes import SOUND_UNITS, Attribute, Number
+from equivox.core.errors import DamageError, RequestError
+from equivox.core.media import encode_audio
+from equivox.core.requests import Request, Response
+from equivox.core.scores import ScoringOptions
+from equivox.core.segments import SOUND, Segment
+from equivox.core.sound import measures_of
+from equivox.engines.function import FunctionEngine
+from equivox.engines.simulated_speech import RANGES, spoken
+from equivox.run.pipeline import execute
+from equivox.run.sounds import keep_sound, read_sound, sound_path
+from equivox.run.spec import RunSpec
+from equivox.run.store import Store, response_schema
+from equivox.tasks.files import load_task_file
+from equivox.tasks.registry import resolve_tasks
+
+Cli = Callable[..., tuple[int, str, str]]
+RATE = 16_000
+F0 = ("pitch", "pitch_spread")
+
+
+def wav(samples: Any, rate: int = RATE) -> bytes:
+    return encode_audio(np.asarray(samples, dtype=np.float64), sampling_rate=rate, container="WAV", subtype="PCM_16")
+
+
+def hum(seconds: float, amplitude: float = 0.3, hertz: float = 150.0) -> Any:
+    """A sound with overtones, which is voiced."""
+    place = 2 * np.pi * hertz * np.arange(round(seconds * RATE)) / RATE
+    return amplitude * sum(np.sin(overtone * place) / overtone for overtone in range(1, 8)) / 1.6
+
+
+def quiet(seconds: float) -> Any:
+    return np.zeros(round(seconds * RATE))
+
+
+def measured(samples: Any, words: int = 6, wanted: Iterable[str] = tuple(SOUND_UNITS)) -> dict[str, float]:
+    return measures_of(wav(samples), words, set(wanted), name="clip")
+
+
+def test_hand_made_sounds_measure_as_they_were_made() -> None:
+    # Two seconds of sound, one of silence, one of sound; silence around it does not count.
+    found = measured(np.concatenate([quiet(0.7), hum(2), quiet(1), hum(1), quiet(0.5)]))
+    assert found["seconds"] == pytest.approx(4, abs=0.04)
+    assert found["words_per_second"] == pytest.approx(6 / 4, abs=0.02)
+    assert found["pauses"] == pytest.approx(25, abs=1)
+    assert found["pitch"] == pytest.approx(150, abs=1.5)
+    assert found["pitch_spread"] < 0.3
+
+
+def test_loudness_is_the_level_of_what_is_said() -> None:
+    # A sine of amplitude a has the power a²/2: -9.03 dB at 0.5; silence between does not make it quieter.
+    sine = 0.5 * np.sin(2 * np.pi * 200 * np.arange(2 * RATE) / RATE)
+    for samples in (sine, np.concatenate([sine, quiet(3), sine])):
+        assert measured(samples, wanted=["loudness"])["loudness"] == pytest.approx(
+            20 * math.log10(0.5 / 2**0.5), abs=0.1
+        )
+    half, whole = (measured(part * sine, wanted=["loudness"])["loudness"] for part in (0.5, 1.0))
+    assert whole - half == pytest.approx(20 * math.log10(2), abs=0.05)
+
+
+def test_pauses_shorter_than_a_quarter_of_a_second_are_none() -> None:
+    short, long = (
+        measured(np.concatenate([hum(1), quiet(gap), hum(1)]), wanted=["pauses"])["pauses"] for gap in (0.2, 0.4)
+    )
+    assert short == 0
+    assert long == pytest.approx(100 * 0.4 / 2.4, abs=1.5)
+
+
+def test_what_is_not_there_is_missing_and_never_zero() -> None:
+    assert measured(quiet(3)) == {}
+    noise = np.random.default_rng(1).normal(0, 0.05, 2 * RATE)
+    found = measured(noise)
+    assert not {"pitch", "pitch_spread"} & set(found) and found["seconds"] == pytest.approx(2, abs=0.03)
+
+
+@pytest.mark.parametrize("measure", RANGES)
+def test_simulated_voices_sound_as_asked(measure: str) -> None:
+    text = "One two three four five. Six seven eight nine ten eleven. Twelve thirteen fourteen fifteen sixteen."
+    low, high = RANGES[measure]  # type: ignore[index]
+    # The error of the extraction, as docs/experiments.md states it.
+    most = {
+        "seconds": 0.03,
+        "words_per_second": 0.03,
+        "pauses": 1.0,
+        "pitch": 1.0,
+        "pitch_spread": 0.1,
+        "loudness": 0.1,
+    }
+    for value in np.linspace(low, high, 5):
+        found = measures_of(spoken(text, {measure: value}), 16, {measure}, name="made")
+        assert found[measure] == pytest.approx(value, abs=most[measure])
+
+
+def test_a_recording_at_another_rate_and_in_stereo_measures_the_same() -> None:
+    from scipy.signal import resample_poly
+
+    samples = np.concatenate([hum(1.5), quiet(0.5), hum(1)])
+    other = resample_poly(samples, 3, 1)
+    stereo = encode_audio(np.stack([other, other], axis=1), sampling_rate=3 * RATE, container="FLAC", subtype="PCM_16")
+    wanted = set(SOUND_UNITS)
+    one, two = measures_of(wav(samples), 6, wanted, name="a"), measures_of(stereo, 6, wanted, name="b")
+    assert two == pytest.approx(one, rel=0.02, abs=0.05)
+
+
+FILE = """\
+name: voices
+table: people.csv
+group: gender
+cluster: person
+questions:
+  - name: pace
+    text: "Tell a story about {person}. {text}"
+    spoken: true
+    attributes: [{name: pace, asks: the pace, number: {measure: words_per_second, low: 1, high: 6}}]
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    people = [f"{gender}{number},{gender},Scene {scene}." for gender in ("f", "m") for number in range(24)
+              for scene in range(4)]  # fmt: skip
+    (tmp_path / "people.csv").write_text("\n".join(["person,gender,text", *people]))
+    (tmp_path / "voices.yaml").write_text(FILE)
+    return tmp_path / "voices.yaml"
+
+
+class Speaker(FunctionEngine):
+    """A model that speaks 3 words a second, give or take a fifth, and faster to one group by a share."""
+
+    def __init__(self, faster: float, text: str = "One two three four. Five six seven eight nine.") -> None:
+        super().__init__(lambda request: text, name=f"speaker {faster}", revision="1", able=["speech"])
+        self.faster = faster
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+        for request in requests:
+            person = request.text.split("about ")[1].split(".")[0]
+            own = np.random.default_rng(list(person.encode()))
+            pace = 3 * own.normal(1, 0.08) * np.random.default_rng(request.seed).normal(1, 0.1)
+            pace *= 1 + self.faster * person.startswith("f")
+            (response,) = super().generate([request])
+            yield replace(response, sound=spoken(str(response.text), {"words_per_second": max(1.2, pace)}))
+
+
+def run_of(file: Path, engine: FunctionEngine, name: str = "run") -> RunSpec:
+    run = RunSpec(
+        model="speaker", tasks=load_task_file(file), output=file.parent / name,
+        options=ScoringOptions(n_resamples=999),
+    )  # fmt: skip
+    execute(run, engine=engine)
+    return run
+
+
+def test_a_voice_that_is_a_tenth_faster_for_one_group_is_found(file: Path) -> None:
+    run = run_of(file, Speaker(0.1))
+    (score,) = [score for score in open_run(run.output).scores if score.name == "mean difference"]
+    assert score.found and score.ci_low <= 0.3 <= score.ci_high
+    assert score.unit == "words a second"
+
+
+def test_each_answer_is_a_file_that_says_what_it_is(equivox: Cli, file: Path) -> None:
+    run = run_of(file, Speaker(0.0))
+    stored = Store(run.output / "responses", response_schema()).table(("key", "text", "sound")).to_pylist()
+    assert len(stored) == 192 and {record["text"] for record in stored} == {
+        "One two three four. Five six seven eight nine."
+    }
+    for record in stored[:5]:
+        assert hashlib.sha256(read_sound(run.output, record["sound"])).hexdigest() == record["sound"]
+    assert equivox("verify", str(run.output))[0] == 0
+    path = sound_path(run.output, stored[0]["sound"])
+    content = path.read_bytes()
+    path.write_bytes(content[:-2] + b"\0\1")
+    code, out, err = equivox("verify", str(run.output))
+    assert code == 1 and path.name in out + err
+    with pytest.raises(RequestError, match="was changed"):
+        read_sound(run.output, stored[0]["sound"])
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "", "a" * 63, "A" * 64, "0" * 64 + "/"])
+def test_no_name_of_a_sound_leads_out_of_a_run(tmp_path: Path, name: str) -> None:
+    with pytest.raises(RequestError, match="names no spoken answer"):
+        read_sound(tmp_path, name)
+
+
+def test_a_link_is_no_spoken_answer(tmp_path: Path) -> None:
+    sha256 = keep_sound(tmp_path, b"secret")
+    path = sound_path(tmp_path, sha256)
+    path.rename(tmp_path / "secret")
+    path.symlink_to(tmp_path / "secret")
+    with pytest.raises(RequestError, match="a link"):
+        read_sound(tmp_path, sha256)
+
+
+def test_an_answer_without_a_sound_is_missing(file: Path) -> None:
+    class Mute(Speaker):
+        def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+            for place, response in enumerate(super().generate(requests)):
+                yield response if place % 2 else replace(response, sound=(None, wav(quiet(2)))[place % 4 // 2])
+
+    run = run_of(file, Mute(0.1))
+    (score,) = [score for score in open_run(run.output).scores if score.name == "mean difference"]
+    # Half of the answers are silent: nothing is computed of the other half.
+    assert not score.defined and "usable" in str(score.undefined)
+    assert score.coverage.parsed == score.coverage.used < 120
+
+
+def test_a_refusal_that_is_spoken_has_no_pace(file: Path) -> None:
+    run = run_of(file, Speaker(0.1, text="I'm sorry, but I can't help with that."))
+    (score,) = [score for score in open_run(run.output).scores if score.name == "mean difference"]
+    assert score.coverage.answered == 0 and not score.defined
+
+
+def test_sounds_are_measured_again_for_nobody(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = run_of(file, Speaker(0.0))
+    monkeypatch.setattr("equivox.annotate.sounds.measures_of", None)
+    # What was measured is stored with the annotations, and all annotators share it.
+    assert execute(run, engine=Speaker(0.0))
+
+
+def test_a_damaged_sound_has_no_measures() -> None:
+    attribute = Attribute(name="pace", asks="the pace", number=Number(measure="words_per_second"))
+    segment = Segment(name=SOUND, text=f"{'0' * 64}\nOne two.", attributes=(attribute,))
+    assert list(SoundReader(lambda sha256: b"RIFF....WAVEnothing").read([segment])) == [None]
+
+
+def test_any_task_can_be_answered_by_voice_and_is_compared_with_the_written_answer(
+    equivox: Cli, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    code, out, _ = equivox(
+        *("run", "simulated:planted,shift=0.3", "spoken_stereoset:gender", "--data", "sample"),
+        *("--conditions", "declared,spoken", "--output", str(folder), "--scoring", "n_resamples=99"),
+    )
+    assert code == 0
+    assert "what does answering by voice change?" in out
+    sounds = Store(folder / "responses", response_schema()).table(("sound",))["sound"]
+    assert sounds.null_count == len(sounds) // 2
+
+
+def test_engines_without_a_voice_are_refused_before_anything_is_written(file: Path) -> None:
+    engine = FunctionEngine(lambda request: "Hm.", name="mute", revision="1")
+    with pytest.raises(RequestError, match="is answered by voice, which function does not do here; use endpoint"):
+        run_of(file, engine)
+    assert not (file.parent / "run").exists()
+
+
+def test_shards_from_before_there_were_spoken_answers_are_read(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    from equivox.core.files import write_table
+
+    schema = response_schema()
+    before = pa.schema([field for field in schema if field.name != "sound"])
+    record = dict.fromkeys(before.names) | {"key": "a", "text": "Hm.", "media_items": 0}
+    write_table(tmp_path / "shard-000001.parquet", pa.Table.from_pylist([record], schema=before))
+    store = Store(tmp_path, schema)
+    assert store.table().to_pylist() == [record | {"sound": None}]
+    without = pa.schema([field for field in schema if field.name not in ("sound", "text")])
+    lacking = {name: value for name, value in record.items() if name != "text"}
+    write_table(tmp_path / "shard-000002.parquet", pa.Table.from_pylist([lacking], schema=without))
+    with pytest.raises(DamageError, match="shard-000002"):
+        store.table()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("    spoken: true\n", "", "pace is measured of spoken answers; add `spoken: true`"),
+        ("measure: words_per_second", "measure: warmth", "measure"),
+    ],
+)
+def test_mistakes_in_a_task_file_are_named(equivox: Cli, file: Path, old: str, new: str, problem: str) -> None:
+    assert old in FILE
+    file.write_text(FILE.replace(old, new))
+    code, _, err = equivox("run", "simulated:oracle", str(file), "--output", str(file.parent / "run"))
+    assert (code, len(err.strip().splitlines())) == (2, 1)
+    assert problem in err
+
+
+def test_requests_for_a_voice_have_keys_of_their_own() -> None:
+    from equivox.core.requests import EngineIdentity, request_key
+
+    identity, request = EngineIdentity(engine="e", model="m", revision="1"), made_request(1)
+    assert request_key(identity, request, 1) != request_key(identity, replace(request, spoken=True), 1)
+    assert resolve_tasks("vibe_gender:story")[0].prompt.needs == set()
