@@ -81,10 +81,11 @@ def openers() -> Mapping[str, Opener]:
     from equivox.dataset_builders import added_builders
     from equivox.dataset_builders.badf import open_grid
     from equivox.dataset_builders.genres import open_genres
+    from equivox.dataset_builders.profiles import open_profiles
 
     plugins = {name: plugin.given or _refused(plugin) for name, plugin in added_builders().items()}
     functions = {name: given for name, given in plugins.items() if not isinstance(given, type)}
-    return {"badf": open_grid, "genres": open_genres, **functions}
+    return {"badf": open_grid, "genres": open_genres, "profiles": open_profiles, **functions}
 
 
 def _refused(plugin: Plugin) -> Opener:

@@ -51,7 +51,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from equivox.annotate.calls import CallScheme
 from equivox.configs import read_config_file
-from equivox.core.attributes import Length, Number, Sound
+from equivox.core.attributes import Measured, Number
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields
 from equivox.core.system_prompts import System, system_prompts_in, text_problem
@@ -98,7 +98,7 @@ class _NumberField(BaseModel):
     low: float | None = None
     high: float | None = None
     pattern: str = ""
-    measure: Length | Sound | None = None
+    measure: Measured | None = None
 
 
 class _ToolField(BaseModel):

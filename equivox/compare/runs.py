@@ -88,8 +88,11 @@ class ComparedRun:
         return None if metric is None else metric.by_name.get(score.name)
 
     def metric_of(self, score: Score) -> Metric | None:
-        """Return the metric of a score: its task's, as a family can have questions about words and about numbers."""
-        return self._of_tasks.get(score.task) or self.metrics.get(score.family)
+        """Return the metric of a score: its family's, or its task's where the family has questions of two kinds."""
+        metric = self.metrics.get(score.family)
+        if metric is not None and score.name in metric.by_name:
+            return metric
+        return self._of_tasks.get(score.task, metric)
 
     @cached_property
     def _of_tasks(self) -> dict[str, Metric]:

@@ -26,6 +26,9 @@ Length = Literal["words", "sentences", "characters"]
 Sound = Literal["seconds", "words_per_second", "pauses", "pitch", "pitch_spread", "loudness"]
 """What of a spoken answer is measured, see `equivox.core.sound`."""
 
+Measured = Literal[Length, Sound]
+"""What of an answer can be counted or measured."""
+
 F0 = ("pitch", "pitch_spread")
 """The measures of F0, which pyworld finds (`pip install "equivox[voice]"`)."""
 
@@ -69,7 +72,7 @@ class Number:
     low: float | None = None
     high: float | None = None
     pattern: str = ""
-    measure: Length | Sound | None = None
+    measure: Measured | None = None
 
     def __post_init__(self) -> None:
         if self.measure and not self.unit:

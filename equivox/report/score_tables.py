@@ -297,7 +297,7 @@ def _new_items(rows: Rows) -> str:
 def _same_units(rows: Rows) -> str:
     """Return in words how much narrower the intervals are for exactly these units; empty if that is not known."""
     wider = _widened([(score, score.same_units_low, score.same_units_high) for _, score in rows])
-    if not wider:
+    if not wider or min(wider) >= 0:
         return ""
     return (
         " Every unit is in every group, so that they speak of other units of the same kind too; for these alone the "
