@@ -14,6 +14,7 @@ from typing import Any
 from equivox.core.errors import RequestError
 from equivox.core.hashing import digest
 from equivox.core.task import Sampling, Task
+from equivox.run.needs import refuse_unable
 
 VERSION = "4"
 """Raised whenever a recipe makes other weights."""
@@ -173,8 +174,7 @@ def calibration_task(task: Task, times: int = 1) -> Task:
     """
     if len(task.media) > 1:
         raise RequestError(f"{task.name}: calibration models hear one recording, see one image or read text")
-    if task.prompt.patch is not None:
-        raise RequestError(f"{task.name} replaces hidden states; calibrate with a task that asks a prompt")
+    refuse_unable([task], [], "calibration")
     repeats = times * min(MOST_REPEATS, max(task.sampling.repeats, CHOICE_REPEATS if _chooses(task) else 1))
     return replace(
         task,

@@ -20,6 +20,7 @@ from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED, asks_nothing, declared_name
 from equivox.dataset_builders.corpus import Corpus
 from equivox.engines.function import RecordedEngine
+from equivox.run.needs import refuse_unable
 from equivox.run.pipeline import IMPORTED, count_failures, execute, open_corpora
 from equivox.run.plan import samples_of
 from equivox.run.response_table import SAMPLE, Table, described_corpora, lacking
@@ -81,6 +82,7 @@ def import_responses(
     for name, _, _, repeat in slots:
         repeats[name] = max(repeats.get(name, 1), repeat + 1)
     _refuse_sparse(table, tasks, corpora, slots, repeats)
+    refuse_unable([task for name, task in tasks.items() if name in repeats], ["tools", "hidden states"], "import")
     asked = [
         replace(base, sampling=replace(base.sampling, repeats=repeats[name]))
         for base, name in zip(spec.tasks, tasks, strict=True)

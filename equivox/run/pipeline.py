@@ -28,7 +28,7 @@ from equivox.core.progress import Progress, no_progress
 from equivox.core.redact import cleaned, remember_secrets
 from equivox.core.scores import DEFAULT_OPTIONS, Score, ScoringOptions
 from equivox.core.segments import check_tools
-from equivox.core.task import Need, Task
+from equivox.core.task import Task
 from equivox.core.variants import dose_of
 from equivox.core.voice import require_world
 from equivox.dataset_builders.corpus import Corpus, open_corpus
@@ -49,6 +49,7 @@ from equivox.run.manifest import (
     run_identity,
     write_manifest,
 )
+from equivox.run.needs import refuse_unable
 from equivox.run.opening import computing, note_made
 from equivox.run.plan import PLAN_FILE, Plan, make_plan
 from equivox.run.scoring import follow_up, open_samples, remove_scores, score, scores_path
@@ -63,13 +64,6 @@ if TYPE_CHECKING:
 
 IMPORTED = "imported"
 """The engine name of responses from elsewhere; `equivox.run.importing` makes such runs."""
-NEEDS: Mapping[Need, tuple[str, str]] = {
-    "turns": ("goes on after an answer", "use vllm, transformers, endpoint or a simulated model"),
-    "tools": ("lets the model call tools", "use endpoint, vllm with tool_call_parser=…, or a simulated model"),
-    "speech": ("is answered by voice", "use endpoint with voice=…, or a simulated model"),
-    "hidden states": ("replaces hidden states", "use `equivox run transformers:…`, or leave the task out"),
-}
-"""What tasks need of engines: in words, and which engines do it."""
 
 
 def execute(
@@ -162,7 +156,8 @@ def checked(
     refuse_overrides(engine.identity, spec.sampling)
     with nullcontext() if given else closing(engine):
         opened = open_corpora(tasks, spec.data, {} if corpora is None else corpora)
-        refuse_unable(tasks, engine)
+        if engine.identity.engine != IMPORTED:
+            refuse_unable(tasks, engine.able, engine.identity.engine)
         give(tasks)
         plan = make_plan(tasks, opened, engine.identity, limit=spec.limit, seed=spec.seed)
         identity = run_identity(engine=engine.identity, tasks=tasks, corpora=opened, limit=spec.limit, seed=spec.seed)
@@ -436,18 +431,6 @@ def open_corpora(tasks: Sequence[Task], data: str | None, cache: dict[str, Corpu
         if task.data.corpus not in cache:
             cache[task.data.corpus] = open_corpus(task.data, data)
     return {task.data.corpus: cache[task.data.corpus] for task in tasks}
-
-
-def refuse_unable(tasks: Sequence[Task], engine: Engine) -> None:
-    """Raise RequestError for a task that needs something of an engine that it cannot do, such as calling tools.
-
-    Responses that were made elsewhere need no engine.
-    """
-    for task in tasks:
-        for need in sorted(task.prompt.needs - engine.able):
-            if engine.identity.engine != IMPORTED:
-                what, instead = NEEDS[need]
-                raise RequestError(f"{task.name} {what}, which {engine.identity.engine} does not do here; {instead}")
 
 
 def check_output(folder: Path) -> None:

@@ -21,7 +21,8 @@ from equivox.core.task import Task
 from equivox.dataset_builders.corpus import Corpus, open_corpus
 from equivox.engines import engine_of, model_file, open_engine, retirement
 from equivox.run.cost import LOCAL, server_hosts
-from equivox.run.pipeline import check_output, refuse_unable
+from equivox.run.needs import refuse_unable
+from equivox.run.pipeline import check_output
 from equivox.run.plan import make_plan
 from equivox.run.run_files import Setting
 from equivox.run.spec import scoring_of
@@ -89,7 +90,7 @@ def missing(settings: Sequence[Setting], output: Path) -> list[Missing]:
 def _check_model(model: str, setting: Setting, tasks: Sequence[Task], corpora: dict[str, Corpus]) -> None:
     """Raise an error if `model` could not answer the tasks whose data are there."""
     with closing(open_engine(model, setting.varied, trust_remote_code=setting.trust_remote_code)) as engine:
-        refuse_unable(setting.varied, engine)
+        refuse_unable(setting.varied, engine.able, engine.identity.engine)
         plans = [
             make_plan([task], corpora, engine.identity, limit=_few(task, corpora), seed=setting.file.seed)
             for task in tasks

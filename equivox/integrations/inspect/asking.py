@@ -15,6 +15,7 @@ from equivox.core.system_prompts import read_system_prompts
 from equivox.core.task import Task
 from equivox.core.variants import AS_DECLARED, DECLARED, SYSTEM, parse_comparisons, vary, with_system_prompts
 from equivox.dataset_builders.corpus import Corpus
+from equivox.run.needs import refuse_unable
 from equivox.run.pipeline import IMPORTED, open_corpora
 from equivox.run.plan import Plan, make_plan
 from equivox.run.spec import RunSpec
@@ -130,10 +131,7 @@ def asked(settings: Settings) -> Asked:
     if len(varied) != 1:
         raise RequestError(f"`condition` is a single one, got {settings.condition!r}; evaluate each by itself")
     (task,) = varied
-    if task.prompt.patch is not None:
-        raise RequestError(
-            f"{task.name} replaces hidden states, which no model of inspect_ai shows; use `equivox run transformers:…`"
-        )
+    refuse_unable([task], [], "inspect_ai")
     check_tools([task])
     try:
         corpora = open_corpora([task], settings.data, {})

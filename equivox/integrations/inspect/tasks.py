@@ -119,7 +119,8 @@ def tasks() -> dict[str, Callable[..., InspectTask]]:
 
 _TASKS = {
     registry_name(name): inspect_task(name=f"{_PREFIX}{registry_name(name)}")(_evaluation(name))
-    for name in builtin_tasks()
+    for name, task in builtin_tasks().items()
+    if not task.prompt.needs & {"tools", "speech"}
 }
 
 

@@ -31,13 +31,13 @@ from equivox.engines.messages import split_thinking
 from equivox.integrations.lighteval.settings import DATA, Settings
 from equivox.run.annotating import stored_responses
 from equivox.run.manifest import run_identity
+from equivox.run.needs import refuse_unable
 from equivox.run.pipeline import (
     annotate_and_score,
     begin,
     generate,
     open_corpora,
     pending_rows,
-    refuse_unable,
     writing,
 )
 from equivox.run.plan import Plan, make_plan
@@ -99,6 +99,7 @@ class Runs:
         Its name contains a digest of its content, so that caches by folder name are never outdated. Media are named,
         not included. Raises RequestError if the data, the annotator or a tool of the task is missing.
         """
+        refuse_unable([task], ["hidden states"], "lighteval")
         with closing(open_annotator(self.settings.annotator)) as annotator:
             annotator.check([task])
         check_tools([task])
@@ -123,7 +124,7 @@ class Runs:
         found: dict[tuple[str, int], tuple[Path, Response]] = {}
         for sampling, members in _by_sampling(tasks).items():
             with closing(open_engine(model, members)) as engine:
-                refuse_unable(members, engine)
+                refuse_unable(members, engine.able, engine.identity.engine)
                 plan, places = self._part(members, engine.identity, wanted)
                 folder = self._stored(model, engine, members, plan, sampling, progress)
             stored = stored_responses(folder)
