@@ -128,11 +128,15 @@ def dry_run_table(found: DryRun) -> Table:
             "answers of usual length.",
             _SPEED_NOTE.format(where="an earlier start of this run"),
             *_hours_note(found.workers),
+            *([_SOUND_NOTE.format(found.sound_bytes / 1e6)] if found.sound_bytes else []),
             "The annotator is asked once per segment of a response at most, and again where its answer is invalid.",
             f"cost: by `prompt_price` and `completion_price` of the arguments, in their currency; {DASH}: none given.",
             *code_notes([found.target.name], [one.name for one in efforts[1:]]),
         ],
     )  # fmt: skip
+
+
+_SOUND_NOTE = "Answers by voice take about {:,.0f} MB on disk, by 0.3 s a token and WAV of 16 bits at 24,000 Hz."
 
 
 def _hours_note(workers: int) -> list[str]:

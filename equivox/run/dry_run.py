@@ -22,6 +22,8 @@ CHARACTERS_PER_TOKEN = 4
 """Characters of a prompt per token: a guess for English."""
 MEDIA_TOKENS = 500
 """Tokens of a recording or an image: a guess; models differ from 60 to 3,000."""
+SECONDS_PER_TOKEN, BYTES_PER_SECOND = 0.3, 48_000
+"""How long a token is spoken, and what a second of it takes: guesses, for 2.5 words a second and WAV at 24,000 Hz."""
 _LOOKED_AT = 1000
 """So many requests, spread over the plan, tell the lengths of all."""
 
@@ -32,6 +34,7 @@ class DryRun:
 
     `unusable` counts requests whose media cannot be used, which are not sent. `annotator` is None if no model
     annotates; its calls are those for the whole run, annotated already or not, at most one per segment of a response.
+    `sound_bytes` is a guess at what spoken answers will take on disk.
     """
 
     requests: int
@@ -41,6 +44,7 @@ class DryRun:
     target: Effort
     annotator: Effort | None
     workers: int
+    sound_bytes: float = 0.0
 
 
 def dry_run(spec: RunSpec) -> DryRun:
@@ -56,14 +60,16 @@ def _reckoned(run: PreparedRun) -> DryRun:
     spec, workers = run.spec, run.spec.workers.count
     pending = pending_rows(spec.output, run.plan, retry_failed=spec.retry_failed)
     prompt, longest = _lengths(run.plan.requests(pending[run.plan.usable[pending]]))
+    answer = min(longest, EstimateFields().completion_tokens)
     target = target_effort(
         spec.model,
         run.to_ask,
         folder=spec.output,
         prompt_tokens=prompt,
-        completion_tokens=min(longest, EstimateFields().completion_tokens),
+        completion_tokens=answer,
         workers=workers,
     )
+    spoken = sum(request.spoken for request in run.plan.requests(pending)) if _speaks(run.tasks) else 0
     annotator = None
     if evaluation_of(spec.annotator)[0] != RULES:
         calls, tokens = _annotator_calls(run.plan, run.tasks)
@@ -76,7 +82,12 @@ def _reckoned(run: PreparedRun) -> DryRun:
         target=target,
         annotator=annotator,
         workers=workers,
+        sound_bytes=spoken * answer * SECONDS_PER_TOKEN * BYTES_PER_SECOND,
     )
+
+
+def _speaks(tasks: Sequence[Task]) -> bool:
+    return any(task.prompt.spoken for task in tasks)
 
 
 def _lengths(requests: Sequence[Request]) -> tuple[float, float]:
@@ -84,7 +95,12 @@ def _lengths(requests: Sequence[Request]) -> tuple[float, float]:
     if not requests:
         return 0.0, 0.0
     looked = [requests[i] for i in range(0, len(requests), math.ceil(len(requests) / _LOOKED_AT))]
-    prompts = sum(len(one.system + one.text) / CHARACTERS_PER_TOKEN + MEDIA_TOKENS * len(one.media) for one in looked)
+    prompts = sum(
+        (len(one.system + one.text) + sum(len(turn.text) for turn in one.before)) / CHARACTERS_PER_TOKEN
+        + MEDIA_TOKENS * len(one.media)
+        + EstimateFields().completion_tokens * len(one.before)
+        for one in looked
+    )
     return prompts / len(looked), sum(one.sampling.max_new_tokens for one in looked) / len(looked)
 
 

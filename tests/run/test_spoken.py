@@ -299,3 +299,32 @@ def test_requests_for_a_voice_have_keys_of_their_own() -> None:
     identity, request = EngineIdentity(engine="e", model="m", revision="1"), made_request(1)
     assert request_key(identity, request, 1) != request_key(identity, replace(request, spoken=True), 1)
     assert resolve_tasks("vibe_gender:story")[0].prompt.needs == set()
+
+
+def test_a_dry_run_says_what_the_sounds_take_on_disk(equivox: Cli, file: Path) -> None:
+    arguments = ("run", "simulated:oracle", str(file), "--output", str(file.parent / "run"), "--dry-run")
+    code, out, _ = equivox(*arguments)
+    # 192 answers of at most 300 tokens, 0.3 s each, and 48,000 bytes a second.
+    assert code == 0 and "Answers by voice take about" in out
+    (megabytes,) = [float(line.split()[5].replace(",", "")) for line in out.splitlines() if "Answers by voice" in line]
+    assert 192 * 50 * 0.3 * 48_000 / 1e6 < megabytes < 192 * 1000 * 0.3 * 48_000 / 1e6
+    file.write_text(FILE.replace("    spoken: true\n", "").replace("words_per_second, low: 1, high: 6", "words"))
+    assert "by voice" not in equivox(*arguments)[1]
+
+
+def test_a_run_that_is_killed_loses_no_spoken_answer(file: Path) -> None:
+    from test_resume import CONTEXT, run_killed
+
+    arguments = ["run", "simulated:oracle", str(file), "--output", str(file.parent / "killed")]
+    for kill_at in (30, 75, 200):
+        process = CONTEXT.Process(target=run_killed, args=(arguments, kill_at, "after", None))
+        process.start()
+        process.join()
+        assert process.exitcode == -9
+        kept = Store(file.parent / "killed" / "responses", response_schema()).table(("sound",))["sound"].to_pylist()
+        assert all(read_sound(file.parent / "killed", sha256) for sha256 in kept)
+    whole = RunSpec(model="simulated:oracle", tasks=load_task_file(file), output=file.parent / "whole")
+    execute(whole)
+    execute(replace(whole, output=file.parent / "killed"))
+    scores = [(file.parent / name / "scores.json").read_bytes() for name in ("whole", "killed")]
+    assert scores[0] == scores[1]
