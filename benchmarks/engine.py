@@ -99,7 +99,7 @@ def through_engine(engine: Any, requests: Sequence[Request]) -> tuple[float, int
 
 
 def through_engine_and_store(engine: Any, requests: Sequence[Request], store: Store) -> None:
-    """Answer and store the requests as `equivox.run.pipeline.generate` does.
+    """Answer and store the requests as `equivox.run.generating.generate` does.
 
     The rounds share `store`: as in a run, its journal becomes a shard every 4,096 responses.
     """

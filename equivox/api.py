@@ -121,9 +121,9 @@ class Result:
     def _responses(self) -> pandas.DataFrame:
         import pandas
 
-        from equivox.run.annotating import stored_texts
         from equivox.run.pipeline import run_tasks
         from equivox.run.scoring import open_samples
+        from equivox.run.stored import stored_texts
 
         tables: list[pandas.DataFrame] = []
         texts = stored_texts(self.folder)

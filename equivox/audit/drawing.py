@@ -17,11 +17,11 @@ from equivox.core.samples import UNANSWERED, Row, Samples
 from equivox.core.segments import WHOLE, Segment
 from equivox.core.task import OTHER, UNSTATED, Attribute, Task, digest
 from equivox.core.variants import asks_nothing
-from equivox.run.annotating import stored_texts
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import run_tasks
 from equivox.run.scoring import open_samples
 from equivox.run.stages import SEEN, check_stage, questions_at, segments_at
+from equivox.run.stored import stored_texts
 
 if TYPE_CHECKING:
     import numpy as np

@@ -39,12 +39,12 @@ from equivox.dataset_builders.corpus import SAMPLE
 from equivox.engines import engine_from_args
 from equivox.engines.simulated import SimulatedEngine
 from equivox.engines.workers import Workers
-from equivox.run.annotating import stored_responses
 from equivox.run.manifest import CALIBRATION, read_manifest
 from equivox.run.pipeline import execute, open_corpora
 from equivox.run.plan import Plan, make_plan
 from equivox.run.scoring import sample_rows
 from equivox.run.spec import RunSpec
+from equivox.run.stored import stored_responses
 
 RULES = "rules"
 DRAWN = 1000

@@ -56,8 +56,8 @@ def _import_file(
 ) -> int:
     """Make a run of the responses in `file`, show its scores and how the rows met the requests."""
     from equivox.cli.show import compared_run, console, progress_bars, show_scores
+    from equivox.run.generating import IMPORTED
     from equivox.run.importing import import_responses
-    from equivox.run.pipeline import IMPORTED
 
     with progress_bars(quiet=quiet) as progress:
         found = import_responses(

@@ -68,9 +68,9 @@ def annotate(
     """Annotate a run with another annotator, score its annotations, and print the agreement of all annotators."""
     from equivox.cli.show import console, progress_bars, show_agreement
     from equivox.engines.workers import Workers
-    from equivox.run.annotating import annotators_of
     from equivox.run.manifest import read_manifest
     from equivox.run.pipeline import annotate_run, run_tasks
+    from equivox.run.stored import annotators_of
 
     if (annotator is None) == (panel is None):
         raise RequestError("give `--annotator NAME`, or `--panel A,B,C` with annotators that the run has")

@@ -9,9 +9,9 @@ from pathlib import Path
 from equivox.core.samples import Row
 from equivox.core.segments import WHOLE, SegmentAnnotation
 from equivox.core.task import UNSTATED, Task
-from equivox.run.annotating import annotators_of
 from equivox.run.panel import PANEL
 from equivox.run.scoring import sample_rows
+from equivox.run.stored import annotators_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,8 @@ from equivox.annotate import evaluation_of
 from equivox.compare.runs import ComparedRun
 from equivox.core.errors import RequestError
 from equivox.core.metric import Cohort, CohortTotals
-from equivox.run.annotating import evaluations_of
 from equivox.run.scoring import read_scores
+from equivox.run.stored import evaluations_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,12 +20,13 @@ from equivox.core.scores import NAN, Score, family_of
 from equivox.core.task import Task
 from equivox.dataset_builders.corpus import SAMPLE, open_corpus
 from equivox.engines import engine_of, model_label, model_names
-from equivox.run.annotating import count_answered, evaluations_of
+from equivox.run.annotating import count_answered
 from equivox.run.design import published_items
 from equivox.run.manifest import answered_by, label_with_answering, read_manifest
 from equivox.run.pipeline import run_tasks
 from equivox.run.plan import PLAN_FILE
 from equivox.run.scoring import read_records, read_scores, scores_path
+from equivox.run.stored import evaluations_of
 from equivox.tasks.registry import resolve_tasks
 
 

@@ -11,11 +11,13 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.files import damaged, read_table, write_table
 from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED, with_group
-from equivox.run.annotating import annotators_of, count_answered, samples_path, write_samples
+from equivox.run.annotating import count_answered, write_samples
 from equivox.run.declarations import read_tasks, write_tasks
 from equivox.run.file_hashes import forget_hashes
 from equivox.run.manifest import read_manifest, write_manifest
-from equivox.run.plan import COLUMN, JOIN, PLAN_FILE, blocks_of, check_clusters, permuted_groups, read_plan
+from equivox.run.plan import COLUMN, PLAN_FILE, read_plan
+from equivox.run.stored import annotators_of, samples_path
+from equivox.run.units import JOIN, blocks_of, check_clusters, permuted_groups
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,7 +13,8 @@ from equivox.core.requests import Request
 from equivox.core.task import Task
 from equivox.core.variants import asks_nothing
 from equivox.run.cost import Effort, annotator_effort, target_effort
-from equivox.run.pipeline import PreparedRun, checked, pending_rows
+from equivox.run.generating import pending_rows
+from equivox.run.pipeline import PreparedRun, checked
 from equivox.run.plan import Plan
 from equivox.run.run_files import EstimateFields
 from equivox.run.spec import RunSpec

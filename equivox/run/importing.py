@@ -20,8 +20,9 @@ from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED, asks_nothing, declared_name
 from equivox.dataset_builders.corpus import Corpus
 from equivox.engines.function import RecordedEngine
+from equivox.run.generating import IMPORTED, count_failures
 from equivox.run.needs import refuse_unable
-from equivox.run.pipeline import IMPORTED, count_failures, execute, open_corpora
+from equivox.run.pipeline import execute, open_corpora
 from equivox.run.plan import samples_of
 from equivox.run.response_table import SAMPLE, Table, described_corpora, lacking
 from equivox.run.row_matching import Answer, Slot, match_rows

@@ -16,9 +16,10 @@ from equivox.core.samples import ENDED, Row, Samples, samples_table
 from equivox.core.scores import NAN, Score, ScoringOptions
 from equivox.core.segments import WHOLE, SegmentAnnotation
 from equivox.core.task import Task
-from equivox.run.annotating import annotations_folder, count_answered, write_samples
+from equivox.run.annotating import count_answered, write_samples
 from equivox.run.pipeline import writing
 from equivox.run.scoring import open_samples, read_scores, score
+from equivox.run.stored import annotations_folder
 
 PANEL = "panel"
 """The name under which a panel's annotations and scores are stored."""

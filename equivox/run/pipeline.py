@@ -13,7 +13,6 @@ RUN/tasks.json      the tasks
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -21,24 +20,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equivox.annotate import Annotator, evaluation_of, open_annotator
-from equivox.core.errors import EquivoxError, RequestError, RunError
+from equivox.core.errors import RequestError
 from equivox.core.files import refuse_unusable, write_table
-from equivox.core.outage import STOP_AFTER, until_outage
 from equivox.core.progress import Progress, no_progress
-from equivox.core.redact import cleaned, remember_secrets
+from equivox.core.redact import remember_secrets
 from equivox.core.scores import DEFAULT_OPTIONS, Score, ScoringOptions
 from equivox.core.segments import check_tools
 from equivox.core.task import Task
 from equivox.core.variants import dose_of
 from equivox.core.voice import require_world
 from equivox.dataset_builders.corpus import Corpus, open_corpus
-from equivox.engines import Engine, Request, Response, Workers, open_engine, public_name
+from equivox.engines import Engine, Workers, open_engine, public_name
 from equivox.engines.arguments import refuse_overrides
-from equivox.engines.quiet import one_line
-from equivox.run.annotating import annotate, annotators_of
+from equivox.run.annotating import annotate
 from equivox.run.comparing import compare_further
 from equivox.run.declarations import TASKS_FILE, give, read_tasks, write_tasks
 from equivox.run.file_hashes import forget_hashes
+from equivox.run.generating import IMPORTED, generate, note_served_models, pending_rows
 from equivox.run.live import noting
 from equivox.run.manifest import (
     MANIFEST_FILE,
@@ -53,17 +51,12 @@ from equivox.run.needs import refuse_unable
 from equivox.run.opening import computing, note_made
 from equivox.run.plan import PLAN_FILE, Plan, make_plan
 from equivox.run.scoring import follow_up, open_samples, remove_scores, score, scores_path
-from equivox.run.sounds import keep_sound
 from equivox.run.spec import RunSpec
-from equivox.run.speed import Speed, add_speed, add_usage
-from equivox.run.store import Store, response_schema
+from equivox.run.speed import add_usage
+from equivox.run.stored import annotators_of
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-IMPORTED = "imported"
-"""The engine name of responses from elsewhere; `equivox.run.importing` makes such runs."""
+    pass
 
 
 def execute(
@@ -295,134 +288,6 @@ def run_tasks(folder: Path) -> list[Task]:
     """Return the tasks of the run in `folder`, as declared when it was made."""
     read_manifest(folder)
     return read_tasks(folder)
-
-
-def note_served_models(folder: Path, engine: Engine) -> None:
-    """Note in the manifest under which names a server answered, if it says so and not by the name it was asked for."""
-    served = set(engine.served_as)
-    manifest = read_manifest(folder)
-    known = manifest.get("served_as", [])
-    if served - {engine.identity.model, *known}:
-        write_manifest(folder, manifest | {"served_as": sorted({*served, *known})})
-
-
-def count_failures(folder: Path) -> Counter[str]:
-    """Count the stored failed responses of the run in `folder` by their errors."""
-    errors = Store(folder / "responses", response_schema()).table(("error",))["error"].drop_null()
-    return Counter(errors.to_pylist())
-
-
-def generate(
-    folder: Path,
-    plan: Plan,
-    engine: Engine,
-    *,
-    retry_failed: bool = False,
-    stop_after: int = STOP_AFTER,
-    progress: Progress = no_progress,
-) -> None:
-    """Generate the responses that the store lacks; each is stored as soon as it is finished.
-
-    A request whose media cannot be used is never sent: a failed response is stored for it. Raises RunError when the
-    engine did not use the media it was given, because such answers say nothing about the person; responses that were
-    made elsewhere are not checked for it. Raises RunError too for an outage of the engine (`until_outage`).
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    pending = pending_rows(folder, plan, retry_failed=retry_failed)
-    total = len(plan.distinct)
-    finished = total - len(pending)
-    failed = 0
-    progress(engine.event("generate", finished, total, failed=failed))
-    unanswered = dict(zip(plan.table["key"].take(pending).to_pylist(), pending.tolist(), strict=True))
-    proves_arrival = engine.identity.engine != IMPORTED
-    speed, media_counts = Speed(), pc.list_value_length(plan.table["media_sha256"]).to_numpy()
-    with Store(folder / "responses", response_schema()) as store:
-        answers = _answers(plan, pending, engine, store)
-        for response in until_outage(answers, engine.identity.model, stop_after):
-            row = unanswered.pop(response.key, None)
-            if row is None:
-                asked = pc.is_in(pa.scalar(response.key), value_set=plan.table["key"].combine_chunks()).as_py()
-                what = "answered a request twice" if asked else "answered a request that was not made"
-                raise RunError(f"{_engine_named(engine)} {what} ({response.key[:12]}); what was stored before stays")
-            if proves_arrival and response.error is None and response.media_items < media_counts[row]:
-                _refuse_arrival(plan.request(row), response, engine)
-            error = None if response.error is None else cleaned(response.error)
-            sound = None if response.sound is None else keep_sound(folder, response.sound)
-            store.append({**vars(response), "error": error, "sound": sound})
-            speed.count(response.completion_tokens or 0, engine.copies)
-            finished += 1
-            failed += error is not None
-            progress(engine.event("generate", finished, total, failed=failed))
-        for key in sorted(unanswered):
-            store.append(vars(Response(key=key, text=None, error="the engine gave no response")))
-        store.flush()
-        store.compact()
-    add_speed(folder, speed)
-
-
-def pending_rows(folder: Path, plan: Plan, *, retry_failed: bool = False) -> NDArray[np.int64]:
-    """Return the rows of `plan` whose requests have no response in `folder`, each key once."""
-    stored = Store(folder / "responses", response_schema()).table(("key", "error"))
-    if retry_failed:
-        stored = stored.filter(stored["error"].is_null())
-    return plan.pending(stored["key"].combine_chunks())
-
-
-def _answers(plan: Plan, pending: NDArray[np.int64], engine: Engine, store: Store) -> Iterator[Response]:
-    """Yield the responses to the pending rows: first turns first, and each turn with the stored answers before it.
-
-    A turn that was not answered ends its dialogue: what would follow it fails with it.
-    """
-    usable = plan.usable[pending]
-    for row in pending[~usable].tolist():
-        yield Response(key=plan.request(row).key, text=None, error=f"unusable media: {plan.problem(row)}")
-    follows = plan.follows(pending)
-    lengths = [len(keys) for keys in follows]
-    for turn in sorted(set(lengths)):
-        rows = [place for place, length in enumerate(lengths) if length == turn and usable[place]]
-        answers: dict[str, str] = {}
-        if turn:
-            needed = sorted({key for place in rows for key in follows[place]})
-            stored = store.where("key", needed, ("key", "text")).to_pylist()
-            answers = {record["key"]: record["text"] for record in stored if record["text"] is not None}
-            for place in [place for place in rows if not answers.keys() >= set(follows[place])]:
-                lacking = 1 + next(n for n, key in enumerate(follows[place]) if key not in answers)
-                key = plan.request(int(pending[place])).key
-                yield Response(key=key, text=None, error=f"turn {lacking} of its dialogue was not answered")
-                rows.remove(place)
-        if rows:  # the model is not loaded without need
-            yield from _sent(plan.requests(pending[rows], answers), engine)
-
-
-def _sent(sendable: Sequence[Request], engine: Engine) -> Iterator[Response]:
-    """Yield what the engine answers to requests; RunError, in one line, for anything else that it does."""
-    try:
-        for response in engine.generate(sendable):
-            if not isinstance(response, Response):
-                raise RunError(f"{_engine_named(engine)} yielded {response!r:.60}, no Response; what was stored stays")
-            yield response
-    except EquivoxError:
-        raise
-    except Exception as error:  # an engine is somebody's code, which can fail in any way
-        reason = f"{type(error).__name__}: {one_line(cleaned(str(error)))}"
-        raise RunError(
-            f"{_engine_named(engine)} failed ({reason}); what was stored stays, and --debug says where"
-        ) from error
-
-
-def _engine_named(engine: Engine) -> str:
-    return f"the engine {engine.identity.engine} of {engine.identity.model}"
-
-
-def _refuse_arrival(request: Request, response: Response, engine: Engine) -> None:
-    kinds = " and ".join(sorted({part.kind for part in request.media}))
-    raise RunError(
-        f"{engine.identity.model} used {response.media_items} of {len(request.media)} media items of "
-        f"{request.sample_id}: the {kinds} did not arrive, so nothing is scored; "
-        f"use a model and an engine that take {kinds}"
-    )
 
 
 def open_corpora(tasks: Sequence[Task], data: str | None, cache: dict[str, Corpus]) -> dict[str, Corpus]:

@@ -24,13 +24,14 @@ from equivox.core.progress import Progress, no_progress
 from equivox.core.scores import ScoringOptions
 from equivox.core.segments import Value, check_tools
 from equivox.core.task import Task
-from equivox.run.annotating import annotate, stored_annotations
+from equivox.run.annotating import annotate
 from equivox.run.declarations import TASKS_FILE
 from equivox.run.manifest import MANIFEST_FILE, answering_engine, read_manifest
 from equivox.run.panel import PANEL, combine
 from equivox.run.plan import PLAN_FILE
 from equivox.run.scoring import follow_up
 from equivox.run.sounds import SOUNDS
+from equivox.run.stored import stored_annotations
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from equivox.core.task import Column, Task
 from equivox.dataset_builders import builders
 from equivox.dataset_builders.corpus import Corpus, text_sample
 from equivox.dataset_builders.plain_tables import Columns, as_columns, renamed
-from equivox.run.plan import placeholders
+from equivox.run.presented import placeholders
 
 SAMPLE, TASK, REPEAT, ERROR = "sample_id", "task", "repeat", "error"
 RESPONSE = ("response", "text")

@@ -10,7 +10,8 @@ from pathlib import PurePosixPath
 from equivox.core.errors import RequestError, nearest
 from equivox.core.task import Task
 from equivox.dataset_builders.corpus import Corpus, Sample
-from equivox.run.plan import placeholders, presentations_of, samples_of
+from equivox.run.plan import samples_of
+from equivox.run.presented import placeholders, presentations_of
 from equivox.run.response_table import REPEAT, SAMPLE, TASK, Table, needed, plain, task_named
 
 Shown = tuple[tuple[str, str], ...]

@@ -19,20 +19,12 @@ from equivox.core.scores import Score, Scored, ScoringOptions, family_of
 from equivox.core.segments import Segment
 from equivox.core.task import Task
 from equivox.core.text import inert_record
-from equivox.run.annotating import (
-    ask,
-    count_answered,
-    file_name,
-    samples_path,
-    scheme_digest,
-    stored_annotator,
-    stored_follow_ups,
-    stored_texts,
-)
+from equivox.run.annotating import ask, count_answered, stored_follow_ups
 from equivox.run.file_hashes import state_hashes
 from equivox.run.losses import loss_scores
 from equivox.run.manifest import read_manifest
 from equivox.run.q_values import with_q
+from equivox.run.stored import file_name, samples_path, scheme_digest, stored_annotator, stored_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,10 +9,10 @@ from pathlib import Path
 from equivox.core.errors import RequestError
 from equivox.core.samples import TRUNCATED, WITHHELD
 from equivox.core.task import Task
-from equivox.run.annotating import annotators_of
 from equivox.run.plan import read_plan
 from equivox.run.scoring import open_samples
 from equivox.run.store import Store, response_schema
+from equivox.run.stored import annotators_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,16 +20,7 @@ from equivox.core.requests import EngineIdentity
 from equivox.core.scores import DEFAULT_OPTIONS, ScoringOptions, scoring_options
 from equivox.core.task import Task
 from equivox.core.version import __version__
-from equivox.run.annotating import (
-    TOOLS,
-    Responses,
-    annotations_folder,
-    annotators_of,
-    samples_path,
-    scheme_digest,
-    stored_annotations,
-    stored_annotator,
-)
+from equivox.run.annotating import TOOLS, Responses
 from equivox.run.declarations import TASKS_FILE, read_tasks
 from equivox.run.differing import Compared, Difference
 from equivox.run.file_hashes import NOT_LISTED, changed_files, file_hash, run_files, stated_hashes
@@ -40,6 +31,14 @@ from equivox.run.plan import make_plan, read_plan, request_seed
 from equivox.run.recomputing import annotate_again, copied, is_panel
 from equivox.run.scoring import score, scores_path, tables_folder
 from equivox.run.store import Store, response_schema
+from equivox.run.stored import (
+    annotations_folder,
+    annotators_of,
+    samples_path,
+    scheme_digest,
+    stored_annotations,
+    stored_annotator,
+)
 
 Outcome = Literal["verified", "verified in part", "differs"]
 

@@ -19,8 +19,8 @@ from equivox.core.errors import RequestError
 from equivox.core.segments import Segment
 from equivox.core.task import GREEDY, Attribute, Task, WorkedExample
 from equivox.engines import Engine, EngineIdentity, Request, Response
-from equivox.run.annotating import annotations_folder, stored_annotations
 from equivox.run.cost import annotator_effort
+from equivox.run.stored import annotations_folder, stored_annotations
 from equivox.run.verifying import verify
 from equivox.tasks import ALL_TASKS
 from equivox.tasks.vibe import TASKS

@@ -24,7 +24,7 @@ from equivox.audit.drawing import draw
 from equivox.audit.kept import score_audit
 from equivox.audit.sheet import sheet_csv
 from equivox.core.samples import Row
-from equivox.run.annotating import stored_annotations
+from equivox.run.stored import stored_annotations
 from equivox.statistics import krippendorff_alpha
 from equivox.tasks.registry import resolve_tasks
 from equivox.tasks.vibe import TASKS

@@ -22,11 +22,11 @@ from equivox.core.files import read_table, write_table
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.scores import ScoringOptions
 from equivox.core.task import GREEDY
-from equivox.run.annotating import stored_annotations
 from equivox.run.file_hashes import state_hashes
 from equivox.run.pipeline import execute
 from equivox.run.scoring import read_records
 from equivox.run.spec import RunSpec
+from equivox.run.stored import stored_annotations
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]

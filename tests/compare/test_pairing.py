@@ -139,9 +139,9 @@ def rewritten(source: Path, target: Path, file: str, change: Callable[[dict[str,
 def test_a_run_opened_task_by_task_is_the_run(runs: Sequence[Path]) -> None:
     from plan_rows import plan_rows
 
-    from equivox.run.annotating import stored_annotations, stored_texts, values_by_attribute
     from equivox.run.pipeline import run_tasks
     from equivox.run.scoring import sample_rows
+    from equivox.run.stored import stored_annotations, stored_texts, values_by_attribute
 
     texts, annotations = stored_texts(runs[4]), stored_annotations(runs[4], "rules")
     plan = plan_rows(runs[4])

@@ -16,12 +16,13 @@ from equivox.core.segments import Segment
 from equivox.core.task import REFUSAL, Attribute
 from equivox.dataset_builders.corpus import open_corpus
 from equivox.engines import EngineIdentity
-from equivox.run.annotating import annotate, annotations_folder, run_jobs, stored_follow_ups
+from equivox.run.annotating import annotate, run_jobs, stored_follow_ups
 from equivox.run.pipeline import execute
 from equivox.run.plan import make_plan
 from equivox.run.scoring import sample_rows, write_csv
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, annotation_schema
+from equivox.run.stored import annotations_folder
 from equivox.tasks.registry import resolve_tasks
 
 JOB = Attribute(name="job", asks="the job")

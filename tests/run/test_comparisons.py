@@ -17,11 +17,11 @@ from equivox.core.files import write_table
 from equivox.core.task import Task
 from equivox.core.variants import vary
 from equivox.dataset_builders.corpus import Corpus, Sample
-from equivox.run.annotating import samples_path
 from equivox.run.comparing import compare_further
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, response_schema
+from equivox.run.stored import samples_path
 from equivox.tasks.registry import builtin_tasks
 
 Cli = Callable[..., tuple[int, str, str]]

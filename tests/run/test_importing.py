@@ -181,7 +181,7 @@ def test_a_row_without_a_text_is_a_failed_response(tmp_path: Path) -> None:
     score = result.scores[0]
     assert math.isnan(score.value) and "50 % of the responses of group female" in str(score.undefined)
     assert (score.coverage.requested, score.coverage.generated) == (8, 6)
-    from equivox.run.pipeline import count_failures
+    from equivox.run.generating import count_failures
 
     assert count_failures(tmp_path / "run") == {"timed out": 1, "its row has no text": 1}
 

@@ -11,8 +11,9 @@ from equivox.core.errors import DamageError, RequestError
 from equivox.core.files import write_document
 from equivox.engines import EngineIdentity
 from equivox.engines.function import FunctionEngine
+from equivox.run.generating import note_served_models
 from equivox.run.manifest import differences, new_manifest, public_manifest, read_manifest, run_identity
-from equivox.run.pipeline import execute, note_served_models
+from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 

@@ -11,11 +11,12 @@ from equivox.core.files import write_document
 from equivox.core.samples import Row, samples_table
 from equivox.core.scores import ScoringOptions
 from equivox.core.segments import WHOLE, SegmentAnnotation
-from equivox.run.annotating import Responses, annotations_folder, write_samples
+from equivox.run.annotating import Responses, write_samples
 from equivox.run.panel import combine, score_panel
 from equivox.run.pipeline import _others, execute, run_tasks
 from equivox.run.scoring import open_samples, sample_rows, score
 from equivox.run.spec import RunSpec
+from equivox.run.stored import annotations_folder
 from equivox.tasks.registry import resolve_tasks
 
 TASK = "vibe_gender:advisory"

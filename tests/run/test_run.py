@@ -14,8 +14,9 @@ from equivox.core.task import AnnotationScheme
 from equivox.dataset_builders.corpus import open_corpus
 from equivox.engines import Engine, EngineIdentity, Request, Response
 from equivox.run.annotating import annotate
+from equivox.run.generating import generate
 from equivox.run.manifest import read_manifest, write_manifest
-from equivox.run.pipeline import annotate_run, execute, generate, rescore
+from equivox.run.pipeline import annotate_run, execute, rescore
 from equivox.run.plan import make_plan
 from equivox.run.scoring import sample_rows
 from equivox.run.spec import RunSpec

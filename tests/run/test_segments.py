@@ -11,8 +11,9 @@ import pytest
 
 from equivox.dataset_builders import corpus as corpora
 from equivox.dataset_builders.corpus import Corpus, text_sample
-from equivox.run.annotating import TOOLS, stored_annotations
+from equivox.run.annotating import TOOLS
 from equivox.run.declarations import load_file
+from equivox.run.stored import stored_annotations
 
 Cli = Callable[..., tuple[int, str, str]]
 TOY = Path(__file__).with_name("toy_tasks.py")

@@ -21,13 +21,13 @@ from equivox.core.progress import no_progress
 from equivox.dataset_builders import sample_source
 from equivox.engines import Workers
 from equivox.run import readiness, reproducing
-from equivox.run.annotating import annotators_of
 from equivox.run.cost import estimate
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import run_tasks
 from equivox.run.reproducing import run_all
 from equivox.run.run_files import RunFile, open_run_file, settings_of, split_models
 from equivox.run.scoring import read_scores, sample_rows
+from equivox.run.stored import annotators_of
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]

@@ -14,12 +14,12 @@ import pytest
 import equivox as ex
 from equivox.core.files import read_document, read_table, write_document, write_table
 from equivox.core.scores import ScoringOptions
-from equivox.run.annotating import annotations_folder, stored_annotations
 from equivox.run.differing import Compared, equal
 from equivox.run.file_hashes import hashes_of, state_hashes
 from equivox.run.manifest import read_manifest, write_manifest
 from equivox.run.scoring import read_scores
 from equivox.run.store import Store, annotation_schema, response_schema
+from equivox.run.stored import annotations_folder, stored_annotations
 from equivox.run.verifying import Verification, verify
 
 Cli = Callable[..., tuple[int, str, str]]

@@ -28,10 +28,10 @@ from equivox.core.task import Task
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.engines import model_label
 from equivox.integrations.flat import metric_key
-from equivox.run.annotating import stored_annotator
 from equivox.run.manifest import public_manifest, read_manifest
 from equivox.run.pipeline import run_tasks
 from equivox.run.scoring import read_scores
+from equivox.run.stored import stored_annotator
 
 UNKNOWN = "unknown"
 """The schema's word for a fact that is not known."""

@@ -15,8 +15,9 @@ from equivox.core.system_prompts import read_system_prompts
 from equivox.core.task import Task
 from equivox.core.variants import AS_DECLARED, DECLARED, SYSTEM, parse_comparisons, vary, with_system_prompts
 from equivox.dataset_builders.corpus import Corpus
+from equivox.run.generating import IMPORTED
 from equivox.run.needs import refuse_unable
-from equivox.run.pipeline import IMPORTED, open_corpora
+from equivox.run.pipeline import open_corpora
 from equivox.run.plan import Plan, make_plan
 from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks

@@ -18,11 +18,13 @@ from equivox.core.task import Task
 from equivox.dataset_builders.corpus import Corpus
 from equivox.engines.function import RecordedEngine
 from equivox.integrations.inspect.asking import sample_id
-from equivox.run.annotating import TOOLS, annotations_folder
-from equivox.run.pipeline import IMPORTED, PreparedRun, annotate_and_score, prepared
+from equivox.run.annotating import TOOLS
+from equivox.run.generating import IMPORTED
+from equivox.run.pipeline import PreparedRun, annotate_and_score, prepared
 from equivox.run.recomputing import Replayed
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, annotation_schema
+from equivox.run.stored import annotations_folder
 
 NO_SAMPLE = "the log has no answer to it"
 """The error of a request without a sample in the log, because it failed there or was not asked."""

@@ -29,21 +29,15 @@ from equivox.engines import Engine, EngineIdentity, Request, Response, open_engi
 from equivox.engines.function import RecordedEngine
 from equivox.engines.messages import split_thinking
 from equivox.integrations.lighteval.settings import DATA, Settings
-from equivox.run.annotating import stored_responses
+from equivox.run.generating import generate, pending_rows
 from equivox.run.manifest import run_identity
 from equivox.run.needs import refuse_unable
-from equivox.run.pipeline import (
-    annotate_and_score,
-    begin,
-    generate,
-    open_corpora,
-    pending_rows,
-    writing,
-)
+from equivox.run.pipeline import annotate_and_score, begin, open_corpora, writing
 from equivox.run.plan import Plan, make_plan
 from equivox.run.run_files import folder_name
 from equivox.run.spec import RunSpec
 from equivox.run.speed import add_usage
+from equivox.run.stored import stored_responses
 
 _LOG = logging.getLogger(__name__)
 

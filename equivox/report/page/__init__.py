@@ -423,7 +423,7 @@ def _covered(comparison: Comparison) -> str:
 
 
 def _failures(comparison: Comparison) -> Iterator[str]:
-    from equivox.run.pipeline import count_failures
+    from equivox.run.generating import count_failures
 
     for run in comparison.runs:
         for error, count in count_failures(run.folder).most_common(5):
@@ -456,9 +456,9 @@ def _key(task: str, row: Row) -> tuple[str, str, int]:
 
 def _others(run: ComparedRun, drawn: Sequence[Drawn]) -> dict[tuple[str, str, int], list[tuple[str, Row]]]:
     """Return the annotations of the drawn responses by all further annotators of a run."""
-    from equivox.run.annotating import annotators_of
     from equivox.run.pipeline import run_tasks
     from equivox.run.scoring import sample_rows
+    from equivox.run.stored import annotators_of
 
     wanted = {_key(one.task.name, one.row) for one in drawn}
     found: dict[tuple[str, str, int], list[tuple[str, Row]]] = {}

@@ -11,10 +11,10 @@ from equivox.core.errors import RequestError
 from equivox.core.redact import redacted_text
 from equivox.core.task import Task
 from equivox.core.variants import SILENCE, dose_of
-from equivox.run.annotating import annotations_folder
 from equivox.run.plan import read_plan
 from equivox.run.scoring import open_samples
 from equivox.run.store import Store, annotation_schema, response_schema
+from equivox.run.stored import annotations_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa

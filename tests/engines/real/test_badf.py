@@ -27,10 +27,10 @@ from equivox.engines.transformers import TransformersEngine
 from equivox.metrics.badf.annotation.scheme import STAGES
 from equivox.metrics.badf.associations import unify_phrases
 from equivox.metrics.badf.documents import Document
-from equivox.run.annotating import stored_annotations, stored_responses
 from equivox.run.pipeline import execute, rescore
 from equivox.run.plan import make_plan
 from equivox.run.spec import RunSpec
+from equivox.run.stored import stored_annotations, stored_responses
 from equivox.tasks.badf import OPEN_BOX
 from equivox.tasks.registry import resolve_tasks
 

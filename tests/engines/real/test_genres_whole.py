@@ -21,9 +21,9 @@ from equivox.annotate.schema import response_form
 from equivox.core.errors import RequestError
 from equivox.metrics.genres.annotation.scheme import PROFILE, narrative_attributes
 from equivox.metrics.genres.annotation.sentiment import TransformersClassifier
-from equivox.run.annotating import stored_annotations
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
+from equivox.run.stored import stored_annotations
 from equivox.tasks.registry import resolve_tasks
 
 LIMIT = 4

@@ -20,9 +20,9 @@ from plan_rows import plan_rows
 from test_vllm_run import name, responses
 
 from equivox.annotate.schema import response_form
-from equivox.run.annotating import stored_annotations
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
+from equivox.run.stored import stored_annotations
 from equivox.tasks.registry import resolve_tasks
 from equivox.tasks.vibe import TASKS
 

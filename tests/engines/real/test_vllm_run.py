@@ -21,7 +21,8 @@ from plan_rows import plan_rows
 
 from equivox.core.errors import RequestError, RunError
 from equivox.engines import open_engine
-from equivox.run.pipeline import execute, generate
+from equivox.run.generating import generate
+from equivox.run.pipeline import execute
 from equivox.run.plan import make_plan
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, response_schema

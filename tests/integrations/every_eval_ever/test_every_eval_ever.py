@@ -17,10 +17,10 @@ from equivox.core.coverage import Coverage
 from equivox.core.scores import Score, ScoringOptions
 from equivox.dataset_builders.corpus import open_corpus
 from equivox.integrations.every_eval_ever.results import distance, interval_of, missing
-from equivox.run.annotating import stored_texts
 from equivox.run.pipeline import execute
 from equivox.run.scoring import read_scores
 from equivox.run.spec import RunSpec
+from equivox.run.stored import stored_texts
 from equivox.tasks.registry import builtin_tasks, resolve_tasks
 
 Command = Callable[..., tuple[int, str, str]]

@@ -22,11 +22,11 @@ from equivox.core.errors import EquivoxError
 from equivox.core.scores import Score
 from equivox.dataset_builders.corpus import open_corpus
 from equivox.engines.messages import media_content
-from equivox.run.annotating import stored_responses
 from equivox.run.importing import import_responses
 from equivox.run.pipeline import execute
 from equivox.run.plan import make_plan
 from equivox.run.spec import RunSpec
+from equivox.run.stored import stored_responses
 from equivox.tasks.registry import builtin_tasks, resolve_tasks
 
 Server = Callable[[Callable[[dict[str, Any]], tuple[int, str]]], str]

@@ -14,10 +14,10 @@ pytest.importorskip("lighteval.pipeline", reason="these tests need lighteval: ma
 from evaluating import MODEL_FILE, Evaluated, assert_same, flat_by_task
 
 from equivox.core.errors import EquivoxError
-from equivox.run.annotating import stored_responses
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import execute, rescore
 from equivox.run.spec import RunSpec
+from equivox.run.stored import stored_responses
 from equivox.tasks.registry import resolve_tasks
 
 Lighteval = Callable[..., Evaluated]

@@ -22,10 +22,10 @@ from equivox.dataset_builders.corpus import open_corpus
 from equivox.engines import EngineIdentity, open_engine
 from equivox.engines.function import FunctionEngine
 from equivox.integrations.lighteval.table import lighteval_tasks
-from equivox.run.annotating import stored_responses
 from equivox.run.pipeline import execute
 from equivox.run.plan import make_plan
 from equivox.run.spec import RunSpec
+from equivox.run.stored import stored_responses
 from equivox.tasks.registry import resolve_tasks
 
 Lighteval = Callable[..., Evaluated]

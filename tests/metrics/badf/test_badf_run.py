@@ -20,9 +20,10 @@ from equivox.dataset_builders.badf import read_grid
 from equivox.engines import Engine, EngineIdentity, Request, Response
 from equivox.metrics.badf.annotation.scheme import STAGES, phrases_of
 from equivox.metrics.badf.simulated import SimulatedStoryTool, phrases, signatures, told_of
-from equivox.run.annotating import TOOLS, stored_annotations
+from equivox.run.annotating import TOOLS
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
+from equivox.run.stored import stored_annotations
 from equivox.run.verifying import verify
 from equivox.tasks.registry import resolve_tasks
 

@@ -15,7 +15,7 @@ from equivox.core.task import Task
 from equivox.dataset_builders.genres import FEMALE_NAMES, MALE_NAMES, RELATIONSHIPS, plot_of
 from equivox.metrics.genres.annotation.tools import STAND_INS, Tools
 from equivox.metrics.genres.scorer import score_genres_family
-from equivox.run.annotating import values_by_attribute
+from equivox.run.stored import values_by_attribute
 from equivox.tasks.genres import genres_task
 
 GENDER = dict.fromkeys(MALE_NAMES, "male") | dict.fromkeys(FEMALE_NAMES, "female")

@@ -20,10 +20,10 @@ from equivox.dataset_builders import SpokenStereoSet, build
 from equivox.dataset_builders.spoken_stereoset import KINDS
 from equivox.engines.simulated import SimulatedSettings
 from equivox.metrics.spoken_stereoset import SimulatedChoices, read_choice
-from equivox.run.annotating import stored_annotations
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, response_schema
+from equivox.run.stored import stored_annotations
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]

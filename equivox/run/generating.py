@@ -1,0 +1,156 @@
+"""The generate stage: what a run has not been answered is asked, and each response is stored as it is finished."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from equivox.core.errors import EquivoxError, RunError
+from equivox.core.outage import STOP_AFTER, until_outage
+from equivox.core.progress import Progress, no_progress
+from equivox.core.redact import cleaned
+from equivox.engines import Engine, Request, Response
+from equivox.engines.quiet import one_line
+from equivox.run.manifest import read_manifest, write_manifest
+from equivox.run.plan import Plan
+from equivox.run.sounds import keep_sound
+from equivox.run.speed import Speed, add_speed
+from equivox.run.store import Store, response_schema
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+IMPORTED = "imported"
+"""The engine name of responses from elsewhere; `equivox.run.importing` makes such runs."""
+
+
+def generate(
+    folder: Path,
+    plan: Plan,
+    engine: Engine,
+    *,
+    retry_failed: bool = False,
+    stop_after: int = STOP_AFTER,
+    progress: Progress = no_progress,
+) -> None:
+    """Generate the responses that the store lacks; each is stored as soon as it is finished.
+
+    A request whose media cannot be used is never sent: a failed response is stored for it. Raises RunError when the
+    engine did not use the media it was given, because such answers say nothing about the person; responses that were
+    made elsewhere are not checked for it. Raises RunError too for an outage of the engine (`until_outage`).
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    pending = pending_rows(folder, plan, retry_failed=retry_failed)
+    total = len(plan.distinct)
+    finished = total - len(pending)
+    failed = 0
+    progress(engine.event("generate", finished, total, failed=failed))
+    unanswered = dict(zip(plan.table["key"].take(pending).to_pylist(), pending.tolist(), strict=True))
+    proves_arrival = engine.identity.engine != IMPORTED
+    speed, media_counts = Speed(), pc.list_value_length(plan.table["media_sha256"]).to_numpy()
+    with Store(folder / "responses", response_schema()) as store:
+        answers = _answers(plan, pending, engine, store)
+        for response in until_outage(answers, engine.identity.model, stop_after):
+            row = unanswered.pop(response.key, None)
+            if row is None:
+                asked = pc.is_in(pa.scalar(response.key), value_set=plan.table["key"].combine_chunks()).as_py()
+                what = "answered a request twice" if asked else "answered a request that was not made"
+                raise RunError(f"{_engine_named(engine)} {what} ({response.key[:12]}); what was stored before stays")
+            if proves_arrival and response.error is None and response.media_items < media_counts[row]:
+                _refuse_arrival(plan.request(row), response, engine)
+            error = None if response.error is None else cleaned(response.error)
+            sound = None if response.sound is None else keep_sound(folder, response.sound)
+            store.append({**vars(response), "error": error, "sound": sound})
+            speed.count(response.completion_tokens or 0, engine.copies)
+            finished += 1
+            failed += error is not None
+            progress(engine.event("generate", finished, total, failed=failed))
+        for key in sorted(unanswered):
+            store.append(vars(Response(key=key, text=None, error="the engine gave no response")))
+        store.flush()
+        store.compact()
+    add_speed(folder, speed)
+
+
+def pending_rows(folder: Path, plan: Plan, *, retry_failed: bool = False) -> NDArray[np.int64]:
+    """Return the rows of `plan` whose requests have no response in `folder`, each key once."""
+    stored = Store(folder / "responses", response_schema()).table(("key", "error"))
+    if retry_failed:
+        stored = stored.filter(stored["error"].is_null())
+    return plan.pending(stored["key"].combine_chunks())
+
+
+def _answers(plan: Plan, pending: NDArray[np.int64], engine: Engine, store: Store) -> Iterator[Response]:
+    """Yield the responses to the pending rows: first turns first, and each turn with the stored answers before it.
+
+    A turn that was not answered ends its dialogue: what would follow it fails with it.
+    """
+    usable = plan.usable[pending]
+    for row in pending[~usable].tolist():
+        yield Response(key=plan.request(row).key, text=None, error=f"unusable media: {plan.problem(row)}")
+    follows = plan.follows(pending)
+    lengths = [len(keys) for keys in follows]
+    for turn in sorted(set(lengths)):
+        rows = [place for place, length in enumerate(lengths) if length == turn and usable[place]]
+        answers: dict[str, str] = {}
+        if turn:
+            needed = sorted({key for place in rows for key in follows[place]})
+            stored = store.where("key", needed, ("key", "text")).to_pylist()
+            answers = {record["key"]: record["text"] for record in stored if record["text"] is not None}
+            over = {place for place in rows if not answers.keys() >= set(follows[place])}
+            for place in sorted(over):
+                lacking = 1 + next(n for n, key in enumerate(follows[place]) if key not in answers)
+                key = plan.request(int(pending[place])).key
+                yield Response(key=key, text=None, error=f"turn {lacking} of its dialogue was not answered")
+            rows = [place for place in rows if place not in over]
+        if rows:  # the model is not loaded without need
+            yield from _sent(plan.requests(pending[rows], answers), engine)
+
+
+def _sent(sendable: Sequence[Request], engine: Engine) -> Iterator[Response]:
+    """Yield what the engine answers to requests; RunError, in one line, for anything else that it does."""
+    try:
+        for response in engine.generate(sendable):
+            if not isinstance(response, Response):
+                raise RunError(f"{_engine_named(engine)} yielded {response!r:.60}, no Response; what was stored stays")
+            yield response
+    except EquivoxError:
+        raise
+    except Exception as error:  # an engine is somebody's code, which can fail in any way
+        reason = f"{type(error).__name__}: {one_line(cleaned(str(error)))}"
+        raise RunError(
+            f"{_engine_named(engine)} failed ({reason}); what was stored stays, and --debug says where"
+        ) from error
+
+
+def _engine_named(engine: Engine) -> str:
+    return f"the engine {engine.identity.engine} of {engine.identity.model}"
+
+
+def _refuse_arrival(request: Request, response: Response, engine: Engine) -> None:
+    kinds = " and ".join(sorted({part.kind for part in request.media}))
+    raise RunError(
+        f"{engine.identity.model} used {response.media_items} of {len(request.media)} media items of "
+        f"{request.sample_id}: the {kinds} did not arrive, so nothing is scored; "
+        f"use a model and an engine that take {kinds}"
+    )
+
+
+def count_failures(folder: Path) -> Counter[str]:
+    """Count the stored failed responses of the run in `folder` by their errors."""
+    errors = Store(folder / "responses", response_schema()).table(("error",))["error"].drop_null()
+    return Counter(errors.to_pylist())
+
+
+def note_served_models(folder: Path, engine: Engine) -> None:
+    """Note in the manifest under which names a server answered, if it says so and not by the name it was asked for."""
+    served = set(engine.served_as)
+    manifest = read_manifest(folder)
+    known = manifest.get("served_as", [])
+    if served - {engine.identity.model, *known}:
+        write_manifest(folder, manifest | {"served_as": sorted({*served, *known})})

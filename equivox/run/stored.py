@@ -1,0 +1,94 @@
+"""What a run has stored: its responses, who annotated them, and their annotations, each where it lies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from equivox.annotate import evaluation_of
+from equivox.core.annotation import AnnotatorIdentity, grouped
+from equivox.core.errors import RequestError
+from equivox.core.files import read_document
+from equivox.core.task import Task, digest
+from equivox.run.store import Store, annotation_schema, response_schema
+
+
+def annotations_folder(folder: Path, annotator: str) -> Path:
+    """Return the folder of the annotations by `annotator` in a run."""
+    return folder / "annotations" / annotator
+
+
+def samples_path(folder: Path, annotator: str, task: str) -> Path:
+    """Return the path of the samples of `task` as annotated by `annotator`."""
+    return annotations_folder(folder, annotator) / "samples" / f"{file_name(task)}.parquet"
+
+
+def file_name(task: str) -> str:
+    """Return the name of a task or family in a form that file names allow.
+
+    >>> file_name("vibe_gender:story@silence")
+    'vibe_gender-story@silence'
+    """
+    return task.replace(":", "-")
+
+
+def annotators_of(folder: Path) -> list[str]:
+    """Return the annotators that have annotated the run in `folder`."""
+    return sorted(path.parent.name for path in (folder / "annotations").glob("*/annotator.json"))
+
+
+def evaluations_of(folder: Path, name: str) -> list[str]:
+    """Return the annotators whose scores are averaged: all evaluations by `name`, or `name` alone."""
+    stored = annotators_of(folder)
+    return [name] if name in stored else [own for own in stored if evaluation_of(own)[0] == name] or [name]
+
+
+def stored_annotator(folder: Path, name: str) -> AnnotatorIdentity:
+    """Return the identity of the annotator `name`; RequestError if it has not annotated this run."""
+    try:
+        record = read_document(annotations_folder(folder, name) / "annotator.json")
+    except FileNotFoundError:
+        known = ", ".join(annotators_of(folder)) or "none"
+        raise RequestError(
+            f"{folder} has no annotations by {name!r} (there: {known}); make them with "
+            f"`equivox annotate {folder} --annotator {name}`"
+        ) from None
+    return AnnotatorIdentity(**record)
+
+
+def count_annotation_failures(folder: Path, name: str) -> Counter[str]:
+    """Count the responses and questions that `name` failed on, by the error."""
+    import pyarrow.compute as pc
+
+    table = Store(annotations_folder(folder, name), annotation_schema()).table(("status", "output"))
+    return Counter(table.filter(pc.equal(table["status"], "failed"))["output"].to_pylist())
+
+
+def stored_annotations(folder: Path, name: str) -> dict[str, dict[str, Any]]:
+    """Return the annotations by the annotator `name`: key → record."""
+    store = Store(annotations_folder(folder, name), annotation_schema())
+    return {record["key"]: record for record in store.records()}
+
+
+def values_by_attribute(values: Sequence[Mapping[str, str]]) -> dict[str, tuple[str, ...]]:
+    """Group the values of one annotation record by attribute, in the order stored."""
+    return grouped((value["attribute"], value["value"]) for value in values)
+
+
+def stored_responses(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the responses of the run in `folder`: key → record."""
+    return {record["key"]: record for record in Store(folder / "responses", response_schema()).records()}
+
+
+def stored_texts(folder: Path, keys: Sequence[str] | None = None) -> dict[str, str | None]:
+    """Return the texts of all stored responses, or of those with `keys`: key → text, None if the request failed."""
+    store, columns = Store(folder / "responses", response_schema()), ("key", "text")
+    table = store.table(columns) if keys is None else store.where("key", keys, columns)
+    return dict(zip(table["key"].to_pylist(), table["text"].to_pylist(), strict=True))
+
+
+def scheme_digest(task: Task) -> str:
+    """Return a hash of everything that determines the annotations of `task`, except the annotator."""
+    return digest([dict(task.annotation.identity), task.annotation.digest])
