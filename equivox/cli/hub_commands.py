@@ -23,6 +23,7 @@ def push(
         False
     ),
     public: Annotated[bool, typer.Option("--public", help="Make a new repository public; private by default.")] = False,
+    sounds: Annotated[bool, typer.Option("--sounds", help="Of a run, send its spoken answers, too.")] = False,
 ) -> int:
     """Write a corpus, or a run's responses and annotations, as a data set for the Hub, and upload it with --push."""
     from equivox.cli.show import believe_all, progress_bars
@@ -37,7 +38,7 @@ def push(
     if is_run(name):
         opened(Path(name))
         believe_all([Path(name)])
-        configs = write_run(Path(name), folder, repo=repo)
+        configs = write_run(Path(name), folder, repo=repo, sounds=sounds)
     else:
         with progress_bars(quiet=False) as progress:
             configs, facts = write_dataset(name, data, folder, repo=repo, progress=progress)

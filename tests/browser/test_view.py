@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from plan_rows import plan_rows
 from serving import Served
+from test_view_data import three_kinds
 
 from equivox.core.scores import ScoringOptions
 from equivox.report.view.server import Explorer, application
@@ -266,3 +267,31 @@ def test_screen_readers_and_contrast(chromium: Any, opened: Opened, scheme: str)
         found = Axe().run(page).response["violations"]
         assert [(v["id"], v["nodes"][0]["html"]) for v in found if v["impact"] in {"serious", "critical"}] == [], screen
     within.close()
+
+
+def test_a_voice_answers_a_turn_says_what_was_said_before_and_a_call_is_no_json(
+    context: Any, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    run = three_kinds(tmp_path)
+    server = Served(application(Explorer([run], tmp_path_factory.mktemp("scratch"))))
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    try:
+        page.goto(f"{server.address}#/answers?task=hire_gender%3Avoice")
+        page.get_by_role("button", name="Play the answer to").first.click()
+        lasts = "new Promise((done) => {const audio = document.getElementById('audio'); const told = () => done(audio.duration); "
+        lasts += "audio.readyState ? told() : audio.addEventListener('loadedmetadata', told)})"
+        assert page.evaluate(lasts) > 1
+        page.goto(f"{server.address}#/answers?task=hire_gender%3Atalk%40turn%3D2")
+        page.wait_for_selector("text=hire_gender:talk@turn=2")
+        page.locator(".cell summary").first.click()
+        assert page.locator(".cell .before").first.inner_text().strip()
+        page.goto(f"{server.address}#/answers?task=hire_gender%3Acall")
+        page.wait_for_selector(".cell code")
+        assert page.locator(".cell code").first.inner_text() == "decide"
+        assert "{" not in page.locator(".cell").first.inner_text()
+        assert not problems
+    finally:
+        page.close()
+        server.close()

@@ -328,3 +328,15 @@ def test_a_run_that_is_killed_loses_no_spoken_answer(file: Path) -> None:
     execute(replace(whole, output=file.parent / "killed"))
     scores = [(file.parent / name / "scores.json").read_bytes() for name in ("whole", "killed")]
     assert scores[0] == scores[1]
+
+
+def test_a_published_run_has_its_sounds_on_request_and_verifies_without_them(equivox: Cli, file: Path) -> None:
+    run = run_of(file, Speaker(0.1))
+    for option, n_sounds in (("--sounds", 192), ("--public", 0)):
+        copy = file.parent / f"copy{option}"
+        code, _, err = equivox("data", "push", str(run.output), "--repo", "lab/run", "--output", str(copy), option)
+        assert code == 0, err
+        assert len(list(copy.glob("sounds/*.wav"))) == n_sounds
+        code, out, _ = equivox("verify", str(copy))
+        assert code == 0 and "0 numbers" not in out
+        assert ("the spoken answers are not with the run" in out) == (n_sounds == 0)

@@ -20,6 +20,7 @@ from equivox.core.task import digest
 from equivox.integrations.hub.dataset_folder import CARD, RECORD, SPLIT, folder_being_written, put_in_place
 from equivox.run.declarations import TASKS_FILE
 from equivox.run.manifest import public_manifest, read_manifest, write_manifest
+from equivox.run.sounds import SOUNDS
 
 PLAN = "data/plan.parquet"
 
@@ -39,7 +40,9 @@ _FILES = (
     "audit/*/*.json",
     "audit/*/*.csv",
 )
-"""The files of a run."""
+"""The files of a run that are published in any case."""
+_SOUNDS = f"{SOUNDS}/*.wav"
+"""Its spoken answers, which are published on request: a voice can be a person's."""
 
 
 def is_run(name: str) -> bool:
@@ -47,8 +50,10 @@ def is_run(name: str) -> bool:
     return (Path(name) / "manifest.json").is_file()
 
 
-def write_run(run: Path, output: Path, *, repo: str) -> dict[str, int]:
+def write_run(run: Path, output: Path, *, repo: str, sounds: bool = False) -> dict[str, int]:
     """Copy the run in the folder `run` to `output`, with a card; return the number of rows of each configuration.
+
+    With `sounds` its spoken answers go along; without, what was measured of them cannot be measured again.
 
     The copy is a run: `equivox score` works on it. RequestError for a run without scores, one whose scores are older
     than its responses, and where a secret would be published.
@@ -61,7 +66,8 @@ def write_run(run: Path, output: Path, *, repo: str) -> dict[str, int]:
     scores = read_scores(run)
     refuse_unfinished(run)
     with folder_being_written(output, apart_from=run) as partial:
-        for path in sorted(path for pattern in _FILES for path in run.glob(pattern) if path.is_file()):
+        patterns = (*_FILES, _SOUNDS) if sounds else _FILES
+        for path in sorted(path for pattern in patterns for path in run.glob(pattern) if path.is_file()):
             copy = partial / path.relative_to(run)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)

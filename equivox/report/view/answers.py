@@ -11,7 +11,7 @@ from equivox.core.errors import RequestError
 from equivox.core.redact import redacted_text
 from equivox.core.task import Task
 from equivox.core.variants import SILENCE, dose_of
-from equivox.run.plan import read_plan
+from equivox.run.plan import FOLLOWS, read_plan
 from equivox.run.scoring import open_samples
 from equivox.run.store import Store, annotation_schema, response_schema
 from equivox.run.stored import annotations_folder
@@ -42,7 +42,7 @@ class RunTables:
         """Return the tables of the run in `folder`, annotated by `annotator`; RequestError if it has no plan."""
         plan = read_plan(folder)
         store = Store(folder / "responses", response_schema())
-        responses = store.table(("key", "text", "error", "finish_reason")).combine_chunks()
+        responses = store.table(("key", "text", "error", "finish_reason", "sound")).combine_chunks()
         return cls(folder, annotator, plan, responses, _raw_words(folder, annotator))
 
 
@@ -62,8 +62,9 @@ def answers_table(run: RunTables, task: Task) -> tuple[pa.Table, str | None]:
     """Return the answers of `task`, and why their values are not known (None if they are).
 
     Columns: `key`, `sample`, `repeat`, `group`, `cluster`, `stratum`, `item`, `status`, `ended`, `text`, `error`,
-    `raw` (the annotator's words where it was not understood), `media` (the SHA-256 of what was sent), `metadata.NAME`
-    for what the prompt names, `values.ATTRIBUTE`, and `segments`: the annotation of further segments in one text.
+    `raw` (the annotator's words where it was not understood), `media` (the SHA-256 of what was sent), `sound` (that of
+    a spoken answer), `before` (the answers of the turns before it, in one text), `metadata.NAME` for what the prompts
+    name, `values.ATTRIBUTE`, and `segments`: the annotation of further segments in one text.
     Sorted by stratum, group and cluster.
     """
     import pyarrow as pa
@@ -90,9 +91,12 @@ def answers_table(run: RunTables, task: Task) -> tuple[pa.Table, str | None]:
         "error": _public(answered["error"]),
         "raw": _public(run.raw["output"].take(_last(own["key"], run.raw["response_key"]))),
         "media": sent_media(task, own),
+        "sound": answered["sound"],
+        "before": _before(run, own),
     }
+    said = "".join((*task.prompt.before, task.prompt.text))
     for name in own.column_names:
-        if name.startswith(METADATA) and "{" + name.removeprefix(METADATA) + "}" in task.prompt.text:
+        if name.startswith(METADATA) and "{" + name.removeprefix(METADATA) + "}" in said:
             columns[name] = _plain(own[name])
     if samples is not None:
         whole = [a.name for a in task.attributes if f"{VALUES}{a.name}" in samples.column_names]
@@ -104,6 +108,18 @@ def answers_table(run: RunTables, task: Task) -> tuple[pa.Table, str | None]:
         sort_keys=[(name, "ascending") for name in ("stratum", "group", "cluster", "sample", "repeat")],
     )
     return table.take(order).combine_chunks(), reason
+
+
+def _before(run: RunTables, plan: pa.Table) -> Any:
+    """Return the answers of the turns before each request as one text, with separators; null where there are none."""
+    import pyarrow as pa
+
+    if FOLLOWS not in plan.column_names or plan[FOLLOWS].null_count == len(plan):
+        return pa.nulls(len(plan), pa.string())
+    texts = dict(zip(run.responses["key"].to_pylist(), run.responses["text"].to_pylist(), strict=True))
+    every = plan[FOLLOWS].to_pylist()
+    joined = [None if keys is None else NEXT_SEGMENT.join(texts.get(key) or "" for key in keys) for keys in every]
+    return pa.array(joined, pa.string())
 
 
 def _samples(run: RunTables, task: Task, plan: pa.Table) -> tuple[pa.Table | None, str | None]:
@@ -195,7 +211,7 @@ def write_answers(path: Path, table: pa.Table) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    long = {"key", "text", "error", "raw", "segments"}
+    long = {"key", "text", "error", "raw", "segments", "before"}
     listed = [f.name for f in table.schema if pa.types.is_list(f.type)]
     few = [name for name in table.column_names if name not in long and name not in listed]
     pq.write_table(

@@ -1,4 +1,4 @@
-"""The recordings and pictures of runs, found by the SHA-256 of what was sent."""
+"""The recordings and pictures that runs sent, and the spoken answers that they got, found by their SHA-256."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from equivox.report.view.answers import sent_media
 from equivox.run.opening import data_of
 from equivox.run.pipeline import run_tasks
 from equivox.run.plan import read_plan
+from equivox.run.sounds import read_sound
+from equivox.run.store import Store, response_schema
 
 PLAYED = {b"RIFF": "audio/wav", b"fLaC": "audio/flac", b"OggS": "audio/ogg", b"ID3": "audio/mpeg"}
 """The first bytes of recordings that browsers play as they are, and their types."""
@@ -36,10 +38,11 @@ class Place:
 class Media:
     """All recordings and pictures that some runs sent; corpora are opened when the first one is asked for.
 
-    `data` is where the corpora are now, if that has changed.
+    `sounds` has the run of each spoken answer. `data` is where the corpora are now, if that has changed.
     """
 
     places: Mapping[str, Place]
+    sounds: Mapping[str, Path] = field(default_factory=dict)
     data: str | None = None
     _corpora: dict[tuple[str, str], Mapping[str, Sample] | str] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -51,7 +54,10 @@ class Media:
         import pyarrow.compute as pc
 
         places: dict[str, Place] = {}
+        sounds: dict[str, Path] = {}
         for folder in folders:
+            spoken = Store(folder / "responses", response_schema()).table(("sound",))["sound"].drop_null().to_pylist()
+            sounds |= dict.fromkeys(spoken, folder)
             try:
                 plan, tasks = read_plan(folder), run_tasks(folder)
             except RequestError:
@@ -66,10 +72,12 @@ class Media:
                         places.setdefault(
                             row["sha256"], Place(task.data, where, refusal, row["sample_first"], task.media[0].kind)
                         )
-        return cls(places, data)
+        return cls(places, sounds, data)
 
     def read(self, sha256: str) -> tuple[bytes, str]:
         """Return a recording or picture as browsers show it, and its type; RequestError if it is not there."""
+        if sha256 in self.sounds:
+            return _playable(read_sound(self.sounds[sha256], sha256), "the spoken answer")
         place = self.places.get(sha256)
         if place is None:
             raise RequestError("no request of these runs sent this recording or picture")
@@ -79,9 +87,7 @@ class Media:
         try:
             if place.kind == "image":
                 return checked_image(sample.load(), name=sample.file_name)
-            data = sample.load()
-            kind = next((kind for start, kind in PLAYED.items() if data.startswith(start)), None)
-            return (data, kind) if kind else (compact_audio(data, name=sample.file_name), "audio/ogg")
+            return _playable(sample.load(), sample.file_name)
         except (MediaError, OSError) as error:
             raise RequestError(redacted_text(str(error))) from error
 
@@ -106,6 +112,12 @@ class Media:
         except (EquivoxError, OSError) as error:
             return redacted_text(f"{error}; name the data of the run with `--data`")
         return {sample.sample_id: sample for sample in corpus.samples}
+
+
+def _playable(data: bytes, name: str) -> tuple[bytes, str]:
+    """Return a recording as browsers play it, and its type; MediaError for one that cannot be decoded."""
+    kind = next((kind for start, kind in PLAYED.items() if data.startswith(start)), None)
+    return (data, kind) if kind else (compact_audio(data, name=name), "audio/ogg")
 
 
 def _data_of(folder: Path, source: DataSource) -> tuple[str | None, str]:

@@ -2,7 +2,7 @@
 import { el, marked, named } from "./dom.js";
 import { play } from "./player.js";
 
-export const BASE = ["key", "sample", "repeat", "group", "cluster", "stratum", "status", "ended", "text", "error", "raw", "media", "segments"];
+export const BASE = ["key", "sample", "repeat", "group", "cluster", "stratum", "status", "ended", "text", "error", "raw", "media", "sound", "before", "segments"];
 
 /** The statuses as a reader knows them. */
 export const STATUSES = {
@@ -20,8 +20,8 @@ export const STATUSES = {
 const MEDIUM = /^[0-9a-f]{64}(\.(ogg|png|jpg|webp))?$/;
 const LONG = 900;
 
-/** Return the prompt as it was sent: its placeholders are filled with the metadata that the plan kept. */
-const promptOf = (task, row) => task.prompt.replace(/\{([a-z_][a-z0-9_]*)\}/g, (all, name) => row[`metadata.${name}`] ?? all);
+/** Return a prompt as it was sent: its placeholders are filled with the metadata that the plan kept. */
+const promptOf = (row, prompt) => prompt.replace(/\{([a-z_][a-z0-9_]*)\}/g, (all, name) => row[`metadata.${name}`] ?? all);
 
 const segmentsOf = (text) => (text ?? "").split("\x1d").filter(Boolean).map((one) => {
   const [segment, attribute, values] = one.split("\x1e");
@@ -45,9 +45,32 @@ export const medium = (task, row) => {
   }, "▶ Recording");
 };
 
-const words = (row, pattern) => {
+/** Return the button that plays a spoken answer, null without one. */
+const spoken = (row) => (!row.sound || !MEDIUM.test(row.sound) ? null : el("button", {
+  type: "button", class: "play", "aria-label": `Play the answer to ${row.cluster || row.sample}`,
+  onclick: (event) => play(`media/${row.sound}`, `answer to ${row.cluster || row.sample}, ${row.stratum}`, event.currentTarget),
+}, "▶ Answer"));
+
+/** Return the calls of an answer with tools as their names and arguments, null where it is no such answer. */
+const callsOf = (text) => {
+  try {
+    const { content, calls } = JSON.parse(text);
+    if (typeof content !== "string" || !Array.isArray(calls)) return null;
+    const told = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+    return [content.trim() ? el("p", { class: "words" }, content) : null, calls.length ? null : el("p", { class: "quiet" }, "No call."),
+      calls.map((call) => el("div", { class: "words" }, el("code", {}, String(call?.name)), el("dl", { class: "facts" },
+        Object.entries(typeof call?.arguments === "object" && call.arguments ? call.arguments : { "": call?.arguments })
+          .map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, told(value) ?? ""))))))];
+  } catch {
+    return null;
+  }
+};
+
+const words = (task, row, pattern) => {
   if (row.text === null) return el("p", { class: "quiet" }, row.status === "missing" ? "Not asked yet." : row.error ?? "No answer.");
   if (!row.text.trim()) return el("p", { class: "quiet" }, "The answer is empty.");
+  const calls = task.tools?.length ? callsOf(row.text) : null;
+  if (calls) return calls;
   const whole = el("p", { class: "words" });
   const fold = row.text.length > LONG && !(pattern && pattern.test(row.text.slice(LONG)));
   whole.append(...marked(fold ? `${row.text.slice(0, LONG)}…` : row.text, pattern));
@@ -84,7 +107,9 @@ const behind = (task, row) => {
   const parts = segmentsOf(row.segments);
   return [
     el("dl", { class: "facts" }, facts.filter(([, value]) => value).map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
-    el("h4", {}, "Prompt"), el("p", { class: "words" }, promptOf(task, row)),
+    task.before?.length ? [el("h4", {}, "Said before"), task.before.map((prompt, n) => [
+      el("p", { class: "words" }, promptOf(row, prompt)), el("p", { class: "words before" }, (row.before ?? "").split("\x1d")[n] ?? "")])] : null,
+    el("h4", {}, "Prompt"), el("p", { class: "words" }, promptOf(row, task.prompt)),
     parts.length ? [el("h4", {}, "Segments"), el("dl", { class: "facts" }, parts.map((one) => el("div", {},
       el("dt", {}, [one.segment, one.attribute].filter(Boolean).map(named).join(", ")),
       el("dd", {}, one.attribute ? one.values.join(" · ") : STATUSES[one.values[0]] ?? one.values[0]))))] : null,
@@ -100,16 +125,16 @@ export const answer = (task, row, options = {}) => {
   if (!row) return el("div", { class: "cell none" });
   const details = el("details", {}, el("summary", {}, "More"));
   details.addEventListener("toggle", () => {
-    if (details.open && details.children.length === 1) details.append(...behind(task, row).flat().filter(Boolean), ...(options.raw ? [] : [rawWords(row)].flat().filter(Boolean)));
+    if (details.open && details.children.length === 1) details.append(...behind(task, row).flat(Infinity).filter(Boolean), ...(options.raw ? [] : [rawWords(row)].flat().filter(Boolean)));
   });
   const plain = row.status === "parsed";
   return el("div", { class: `cell${plain ? "" : " unread"}`, "data-status": row.status },
     el("p", { class: "head" },
       el("span", { class: "group" }, options.head ?? row.group),
       options.head || row.cluster === row.group ? null : el("span", { class: "cluster" }, row.cluster),
-      task.media === "audio" ? medium(task, row) : null,
+      task.media === "audio" ? medium(task, row) : null, spoken(row),
       plain ? null : el("span", { class: "status" }, STATUSES[row.status] ?? row.status),
       row.ended === "length" ? el("span", { class: "status" }, STATUSES["cut off"]) : null),
-    task.media === "image" ? medium(task, row) : null, words(row, options.pattern), options.raw ? rawWords(row, options.pattern) : null,
+    task.media === "image" ? medium(task, row) : null, words(task, row, options.pattern), options.raw ? rawWords(row, options.pattern) : null,
     values(task, row, { pick: () => {}, ...options }), details);
 };
