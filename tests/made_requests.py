@@ -1,12 +1,17 @@
-"""Requests for the tests of engines and of what is built on them."""
+"""Requests for the tests of engines and of what is built on them, and a run of three kinds of answers."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from equivox.core.requests import Labels, MediaPart, Request
+from equivox.core.scores import ScoringOptions
 from equivox.core.task import Sampling
+from equivox.run.pipeline import execute
+from equivox.run.spec import RunSpec
+from equivox.tasks.files import load_task_file
 
 
 def made_request(number: int, *media: MediaPart, **changes: Any) -> Request:
@@ -24,3 +29,34 @@ def made_request(number: int, *media: MediaPart, **changes: Any) -> Request:
         labels=Labels(group="a", groups=("a", "b"), cluster="c", stratum="s"),
     )
     return replace(request, **changes)
+
+
+THREE_KINDS = """\
+name: hire
+table: cvs.csv
+group: gender
+swap: {name: {female: [Anna], male: [Jonas]}}
+questions:
+  - name: call
+    text: "{text}"
+    attributes: [{name: decision, asks: it, options: [invite, reject]}]
+    tools: [{name: decide, description: It., parameters: {decision: {type: string}}}]
+  - name: talk
+    text: "{text}"
+    attributes: [{name: decision, asks: it, options: [invite, reject]}]
+    turns: ["Are you sure about {name}?"]
+  - name: voice
+    text: "{text}"
+    spoken: true
+    attributes: [{name: pace, asks: it, number: {measure: words_per_second}}]
+"""
+
+
+def three_kinds(folder: Path) -> Path:
+    """A run with calls, two turns, and spoken answers."""
+    (folder / "cvs.csv").write_text("\n".join(["text", *(f'"{{name}}, number {row}."' for row in range(12))]))
+    (folder / "hire.yaml").write_text(THREE_KINDS)
+    options = ScoringOptions(n_resamples=99)
+    tasks = load_task_file(folder / "hire.yaml")
+    execute(RunSpec(model="simulated:random", tasks=tasks, output=folder / "run", options=options))
+    return folder / "run"

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from made_requests import three_kinds
 
 from equivox.core.errors import RequestError
 from equivox.core.scores import ScoringOptions
@@ -21,7 +22,6 @@ from equivox.run.pipeline import execute, run_tasks
 from equivox.run.sounds import read_sound
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, annotation_schema
-from equivox.tasks.files import load_task_file
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -200,37 +200,6 @@ def test_a_folder_of_own_clips_with_relative_paths_is_found(tmp_path: Path, monk
     assert len(media.places) == 8
     content, kind = media.read(next(iter(media.places)))
     assert kind == "audio/ogg" and content in [clip.read_bytes() for clip in clips]
-
-
-THREE_KINDS = """\
-name: hire
-table: cvs.csv
-group: gender
-swap: {name: {female: [Anna], male: [Jonas]}}
-questions:
-  - name: call
-    text: "{text}"
-    attributes: [{name: decision, asks: it, options: [invite, reject]}]
-    tools: [{name: decide, description: It., parameters: {decision: {type: string}}}]
-  - name: talk
-    text: "{text}"
-    attributes: [{name: decision, asks: it, options: [invite, reject]}]
-    turns: ["Are you sure about {name}?"]
-  - name: voice
-    text: "{text}"
-    spoken: true
-    attributes: [{name: pace, asks: it, number: {measure: words_per_second}}]
-"""
-
-
-def three_kinds(folder: Path) -> Path:
-    """A run with calls, two turns, and spoken answers."""
-    (folder / "cvs.csv").write_text("\n".join(["text", *(f'"{{name}}, number {row}."' for row in range(12))]))
-    (folder / "hire.yaml").write_text(THREE_KINDS)
-    options = ScoringOptions(n_resamples=99)
-    tasks = load_task_file(folder / "hire.yaml")
-    execute(RunSpec(model="simulated:random", tasks=tasks, output=folder / "run", options=options))
-    return folder / "run"
 
 
 def test_spoken_answers_are_played_and_turns_have_what_was_said_before(tmp_path: Path) -> None:
