@@ -2,7 +2,9 @@
 
 PLUGIN.py has `answer(text, audio, sampling)`, which returns the model's answer as text, and optionally `load()`, which
 is called once at the start, and `SETTINGS`, the names in `sampling` that it honours. `audio` is None, or an `Audio`.
-A request with a setting that the function does not honour is refused, so that no setting is silently ignored.
+A request with a setting that the function does not honour is refused, so that no setting is silently ignored. A model
+that speaks has `SPEAKS = True`: asked for an answer by voice (`sampling["voice"]` names one) the function returns the
+text and the bytes of a WAV file.
 
 Only Python's standard library is needed (3.8 or newer), so this runs inside the environment that a model's authors ask
 for. Requests are answered one at a time. A PLUGIN.py with `answer_all(texts, audios, sampling)`, which returns the
@@ -90,7 +92,9 @@ def written(clip: bytes | None) -> Iterator[Audio | None]:
         os.unlink(path)
 
 
-def parsed(body: dict[str, Any], settings: tuple[str, ...]) -> tuple[str, bytes | None, dict[str, Any]]:
+def parsed(
+    body: dict[str, Any], settings: tuple[str, ...], speaks: bool = False
+) -> tuple[str, bytes | None, dict[str, Any]]:
     """Return the text, the WAV file and the settings of a request; Refused for what would be ignored."""
     messages = body.get("messages")
     if not isinstance(messages, list) or len(messages) != 1 or messages[0].get("role") != "user":
@@ -114,7 +118,15 @@ def parsed(body: dict[str, Any], settings: tuple[str, ...]) -> tuple[str, bytes 
     sampling = {name: value for name, value in body.items() if name not in ("model", "messages") and value is not None}
     if "max_completion_tokens" in sampling:
         sampling["max_tokens"] = sampling.pop("max_completion_tokens")
+    if "modalities" in sampling and sampling.pop("modalities") != ["text"]:
+        voice = sampling.pop("audio", None)
+        if not speaks:
+            raise Refused("this model's function does not speak; ask for text")
+        voice = voice.get("voice") if isinstance(voice, dict) else None
+        sampling["voice"] = voice if isinstance(voice, str) else "default"
     for name in list(sampling):
+        if name == "voice" and speaks:
+            continue
         if name in NEUTRAL and sampling[name] == NEUTRAL[name]:
             del sampling[name]
         elif name not in KNOWN or name not in settings:
@@ -150,6 +162,7 @@ class Server(ThreadingHTTPServer):
         self.name = name
         # A function that names no settings honours the length alone, which every answer has.
         self.settings: tuple[str, ...] = tuple(getattr(plugin, "SETTINGS", ("max_tokens",)))
+        self.speaks = bool(getattr(plugin, "SPEAKS", False))
         self.batch = batch if hasattr(plugin, "answer_all") else 1
         self.waiting: list[Job] = []
         self.one_at_a_time = threading.Lock()
@@ -197,12 +210,17 @@ class Server(ThreadingHTTPServer):
         """Return OpenAI's completion for a request."""
         if body.get("model") != self.name:
             raise LookupError(f"this server has the model {self.name}, not {body.get('model')}")
-        text, clip, sampling = parsed(body, self.settings)
+        text, clip, sampling = parsed(body, self.settings, self.speaks)
         job = Job(text, clip, sampling)
         self.wait(job)
         if job.error is not None:
             raise job.error
         answer, used = job.answer, job.used
+        message: dict[str, Any] = {"role": "assistant"}
+        if "voice" in sampling:
+            answer, sound = answer
+            encoded = base64.b64encode(sound).decode()
+            message["audio"] = {"id": "audio", "data": encoded, "transcript": answer, "expires_at": 0}
         if not isinstance(answer, str):
             raise TypeError(f"`answer` must return text, it returned {type(answer).__name__}")
         # Words, and 25 per second of audio that was read: a proof that it arrived, not the model's own count.
@@ -210,7 +228,7 @@ class Server(ThreadingHTTPServer):
         return {
             "object": "chat.completion",
             "model": self.name,
-            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": answer}}],
+            "choices": [{"index": 0, "finish_reason": "stop", "message": {**message, "content": answer}}],
             "usage": {
                 "prompt_tokens": prompt,
                 "completion_tokens": completion,

@@ -10,6 +10,7 @@ import sys
 import threading
 import wave
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -23,7 +24,9 @@ from equivox.core import media
 from equivox.core.task import Sampling
 from equivox.engines import Labels, MediaPart, ModelFile, Request, model_names
 from equivox.engines.endpoint import EndpointEngine
+from equivox.engines.simulated_speech import spoken
 
+SETTINGS = ("max_tokens", "temperature", "seed")
 SERVE = Path(__file__).resolve().parents[2] / "examples" / "serve"
 Cli = Callable[..., tuple[int, str, str]]
 Start = Callable[..., str]
@@ -53,6 +56,24 @@ def start() -> Iterator[Start]:
     for server in running:
         server.shutdown()
         server.server_close()
+
+
+def test_a_function_that_speaks_answers_by_voice(start: Start) -> None:
+    heard: list[Any] = []
+
+    def answer(text: str, audio: Any, sampling: dict[str, Any]) -> Any:
+        heard.append(sampling.get("voice"))
+        return ("One two.", spoken("One two.", {})) if "voice" in sampling else "One two."
+
+    speaking = {"model_name": "mine", "base_url": start(answer, SPEAKS=True, SETTINGS=SETTINGS), "trust_media": True, "voice": "low"}
+    asked = [replace(request(key="a"), spoken=True), request("Again?", key="b")]
+    found = {one.key: one for one in EndpointEngine.from_args(speaking).generate(asked)}
+    assert (found["a"].text, found["a"].sound) == ("One two.", spoken("One two.", {}))
+    assert (found["b"].text, found["b"].sound) == ("One two.", None)
+    assert sorted(map(str, heard)) == ["None", "low"]
+    mute = EndpointEngine.from_args({**speaking, "base_url": start(lambda *given: "Hm.", SETTINGS=SETTINGS)})
+    (refused,) = mute.generate(asked[:1])
+    assert refused.text is None and "does not speak" in str(refused.error)
 
 
 def request(text: str = "Who speaks?", seconds: float = 0.0, key: str = "k", **sampling: Any) -> Request:
