@@ -101,19 +101,30 @@ def submit(
     texts: Annotated[
         bool, typer.Option("--texts", help="For every-eval-ever: prompts and responses beside their hashes.")
     ] = False,
+    board: Annotated[
+        str | None,
+        typer.Option(help="A board of runs on the Hub, owner/name: the whole run is sent, not its scores."),
+    ] = None,
+    repo: Annotated[str | None, typer.Option(help="For --board: the public data set that the run becomes.")] = None,
     send: Annotated[
         bool, typer.Option("--push", help="Open a pull request; without it, the files are written here only.")
     ] = False,
 ) -> int:
-    """Write a run's scores for the Hub's leaderboards, or for Every Eval Ever; with --push, open a pull request."""
+    """Write a run for a board, or its scores for the Hub or Every Eval Ever; --push opens a pull request."""
     from equivox.cli.show import believe_all
     from equivox.core.errors import RequestError, nearest
     from equivox.integrations.hub.remote import upload
     from equivox.integrations.hub.submission import RESULTS, Wish, write_submission
 
+    of_the_hub = {"model-repo": model_repo, "benchmark": benchmark, "revision": revision, "source-url": source_url}
+    if board is not None:
+        if strange := next((name for name, value in of_the_hub.items() if value is not None), None):
+            raise RequestError(f"`{strange}` is for the Hub's leaderboards; leave it out with `--board`")
+        return _to_board(run, board, repo, output, send=send)
+    if repo is not None:
+        raise RequestError("`repo` is for `--board`; the Hub's leaderboards take `--model-repo`")
     if to not in BOARDS:
         raise RequestError(f"`to` is one of {', '.join(BOARDS)}, got {to!r}{nearest(to, BOARDS)}")
-    of_the_hub = {"model-repo": model_repo, "benchmark": benchmark, "revision": revision, "source-url": source_url}
     if to == "every-eval-ever":
         given = [name for name, value in (of_the_hub | {"mark": mark, "push": send}).items() if value]
         if given:
@@ -155,6 +166,31 @@ def submit(
         pull_request=True,
     )
     echo(f"Pull request: {url}")
+    return EXIT_DONE
+
+
+def _to_board(run: Path, board: str, repo: str | None, output: Path | None, *, send: bool) -> int:
+    """Write a run as a data set, and with `send` upload it and ask a board to list it."""
+    from equivox.cli.show import believe_all
+    from equivox.core.errors import RequestError
+    from equivox.integrations.hub.boards import submit_to_board
+    from equivox.integrations.hub.remote import check_repo
+    from equivox.integrations.hub.run_folder import write_run
+
+    if repo is None:
+        raise RequestError("`repo` is missing: name the public data set that the run becomes, owner/name")
+    check_repo(repo)
+    check_repo(board)
+    believe_all([run])
+    folder = output or Path("hub") / repo.replace("/", "--")
+    write_run(run, folder, repo=repo)
+    show_files(folder)
+    if not send:
+        echo(f"Nothing was uploaded; add --push to make {repo} public and to ask {board} to list it.")
+        return EXIT_DONE
+    address, request = submit_to_board(folder, repo, board)
+    echo(f"Uploaded: {address}")
+    echo(f"Pull request: {request}" if request else f"{board} lists it already.")
     return EXIT_DONE
 
 

@@ -141,15 +141,27 @@ def _submitted(source: str, stack: ExitStack) -> Iterator[tuple[str, Callable[[]
 
     RequestError for a source without runs.
     """
+    from equivox.integrations.hub.boards import LIST, listed_runs
     from equivox.integrations.hub.remote import HUB, downloaded
     from equivox.report.board import find_runs
 
+    def fetched(address: str) -> Path:
+        return stack.enter_context(downloaded(address))
+
     if source.startswith(HUB):
-        yield source, lambda: stack.enter_context(downloaded(source))
+        folder = fetched(source)
+        if (folder / LIST).is_file():
+            for address in listed_runs(folder):
+                yield address, partial(fetched, address)
+        else:
+            yield source, partial(Path, folder)
     elif Path(source).is_file():
         for line in map(str.strip, Path(source).read_text("utf-8").splitlines()):
             if line and not line.startswith("#"):
-                yield from _submitted(line if line.startswith(HUB) else str(Path(source).parent / line), stack)
+                if line.startswith(HUB):
+                    yield line, partial(fetched, line)
+                else:
+                    yield from _submitted(str(Path(source).parent / line), stack)
     else:
         for folder in find_runs(Path(source)):
             yield folder.relative_to(source).as_posix(), partial(Path, folder)
@@ -160,7 +172,8 @@ def leaderboard(
         str,
         typer.Argument(
             metavar="RUNS",
-            help="A folder with runs in it, at any depth; hf://datasets/OWNER/NAME; or a text file with one a line.",
+            help="A folder with runs in it, at any depth; hf://datasets/OWNER/NAME, a run or a board with a list of "
+            "runs, submitted.txt; or such a list here.",
         ),
     ],
     output: Annotated[Path, output_option("Where the site goes: index.html, models/, JSON and CSV.")] = Path(

@@ -65,7 +65,12 @@ def test_a_function_that_speaks_answers_by_voice(start: Start) -> None:
         heard.append(sampling.get("voice"))
         return ("One two.", spoken("One two.", {})) if "voice" in sampling else "One two."
 
-    speaking = {"model_name": "mine", "base_url": start(answer, SPEAKS=True, SETTINGS=SETTINGS), "trust_media": True, "voice": "low"}
+    speaking = {
+        "model_name": "mine",
+        "base_url": start(answer, SPEAKS=True, SETTINGS=SETTINGS),
+        "trust_media": True,
+        "voice": "low",
+    }
     asked = [replace(request(key="a"), spoken=True), request("Again?", key="b")]
     found = {one.key: one for one in EndpointEngine.from_args(speaking).generate(asked)}
     assert (found["a"].text, found["a"].sound) == ("One two.", spoken("One two.", {}))
