@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from equivox.core.progress import Progress, no_progress
 from equivox.core.redact import cleaned
 from equivox.engines import Engine, Request, Response
 from equivox.engines.quiet import one_line
+from equivox.run.dialogues import dialogues
 from equivox.run.manifest import read_manifest, write_manifest
 from equivox.run.plan import Plan
 from equivox.run.sounds import keep_sound
@@ -86,33 +87,17 @@ def pending_rows(folder: Path, plan: Plan, *, retry_failed: bool = False) -> NDA
 
 
 def _answers(plan: Plan, pending: NDArray[np.int64], engine: Engine, store: Store) -> Iterator[Response]:
-    """Yield the responses to the pending rows: first turns first, and each turn with the stored answers before it.
-
-    A turn that was not answered ends its dialogue: what would follow it fails with it.
-    """
+    """Yield the responses to the pending rows; those whose media cannot be used are never sent."""
     usable = plan.usable[pending]
     for row in pending[~usable].tolist():
         yield Response(key=plan.request(row).key, text=None, error=f"unusable media: {plan.problem(row)}")
-    follows = plan.follows(pending)
-    lengths = [len(keys) for keys in follows]
-    for turn in sorted(set(lengths)):
-        rows = [place for place, length in enumerate(lengths) if length == turn and usable[place]]
-        answers: dict[str, str] = {}
-        if turn:
-            needed = sorted({key for place in rows for key in follows[place]})
-            stored = store.where("key", needed, ("key", "text")).to_pylist()
-            answers = {record["key"]: record["text"] for record in stored if record["text"] is not None}
-            over = {place for place in rows if not answers.keys() >= set(follows[place])}
-            for place in sorted(over):
-                lacking = 1 + next(n for n, key in enumerate(follows[place]) if key not in answers)
-                key = plan.request(int(pending[place])).key
-                yield Response(key=key, text=None, error=f"turn {lacking} of its dialogue was not answered")
-            rows = [place for place in rows if place not in over]
-        if rows:  # the model is not loaded without need
-            yield from _sent(plan.requests(pending[rows], answers), engine)
+    if plan.has_turns:
+        yield from dialogues(plan, pending[usable], store, lambda requests: _sent(requests, engine))
+    elif sendable := plan.requests(pending[usable]):  # the model is not loaded without need
+        yield from _sent(sendable, engine)
 
 
-def _sent(sendable: Sequence[Request], engine: Engine) -> Iterator[Response]:
+def _sent(sendable: Iterable[Request], engine: Engine) -> Iterator[Response]:
     """Yield what the engine answers to requests; RunError, in one line, for anything else that it does."""
     try:
         for response in engine.generate(sendable):
