@@ -1,4 +1,4 @@
-"""Requests for the tests of engines and of what is built on them, and a run of three kinds of answers."""
+"""Requests for the tests of engines, a run of three kinds of answers, and plans as rows."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from equivox.core.requests import Labels, MediaPart, Request
 from equivox.core.scores import ScoringOptions
 from equivox.core.task import Sampling
 from equivox.run.pipeline import execute
+from equivox.run.plan import read_plan
 from equivox.run.spec import RunSpec
 from equivox.tasks.files import load_task_file
 
@@ -60,3 +61,13 @@ def three_kinds(folder: Path) -> Path:
     tasks = load_task_file(folder / "hire.yaml")
     execute(RunSpec(model="simulated:random", tasks=tasks, output=folder / "run", options=options))
     return folder / "run"
+
+
+def plan_rows(folder: Path) -> list[dict[str, Any]]:
+    """Return the plan of the run in `folder` row by row, its metadata as a dictionary."""
+    rows = []
+    for record in read_plan(folder).to_pylist():
+        metadata = {k.removeprefix("metadata."): v for k, v in record.items() if k.startswith("metadata.")}
+        plain = {k: v for k, v in record.items() if not k.startswith("metadata.")}
+        rows.append({**plain, "metadata": {k: v for k, v in metadata.items() if v is not None}})
+    return rows

@@ -95,7 +95,7 @@ def score_judged(folder: Path, key: Key, files: Sequence[Path]) -> tuple[list[di
     """
     import numpy as np
 
-    from equivox.statistics.bootstrap import mean_interval
+    from equivox.statistics.intervals import mean_interval
 
     asked = asked_of(key)
     people = people_labels(folder, key, asked, files, _share)

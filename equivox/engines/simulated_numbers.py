@@ -10,7 +10,7 @@ from equivox.core.attributes import Attribute, Length, Number, Sound
 from equivox.core.errors import RequestError
 from equivox.core.hashing import hashed_number
 from equivox.core.requests import Labels
-from equivox.engines.simulated_speech import RANGES
+from equivox.engines.simulated_voices import RANGES
 
 if TYPE_CHECKING:
     from equivox.engines.simulated import SimulatedSettings

@@ -30,11 +30,11 @@ from equivox.core.segments import SOUND, SOUND_DIGEST, Segment, SegmentAnnotatio
 from equivox.core.task import Task, digest
 from equivox.run.file_hashes import forget_hashes
 from equivox.run.plan import read_plan
-from equivox.run.sounds import read_sound
 from equivox.run.speed import add_usage
 from equivox.run.store import Store, annotation_schema, response_schema
 from equivox.run.stored import (
     annotations_folder,
+    read_sound,
     samples_path,
     scheme_digest,
     values_by_attribute,

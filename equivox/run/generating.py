@@ -16,9 +16,9 @@ from equivox.engines.quiet import one_line
 from equivox.run.dialogues import dialogues
 from equivox.run.manifest import read_manifest, write_manifest
 from equivox.run.plan import Plan
-from equivox.run.sounds import keep_sound
 from equivox.run.speed import Speed, add_speed
 from equivox.run.store import Store, response_schema
+from equivox.run.stored import keep_sound
 
 if TYPE_CHECKING:
     import numpy as np

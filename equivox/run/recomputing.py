@@ -30,9 +30,8 @@ from equivox.run.manifest import MANIFEST_FILE, answering_engine, read_manifest
 from equivox.run.panel import PANEL, combine
 from equivox.run.plan import PLAN_FILE
 from equivox.run.scoring import follow_up
-from equivox.run.sounds import SOUNDS
 from equivox.run.store import Store, annotation_schema, response_schema
-from equivox.run.stored import annotations_folder, stored_annotations
+from equivox.run.stored import SOUNDS, annotations_folder, stored_annotations
 
 UNHEARD = "the spoken answers are not with the run: what was measured of them was taken as it is stored"
 

@@ -290,7 +290,7 @@ def _text(value: Any) -> str | None:
 def response_schema() -> pa.Schema:
     """Return the columns of a stored response: `equivox.core.requests.Response`, field by field.
 
-    `sound` is the SHA-256 of a spoken answer (`equivox.run.sounds`).
+    `sound` is the SHA-256 of a spoken answer (`equivox.run.stored`).
     """
     import pyarrow as pa
 

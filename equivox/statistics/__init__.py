@@ -21,10 +21,9 @@ fix.
 Formulas are in docs/statistics.md; how well levels and intervals hold is measured in docs/validity.md.
 """
 
-from equivox.statistics.agreement import Agreement, krippendorff_alpha
+from equivox.statistics.agreement import Agreement, clustering, krippendorff_alpha
 from equivox.statistics.attainable import LeastP, least_p, least_p_over_clusters
 from equivox.statistics.bounds import Bounds, ntvd_bounds, share_bounds
-from equivox.statistics.clustering import clustering
 from equivox.statistics.compare_means import MeansComparison, compare_group_means
 from equivox.statistics.comparison import ShiftComparison, compare_joint_shift
 from equivox.statistics.contingency import Association, association_scores, association_test, cramers_v

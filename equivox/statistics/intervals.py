@@ -1,7 +1,8 @@
-"""Confidence interval of the population nTVD by test inversion; docs/validity.md explains and checks it."""
+"""Confidence intervals: of the population nTVD by test inversion (docs/validity.md), and of a mean by the bootstrap."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 from equivox.statistics.arrays import Floats
 from equivox.statistics.distance import ntvd_of_shares
 
+RESAMPLES = 9999
+"""Number of resamples of the interval of a mean."""
 TINY = 1e-12
 """Replaces a standard error of zero, so that any deviation is far larger than its noise."""
 
@@ -134,3 +137,16 @@ def _densest(deviations: Floats, noise: Floats, errors: Floats, slices: Sequence
         size = np.sqrt(surplus + error * np.sqrt(1 + 2 * surplus))
         spread[:, part] += np.where(rest, np.sign(z[:, part]) * size * errors[:, part], 0.0)
     return spread
+
+
+def mean_interval(values: Sequence[float], *, rng: np.random.Generator) -> tuple[float, float]:
+    """Return the 95 % BCa interval of the mean of independent values, in their unit; NaN if nothing varies.
+
+    Efron 1987, https://doi.org/10.1080/01621459.1987.10478410, as scipy computes it.
+    """
+    from scipy import stats
+
+    if len(set(values)) < 2:
+        return math.nan, math.nan
+    found = stats.bootstrap((np.asarray(values),), np.mean, n_resamples=RESAMPLES, rng=rng).confidence_interval
+    return float(found.low), float(found.high)

@@ -21,7 +21,7 @@ def story_shares(*, recall: Column, precision: Column, decomposition_accuracy: C
     """
     import numpy as np
 
-    from equivox.statistics.bootstrap import mean_interval
+    from equivox.statistics.intervals import mean_interval
 
     given = {"recall": recall, "precision": precision, "decomposition_accuracy": decomposition_accuracy}
     whole = [values for values in zip(*given.values(), strict=True) if None not in values]
@@ -46,7 +46,7 @@ def exclusivity_agreement(*, gold: Column, answer: Column) -> dict[str, Any]:
     import numpy as np
 
     from equivox.statistics import krippendorff_alpha
-    from equivox.statistics.bootstrap import mean_interval
+    from equivox.statistics.intervals import mean_interval
 
     pairs = [(_yes_or_no("gold", a), _yes_or_no("answer", b)) for a, b in zip(gold, answer, strict=True) if a and b]
     if not pairs:

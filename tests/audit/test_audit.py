@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plan_rows import plan_rows
+from made_requests import plan_rows
 from scipy import stats
 
 from equivox import cli

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_requests import three_kinds
-from plan_rows import plan_rows
+from made_requests import plan_rows, three_kinds
 from serving import Served
 
 from equivox.core.scores import ScoringOptions

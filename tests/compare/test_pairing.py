@@ -137,7 +137,7 @@ def rewritten(source: Path, target: Path, file: str, change: Callable[[dict[str,
 
 
 def test_a_run_opened_task_by_task_is_the_run(runs: Sequence[Path]) -> None:
-    from plan_rows import plan_rows
+    from made_requests import plan_rows
 
     from equivox.run.pipeline import run_tasks
     from equivox.run.scoring import sample_rows

@@ -19,9 +19,9 @@ from equivox.report.view.media import Media
 from equivox.report.view.pairs import paired
 from equivox.run.file_hashes import hashes_of
 from equivox.run.pipeline import execute, run_tasks
-from equivox.run.sounds import read_sound
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, annotation_schema
+from equivox.run.stored import read_sound
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]

@@ -23,11 +23,11 @@ from equivox.core.scores import ScoringOptions
 from equivox.core.segments import SOUND, Segment
 from equivox.core.sound import measures_of
 from equivox.engines.function import FunctionEngine
-from equivox.engines.simulated_speech import RANGES, spoken
+from equivox.engines.simulated_voices import RANGES, spoken
 from equivox.run.pipeline import execute
-from equivox.run.sounds import keep_sound, read_sound, sound_path
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, response_schema
+from equivox.run.stored import keep_sound, read_sound, sound_path
 from equivox.tasks.files import load_task_file
 from equivox.tasks.registry import resolve_tasks
 

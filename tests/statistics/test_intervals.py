@@ -6,7 +6,7 @@ import pytest
 from equivox.statistics import distribution_shift, inputs
 from equivox.statistics.encode import encode_design, encode_values
 from equivox.statistics.evidence import draw_evidence
-from equivox.statistics.intervals import invert, spreads
+from equivox.statistics.intervals import invert, mean_interval, spreads
 from equivox.statistics.noise import Noise, noise_over_clusters, noise_over_responses
 
 
@@ -209,3 +209,15 @@ def test_the_interval_with_other_items_is_never_the_narrower_one():
     )
     assert found.ci_high > 10
     assert found.new_items_low <= found.ci_low and found.ci_high <= found.new_items_high
+
+
+def test_many_symmetric_values_give_the_normal_interval() -> None:
+    values = [place / 400 for place in range(401)]
+    # n evenly spaced values on [0, 1]: mean 1/2, variance (n + 1) / (12 (n − 1)) = 402 / 4800.
+    half = 1.96 * math.sqrt(402 / 4800 / 401)
+    low, high = mean_interval(values, rng=np.random.default_rng(0))
+    assert (low, high) == pytest.approx((0.5 - half, 0.5 + half), abs=0.001)
+
+
+def test_equal_values_have_no_interval() -> None:
+    assert all(math.isnan(end) for end in mean_interval([1.0, 1.0, 1.0], rng=np.random.default_rng(0)))

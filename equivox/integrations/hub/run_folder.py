@@ -20,7 +20,7 @@ from equivox.core.task import digest
 from equivox.integrations.hub.dataset_folder import CARD, RECORD, SPLIT, folder_being_written, put_in_place
 from equivox.run.declarations import TASKS_FILE
 from equivox.run.manifest import public_manifest, read_manifest, write_manifest
-from equivox.run.sounds import SOUNDS
+from equivox.run.stored import SOUNDS
 
 PLAN = "data/plan.parquet"
 

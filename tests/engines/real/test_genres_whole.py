@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
 
 from asking import SMALL, need_torchvision
-from plan_rows import plan_rows
+from made_requests import plan_rows
 
 from equivox.annotate.schema import response_form
 from equivox.core.errors import RequestError

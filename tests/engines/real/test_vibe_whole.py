@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
 
 from asking import SMALL
-from plan_rows import plan_rows
+from made_requests import plan_rows
 from test_vllm_run import name, responses
 
 from equivox.annotate.schema import response_form

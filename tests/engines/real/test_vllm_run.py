@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
 
 from asking import SMALL
-from plan_rows import plan_rows
+from made_requests import plan_rows
 
 from equivox.core.errors import RequestError, RunError
 from equivox.engines import open_engine

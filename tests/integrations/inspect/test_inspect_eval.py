@@ -15,7 +15,7 @@ import pytest
 from inspect_ai import eval as inspect_eval
 from inspect_ai._util.registry import registry_lookup
 from inspect_ai.model import get_model
-from plan_rows import plan_rows
+from made_requests import plan_rows
 from planted import TOLERATED, assert_same, evaluated, metrics, planted_model
 
 from equivox.core.errors import EquivoxError
