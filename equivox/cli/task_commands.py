@@ -105,12 +105,23 @@ def _card(task: Task) -> str:
         f"Prompt      {task.prompt.source} (version {task.prompt.version})",
         "",
         *(f"  | {line}" for line in task.prompt.text.splitlines()),
+        *_further_lines(task),
         "",
         "Attributes",
         *_attribute_lines(task),
         *_segment_lines(task),
     ]
     return "\n".join(lines)
+
+
+def _further_lines(task: Task) -> list[str]:
+    """Return lines about what else a task asks: further turns, tools, an answer by voice; empty without any."""
+    lines = [f"Then        {text}" for text in task.turns]
+    for tool in task.prompt.tools:
+        lines.append(f"Tool        {tool.name}({', '.join(tool.parameters.get('properties', {}))}): {tool.description}")
+    if task.prompt.spoken:
+        lines.append("Answer      by voice")
+    return ["", *lines] if lines else []
 
 
 def _attribute_lines(task: Task) -> list[str]:
