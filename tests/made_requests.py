@@ -53,14 +53,14 @@ questions:
 """
 
 
-def three_kinds(folder: Path) -> Path:
+def three_kinds(folder: Path, model: str = "random", name: str = "run") -> Path:
     """A run with calls, two turns, and spoken answers."""
     (folder / "cvs.csv").write_text("\n".join(["text", *(f'"{{name}}, number {row}."' for row in range(12))]))
     (folder / "hire.yaml").write_text(THREE_KINDS)
     options = ScoringOptions(n_resamples=99)
     tasks = load_task_file(folder / "hire.yaml")
-    execute(RunSpec(model="simulated:random", tasks=tasks, output=folder / "run", options=options))
-    return folder / "run"
+    execute(RunSpec(model=f"simulated:{model}", tasks=tasks, output=folder / name, options=options))
+    return folder / name
 
 
 def plan_rows(folder: Path) -> list[dict[str, Any]]:

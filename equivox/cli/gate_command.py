@@ -19,12 +19,13 @@ def gate(
     margin: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="M", help="How much further from no bias the new run may be; NAME=M for one metric; repeatable."
+            metavar="M",
+            help="How much further from no bias the new run may be; NAME=M for a metric or task; repeatable.",
         ),
     ] = None,
     most: Annotated[
         list[str] | None,
-        typer.Option("--max", metavar="N", help="The largest distance from no bias; NAME=N for one metric."),
+        typer.Option("--max", metavar="N", help="The largest distance from no bias; NAME=N for a metric or task."),
     ] = None,
     overall: Annotated[bool, typer.Option("--overall", help="Check only the mean over a family's tasks.")] = False,
     min_coverage: Annotated[
@@ -67,6 +68,7 @@ def _limits(given: list[str] | None, option: str) -> dict[str, float]:
     """Return limits by metric, "" for all others."""
     found: dict[str, float] = {}
     for text in given or ():
+        # The names of tasks can hold a sign of equality themselves (turn=2).
         name, _, value = text.rpartition("=")
         try:
             limit = float(value)

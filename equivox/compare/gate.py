@@ -110,7 +110,7 @@ class Gate:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Limits by the metric's name; that of "" holds for all others.
+    """Limits by the name of a task or a metric; a task's comes first, and that of "" holds for all others.
 
     `margin` is how much worse than the baseline a run may be, `most` the largest distance from "no bias".
     """
@@ -118,10 +118,10 @@ class Limits:
     margin: Mapping[str, float] = field(default_factory=dict)
     most: Mapping[str, float] = field(default_factory=dict)
 
-    def of(self, kind: Literal["margin", "most"], metric: str) -> float | None:
-        """Return the limit of a metric; None if there is none."""
+    def of(self, kind: Literal["margin", "most"], metric: str, task: str) -> float | None:
+        """Return the limit of a metric in a task; None if there is none."""
         limits = getattr(self, kind)
-        found: float | None = limits.get(metric, limits.get(""))
+        found: float | None = limits.get(task, limits.get(metric, limits.get("")))
         return found
 
 
@@ -147,11 +147,13 @@ def gate(
         raise RequestError(f"`baseline` is the new run itself, {new}; name the run that it is held against")
     comparison = open_comparison([new] if baseline is None else [new, baseline])
     first = comparison.runs[0]
-    known = {score.name for run in comparison.runs for score in _checked(run)}
+    every = [score for run in comparison.runs for score in _checked(run)]
+    known = {name for score in every for name in (score.name, score.task)}
     for name in {*limits.margin, *limits.most} - {""}:
         if name not in known:
             there = ", ".join(sorted(known)) or "none"
             raise RequestError(f"no checked number is called {name!r}{nearest(name, known)}; known: {there}")
+    _refuse_several_units(limits, [(score, comparison.runs[0].measure(score)) for score in every])
     checks = _absolute(first, limits, min_coverage) if limits.most and not overall else []
     if baseline is not None and limits.margin:
         checks += _relative(comparison, limits, overall, min_coverage)
@@ -171,6 +173,21 @@ def _refuse_no_limits(limits: Limits, baseline: Path | None) -> None:
     for name, limit in (*limits.margin.items(), *limits.most.items()):
         if not math.isfinite(limit) or limit < 0:
             raise RequestError(f"a limit must be 0 or more, got {limit:g}{f' for {name}' if name else ''}")
+
+
+def _refuse_several_units(limits: Limits, scores: Sequence[tuple[Score, Measure | None]]) -> None:
+    """Raise RequestError for a limit without a name that would hold in several units: 15 EUR are not 15 percent."""
+    for option, given in (("margin", limits.margin), ("max", limits.most)):
+        if "" not in given:
+            continue
+        taken = [(score, m) for score, m in scores if not {score.task, score.name} & given.keys()]
+        units = dict.fromkeys(score.unit for score, _ in taken)
+        own = next((score for score, m in taken if m is not None and m.in_unit), None)
+        if own is not None and len(units) > 1:
+            raise RequestError(
+                f"`{option}` {given['']:g} would hold in {', '.join(units)} alike; give {own.task} a limit of its own: "
+                f'`--{option} "{own.task}={given[""]:g}"`'
+            )
 
 
 def _checked(run: ComparedRun, limits: Mapping[str, float] | None = None) -> list[Score]:
@@ -210,7 +227,7 @@ def _absolute(run: ComparedRun, limits: Limits, min_coverage: float) -> list[Che
     """Return the checks of a run's distances from "no bias" against absolute limits."""
     found = []
     for score in _checked(run, limits.most):
-        limit = limits.of("most", score.name)
+        limit = limits.of("most", score.name, score.task)
         measure = run.measure(score)
         if limit is None or measure is None or measure.no_bias is None:
             continue
@@ -260,7 +277,7 @@ def _relative(comparison: Comparison, limits: Limits, overall: bool, min_coverag
                 lacking.setdefault(place, reason)
     found = []
     for (task, metric), score in wanted.items():
-        limit = limits.of("margin", metric)
+        limit = limits.of("margin", metric, task)
         if limit is not None and not overall:
             test = tests.get((task, metric))
             lacks = unlike or lacking.get((task, metric), "")
@@ -268,7 +285,7 @@ def _relative(comparison: Comparison, limits: Limits, overall: bool, min_coverag
     if overall:
         gone = unlike or "; ".join(dict.fromkeys(lacking.values()))
         for test in tests.values():
-            limit = limits.of("margin", test.metric)
+            limit = limits.of("margin", test.metric, test.task)
             if test.is_overall and limit is not None and any(metric == test.metric for _, metric in wanted):
                 measure = next((m.by_name[test.metric] for m in new.metrics.values() if test.metric in m.by_name), None)
                 found.append(_against(old.model, test, test, limit, gone, measure))
@@ -325,7 +342,7 @@ def _losses(comparison: Comparison, limits: Limits) -> list[Check]:
     new = comparison.runs[0]
     found = []
     for score in new.scores:
-        most = limits.of("most", score.name)
+        most = limits.of("most", score.name, score.task)
         if most is not None and score.role in ("refusal", "loss") and not score.subset and score.defined:
             found.append(_absolute_loss(score, most))
     if len(comparison.runs) > 1 and limits.margin:

@@ -94,6 +94,10 @@ class ComparedRun:
             return metric
         return self._of_tasks.get(score.task, metric)
 
+    def metric_of_task(self, score: Score) -> Metric | None:
+        """Return the metric of a score's task, or that of its family where the run's tasks cannot be read."""
+        return self._of_tasks.get(score.task) or self.metrics.get(score.family)
+
     @cached_property
     def _of_tasks(self) -> dict[str, Metric]:
         return {task.name: task.metric for task in self.tasks}
@@ -309,7 +313,7 @@ def _tables_of_shares(run: ComparedRun) -> dict[str, Panel]:
     """Return the panel of shares for every task whose metric stores a table of them."""
     found: dict[str, Panel] = {}
     for score in run.scores:
-        metric = run.metric_of(score)
+        metric = run.metric_of_task(score)
         if ":" in score.task and metric is not None and (panel := metric.panel("shares")) is not None:
             found[score.task] = panel
     return found

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 import string
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
+from made_requests import three_kinds
 
 from equivox.api import measure
 from equivox.cli import run as command
@@ -65,6 +67,9 @@ def test_each_outcome_has_its_exit_code(
     document = json.loads((tmp_path / "gate.json").read_text())
     assert (document["outcome"], document["exit_code"]) == (outcome, code)
     assert all(check["outcome"] == "pass" for check in document["checks"]) is (outcome == "pass")
+
+
+Cli = Callable[..., tuple[int, str, str]]
 
 
 def test_the_interval_decides() -> None:
@@ -213,3 +218,22 @@ def test_the_workflow_file_runs_on_the_sample(tmp_path: Path, monkeypatch: pytes
     assert len(told) == 3
     assert [command(shlex.split(line)[1:]) for line in told] == [0, 0, 0]
     assert json.loads((tmp_path / "gate.json").read_text())["outcome"] == "pass"
+
+
+def test_a_limit_without_a_name_is_no_limit_in_several_units(equivox: Cli, tmp_path: Path) -> None:
+    old, new = three_kinds(tmp_path, name="old"), three_kinds(tmp_path, "planted,shift=0.5", "new")
+    arguments = ("gate", str(new), "--baseline", str(old), "--margin", "90")
+    code, _, err = equivox(*arguments)
+    assert code == 2 and len(err.strip().splitlines()) == 1
+    assert 'give hire_gender:voice a limit of its own: `--margin "hire_gender:voice=90"`' in err
+    code, out, _ = equivox(*arguments, "--margin", "hire_gender:voice=0.1", "--margin", "hire_gender:talk@turn=2=95")
+    limits = {line.split()[1]: line.split()[-2] for line in out.splitlines() if "hire_gender" in line}
+    assert (limits["hire_gender:voice"], limits["hire_gender:talk@turn=2"]) == ("0.1", "95")
+    assert code in (3, 4)
+
+
+def test_a_family_of_words_and_numbers_is_compared_and_reported(equivox: Cli, tmp_path: Path) -> None:
+    runs = [str(three_kinds(tmp_path, name=name)) for name in ("one", "two")]
+    for words in (("compare", *runs), ("report", *runs, "--output", str(tmp_path / "report.html"))):
+        code, _, err = equivox(*words)
+        assert code == 0, err

@@ -132,7 +132,9 @@ def test_what_cannot_be_patched_is_said_before_the_run(model: Callable[[str], st
     with pytest.raises(RequestError, match="holds no word 'X'"):
         wordless = opened(model, patch={"target": "Write a story"})
         wordless.check(stories(wordless))
-    with pytest.raises(RequestError, match="replaces hidden states, which vllm does not show; use `equivox run transf"):
+    with pytest.raises(
+        RequestError, match="replaces hidden states, which vllm does not do here; use `equivox run transf"
+    ):
         execute(
             RunSpec(
                 model=f"vllm:model_name={model('llama')}",
