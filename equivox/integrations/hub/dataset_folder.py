@@ -50,6 +50,16 @@ _BADF = CorpusFacts(
     paper="https://arxiv.org/abs/2508.01412",
     cannot_say=("Names, not people: what a story associates with a name is measured, nothing else.",),
 )
+_PROFILES = CorpusFacts(
+    name="profiles",
+    title="Profiles of applicants, of which only the name changes",
+    licence="made by rule for equivox, Apache 2.0; the names are facts from the paper's table",
+    licence_id="apache-2.0",
+    paper="https://doi.org/10.1257/0002828042002561",
+    cannot_say=("Four facts an applicant: real files say more.", "Names of the United States, not people."),
+)
+_IN_THE_PACKAGE = {facts.name: facts for facts in (_BADF, _PROFILES)}
+"""The facts about corpora that are part of the package."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +109,13 @@ def corpus_tasks(name: str) -> list[Task]:
     """Return the tasks on the corpus `name` or on its parts, or those of a task file; RequestError for other names."""
     if name.endswith((".yaml", ".yml")):
         return resolve_tasks(name)
-    # Tasks with stand-ins for tools are for simulated models and are not published.
-    tasks = [t for t in builtin_tasks().values() if source_corpus(t) == name and "standin" not in t.family]
+    # Tasks with stand-ins for tools are for simulated models; those without a scalar have nothing to submit.
+    tasks = [
+        task
+        for task in builtin_tasks().values()
+        if source_corpus(task) == name and "standin" not in task.family
+        if any(measure.published for measure in task.metric.measures)
+    ]
     if not tasks:
         known = sorted({source_corpus(task) for task in builtin_tasks().values()})
         raise RequestError(
@@ -194,8 +209,8 @@ def row_sets(corpus: Corpus, tasks: Sequence[Task]) -> list[RowSet]:
 
 def corpus_facts(task: Task, data: str | Path | None) -> CorpusFacts:
     """Return the facts about the corpus of `task` from its build or its source."""
-    if task.data.corpus == _BADF.name:
-        return _BADF
+    if task.data.corpus in _IN_THE_PACKAGE:
+        return _IN_THE_PACKAGE[task.data.corpus]
     name = source_corpus(task)
     builder = builder_of(replace(task.data, corpus=name), data)
     if builder is None:

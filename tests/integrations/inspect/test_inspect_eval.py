@@ -48,8 +48,10 @@ def own_run(
 def test_the_registry_has_every_task_by_its_entry_point() -> None:
     (entry,) = entry_points(group="inspect_ai", name="equivox")
     entry.load()
-    for name in builtin_tasks():
-        assert registry_lookup("task", f"equivox/{name.replace(':', '_')}") is not None, name
+    for name, task in builtin_tasks().items():
+        # inspect_ai is given no tools and no voices here: it would ask for a text instead.
+        can_ask = not task.prompt.needs & {"tools", "speech"}
+        assert (registry_lookup("task", f"equivox/{name.replace(':', '_')}") is not None) == can_ask, name
 
 
 @pytest.mark.parametrize("task", ["vibe_gender:advisory", "spoken_stereoset:gender", "genres_standin:em"])
@@ -250,7 +252,7 @@ def test_media_that_do_not_arrive_stop_the_evaluation(tmp_path: Path, chat_serve
         ("vibe_gender:story", {"data": "sample", "limit": 0}, "`limit` must be at least 1, got 0"),
         ("vibe_gender:story", {"data": "sample", "condition": "all"}, "`condition` is a single one, got 'all'"),
         ("vibe_gender:story", {"data": "sample", "condition": "loud"}, "has no condition 'loud'"),
-        ("badf_openbox:gender", {}, "replaces hidden states, which no model of inspect_ai shows"),
+        ("badf_openbox:gender", {}, "replaces hidden states, which inspect_ai does not do here"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_before_anything_is_asked(
