@@ -183,7 +183,7 @@ def _to_board(run: Path, board: str, repo: str | None, output: Path | None, *, s
     check_repo(board)
     believe_all([run])
     folder = output or Path("hub") / repo.replace("/", "--")
-    write_run(run, folder, repo=repo)
+    write_run(run, folder, repo=repo, sounds=True)  # a board measures them again
     show_files(folder)
     if not send:
         echo(f"Nothing was uploaded; add --push to make {repo} public and to ask {board} to list it.")

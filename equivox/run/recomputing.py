@@ -22,18 +22,15 @@ from equivox.core.annotation import Annotation, Annotator, AnnotatorIdentity, Jo
 from equivox.core.errors import RequestError
 from equivox.core.progress import Progress, no_progress
 from equivox.core.scores import ScoringOptions
-from equivox.core.segments import SOUND, Value, check_tools
+from equivox.core.segments import Value, check_tools
 from equivox.core.task import Task
-from equivox.run.annotating import TOOLS, annotate
+from equivox.run.annotating import annotate
 from equivox.run.declarations import TASKS_FILE
 from equivox.run.manifest import MANIFEST_FILE, answering_engine, read_manifest
 from equivox.run.panel import PANEL, combine
 from equivox.run.plan import PLAN_FILE
 from equivox.run.scoring import follow_up
-from equivox.run.store import Store, annotation_schema, response_schema
-from equivox.run.stored import SOUNDS, annotations_folder, stored_annotations
-
-UNHEARD = "the spoken answers are not with the run: what was measured of them was taken as it is stored"
+from equivox.run.stored import SOUNDS, stored_annotations
 
 
 @contextmanager
@@ -49,22 +46,7 @@ def copied(run: Path) -> Iterator[Path]:
         (folder / SOUNDS).mkdir()
         for path in run.glob(f"{SOUNDS}/[!.]*"):
             _shared(path, folder / SOUNDS / path.name)
-        if lacks_sounds(run):
-            _keep_measures(run, folder)
         yield folder
-
-
-def lacks_sounds(run: Path) -> bool:
-    """Return whether a run has spoken answers whose sounds are not with it, as where they were not published."""
-    spoken = Store(run / "responses", response_schema()).filled("sound")["sound"]
-    return not (run / SOUNDS).is_dir() and any(spoken.to_pylist())
-
-
-def _keep_measures(run: Path, folder: Path) -> None:
-    """Let the copy have what was measured of spoken answers, which cannot be measured again without their sounds."""
-    measured = Store(annotations_folder(run, TOOLS), annotation_schema()).where("segment", [SOUND])
-    with Store(annotations_folder(folder, TOOLS), annotation_schema()) as store:
-        store.append_all(measured.to_pylist())
 
 
 def _shared(path: Path, copy: Path) -> None:
@@ -134,10 +116,9 @@ def annotate_again(
     annotate(folder, tasks, annotator, engine=answering_engine(read_manifest(folder)), progress=progress)
     follow_up(folder, tasks, annotator, options)
     if annotator is rules:
-        return UNHEARD if lacks_sounds(run) else ""
+        return ""
     how = "read again from its stored outputs" if replayed.is_model else "taken as they are stored"
-    told = f"the annotations by {identity.name} were {how}; {identity.name} was not asked again"
-    return f"{told}; {UNHEARD}" if lacks_sounds(run) else told
+    return f"the annotations by {identity.name} were {how}; {identity.name} was not asked again"
 
 
 def is_panel(identity: AnnotatorIdentity) -> bool:

@@ -130,7 +130,10 @@ def read_sound(folder: Path, sha256: str) -> bytes:
     path = sound_path(folder, sha256)
     try:
         if path.is_symlink() or not path.is_file() or path.stat().st_size > MOST_SOUND_BYTES:
-            raise RequestError(f"{path} is no spoken answer of this run: it is missing, a link, or too long")
+            raise RequestError(
+                f"{SOUNDS}/{path.name} is no spoken answer of this run: it is missing (was the run published without "
+                "its sounds?), a link, or too long"
+            )
         content = path.read_bytes()
     except OSError as error:
         raise RequestError(f"cannot read {path}: {error.strerror or error}") from error

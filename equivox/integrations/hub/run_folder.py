@@ -53,7 +53,7 @@ def is_run(name: str) -> bool:
 def write_run(run: Path, output: Path, *, repo: str, sounds: bool = False) -> dict[str, int]:
     """Copy the run in the folder `run` to `output`, with a card; return the number of rows of each configuration.
 
-    With `sounds` its spoken answers go along; without, what was measured of them cannot be measured again.
+    With `sounds` its spoken answers go along; without, what was measured of them cannot be verified.
 
     The copy is a run: `equivox score` works on it. RequestError for a run without scores, one whose scores are older
     than its responses, and where a secret would be published.

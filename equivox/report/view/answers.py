@@ -118,7 +118,9 @@ def _before(run: RunTables, plan: pa.Table) -> Any:
         return pa.nulls(len(plan), pa.string())
     texts = dict(zip(run.responses["key"].to_pylist(), run.responses["text"].to_pylist(), strict=True))
     every = plan[FOLLOWS].to_pylist()
-    joined = [None if keys is None else NEXT_SEGMENT.join(texts.get(key) or "" for key in keys) for keys in every]
+    joined = [
+        None if keys is None else NEXT_SEGMENT.join(texts.get(key) or "(no answer)" for key in keys) for keys in every
+    ]
     return pa.array(joined, pa.string())
 
 
