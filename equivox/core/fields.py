@@ -101,10 +101,10 @@ def checked_form(form: type[Form], document: Any, *, where: str) -> Form:
         raise RequestError(f"{where}: {complaint(error)}; known fields: {', '.join(form.model_fields)}") from error
 
 
-def typed(kind: type[Kind], values: Mapping[str, Any], **names: Any) -> Kind:
+def typed(kind: type[Kind], values: Mapping[str, Any], **names: type) -> Kind:
     """Return the object of the dataclass `kind` whose fields are `values`, of the types declared there.
 
-    Nothing is converted, and objects are taken as they are. `names` are the types that the module of `kind` names
+    Nothing is converted, and objects are taken as they are. `names` are the classes that the module of `kind` names
     without importing them. RequestError, naming the field, for an unknown, missing or mistyped one.
     """
     from pydantic import ValidationError
@@ -117,10 +117,12 @@ def typed(kind: type[Kind], values: Mapping[str, Any], **names: Any) -> Kind:
 
 
 @cache
-def _typed_form(kind: type[Any], names: tuple[tuple[str, Any], ...]) -> type[BaseModel]:
-    from pydantic import ConfigDict, create_model
+def _typed_form(kind: type[Any], names: tuple[tuple[str, type], ...]) -> type[BaseModel]:
+    from pydantic import ConfigDict, InstanceOf, create_model
 
-    hints = get_type_hints(kind, localns=dict(names), include_extras=True)
+    # An InstanceOf that a caller made would be another one each time, and no form would ever be found here again.
+    classes = {name: InstanceOf[named] for name, named in names}  # type: ignore[misc, valid-type]
+    hints = get_type_hints(kind, localns=classes, include_extras=True)
     fields: dict[str, Any] = {}
     for field in dataclasses.fields(kind):
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING

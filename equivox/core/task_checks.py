@@ -46,11 +46,9 @@ def _parts(task: Task) -> Iterator[tuple[str, Any, type]]:
 
 def _check_types(part: Any, kind: type, where: str) -> None:
     """Raise RequestError for a field of `kind` with a value of another type; those of a subclass are its own affair."""
-    from pydantic import InstanceOf
-
     values = {field.name: getattr(part, field.name) for field in dataclasses.fields(kind) if field.init}
     try:
-        typed(kind, values, Metric=InstanceOf[Metric])
+        typed(kind, values, Metric=Metric)
     except RequestError as error:
         text = str(error).removeprefix(f"{kind.__name__}: ")
         hint = "; a tuple of one text has a comma: (…,)" if "valid tuple" in text else ""

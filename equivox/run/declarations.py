@@ -137,10 +137,7 @@ def decode(value: Any) -> Any:
     kind = _kinds().get(str(value.get("$type")))
     if kind is None:
         return _find(value)
-    from pydantic import InstanceOf
-
-    fields = {name: decode(entry) for name, entry in value.items() if name != "$type"}
-    return typed(kind, fields, Metric=InstanceOf[Metric])
+    return typed(kind, {name: decode(entry) for name, entry in value.items() if name != "$type"}, Metric=Metric)
 
 
 @cache

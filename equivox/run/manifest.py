@@ -153,7 +153,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         refuse_oversized(path)
         manifest = read_document(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise RequestError(
             f"{folder} is not a run: it has no manifest.json; give the folder that a run wrote"
         ) from None

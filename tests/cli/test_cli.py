@@ -122,6 +122,10 @@ def test_a_folder_with_other_files_is_refused(equivox: Cli, tmp_path: Path) -> N
 def test_score_needs_a_run(equivox: Cli, tmp_path: Path) -> None:
     code, _, err = equivox("score", tmp_path)
     assert code == 2 and "not a run" in err
+    # A file beside runs, as `runs/*` names it.
+    (tmp_path / "report.html").write_text("<p>")
+    code, _, err = equivox("report", tmp_path / "report.html", "--output", tmp_path / "new.html")
+    assert code == 2 and "not a run" in err and err.count("\n") == 1
 
 
 def test_data_build_refuses_a_folder_that_is_not_the_corpus(equivox: Cli, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from equivox import measure
 from equivox.core.errors import RequestError, RunError
 from equivox.core.task import IMAGE, AnnotationScheme, Attribute, DataSource, Sampling, Task, tasks_in
+from equivox.core.task_checks import check_task
 from equivox.engines import Engine, EngineIdentity, Request, Response
 from equivox.run.store import Store, response_schema
 from equivox.tasks.registry import builtin_tasks
@@ -109,3 +110,15 @@ def test_an_engine_that_goes_wrong_is_one_line_and_loses_nothing(then: object, t
     assert str(found.value).startswith(told) and "\n" not in str(found.value)
     stored = Store(tmp_path / "run" / "responses", response_schema()).keys()
     assert len(stored) == 4
+
+
+def test_the_types_of_a_class_are_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pydantic
+
+    check_task(GOOD, "here")
+
+    def again(*_: object, **__: object) -> None:
+        raise AssertionError("the form of a class that was seen before was made again")
+
+    monkeypatch.setattr(pydantic, "create_model", again)
+    check_task(GOOD, "here")
