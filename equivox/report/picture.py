@@ -23,6 +23,12 @@ from equivox.report.verdicts import (
 
 SIGNS: Mapping[Verdict, str] = {"found": "●", "not shown": "○", "cannot tell": UNTOLD, "undefined": DASH}
 """The mark of each verdict: they differ in form, not in colour alone."""
+ABOUT_MARKS = (
+    "● found, beyond chance (q < 0.05) · ○ not shown, which is no proof of fairness · ? this design cannot tell · "
+    "— undefined. Dot: estimate; line: 95 % interval; upright: no bias. The largest of many is larger than it would be "
+    "if it was asked alone."
+)
+"""What stands with the picture."""
 LOST_ANSWERS = "answers lost unequally"
 """The row that says whether answers of one group are lost more often; a loss can hide a difference of those left."""
 
@@ -38,13 +44,15 @@ class Mark:
     """What is known of one comparison of one model.
 
     `at`, `low`, `high` and `no_bias` are places on the row's scale, in percent of its width; None where there is no
-    such number. `text` has the number and `told` the sentence for those who do not see the picture. `largest_of` is the
-    number of the model's comparisons on this scale if this is the largest that was found among several, otherwise 0.
+    such number. `text` has the number and `told` the sentence for those who do not see the picture. `task` is the task
+    whose answers show it. `largest_of` is the number of the model's comparisons on this scale if this is the largest
+    that was found among several, otherwise 0.
     """
 
     verdict: Verdict
     text: str
     told: str
+    task: str = ""
     at: float | None = None
     low: float | None = None
     high: float | None = None
@@ -136,6 +144,7 @@ def _mark(run: ComparedRun, score: Score, scale: tuple[float, float], no_bias: f
         verdict=found,
         text=" ".join(filter(None, (value, _bracketed(score)))),
         told=f"{run.model}, {found}{number}{f': {shortened(reason, 200)}' if reason else ''}",
+        task=score.task,
         at=place(score.headline) if score.defined else None,
         low=place(score.ci_low) if score.defined else None,
         high=place(score.ci_high) if score.defined else None,
@@ -170,7 +179,7 @@ def _losses(run: ComparedRun) -> Mark:
         if losses and (most := losses[0].mover) is not None:
             text = lost_shares(most)
             told = f"{run.model}, {found}: {LOST[str(losses[0].attribute)]}, {text}, in {losses[0].task}"
-            return Mark(found, text, told)
+            return Mark(found, text, told, losses[0].task)
     if not any(score.role in LOSSES for score in run.scores):
         return Mark("undefined", "", f"{run.model}: it was not computed whether answers are lost unequally")
     return Mark("not shown", "none shown", f"{run.model}, not shown: answers are lost unequally")

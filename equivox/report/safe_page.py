@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any
+
+STYLE = resources.files(__package__) / "style.css"
+"""The style that every page shares; what a page needs besides stands in a file of its own."""
 
 
 def render_page(template: Traversable, *, style: Traversable, script: Traversable | None = None, **context: Any) -> str:
     """Return the page; the template gets `style`, `script`, `style_hash` and `script_hash` in addition to `context`.
 
-    A page without a script gets neither of its names, and its policy should name no `script-src`.
+    `style` is what stands behind the shared style. A page without a script gets neither of its names, and its policy
+    should name no `script-src`.
     """
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-    sources = {"style": style, "script": script}
-    texts = {name: source.read_text("utf-8") for name, source in sources.items() if source is not None}
+    texts = {"style": STYLE.read_text("utf-8") + style.read_text("utf-8")}
+    if script is not None:
+        texts["script"] = script.read_text("utf-8")
     page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     return page.from_string(template.read_text("utf-8")).render(
         **context,

@@ -80,7 +80,7 @@ def test_what_is_shown_is_what_was_scored(browser: Any, report: Path, runs: Sequ
 
 def test_examples_can_be_filtered_and_heard(browser: Any, report: Path) -> None:
     page, troubles = open_page(browser, report)
-    every = page.locator("article").count()
+    every = page.locator("article[data-task]").count()
     assert page.inner_text("#shown") == f"{every} of {every} examples"
     page.select_option("#by-model", "simulated:biased")
     page.select_option("#by-task", "vibe_gender:story")
@@ -90,7 +90,7 @@ def test_examples_can_be_filtered_and_heard(browser: Any, report: Path) -> None:
     assert page.inner_text("#shown") == f"0 of {every} examples"
     page.fill("#by-words", "")
     played = page.evaluate("""async () => {
-      const audio = document.querySelector("article:not([hidden]) audio");
+      const audio = document.querySelector("article[data-task]:not([hidden]) audio");
       await audio.play();
       await new Promise((done) => setTimeout(done, 400));
       return audio.currentTime;
@@ -99,14 +99,32 @@ def test_examples_can_be_filtered_and_heard(browser: Any, report: Path) -> None:
     assert troubles == []
 
 
+def test_a_mark_leads_to_the_two_answers_that_show_it_best(browser: Any, report: Path) -> None:
+    page, troubles = open_page(browser, report)
+    mark = page.locator('.picture td[data-model="simulated:biased"] a[href^="#pair-"]').first
+    target = mark.get_attribute("href")
+    mark.click()
+    pair = page.locator(f"details{target}")
+    assert pair.evaluate("one => one.open") and pair.locator("article").count() == 2
+    attribute, value = pair.locator("summary").first.inner_text().split(" (")[0].split(": ", 1)[1].split(": ")
+    said = [
+        set(one.locator(f"[data-attribute={attribute.replace(' ', '_')}]").all_inner_texts())
+        for one in pair.locator("article").all()
+    ]
+    assert [value in one for one in said] == [True, False]
+    groups = [one.locator("h4").inner_text().split(" · ")[2] for one in pair.locator("article").all()]
+    assert sorted(groups) == ["female", "male"] and pair.locator("audio").count() == 2
+    assert troubles == []
+
+
 def test_examples_by_attribute_and_value(browser: Any, report: Path) -> None:
     page, troubles = open_page(browser, report)
-    every = page.locator("article").count()
+    every = page.locator("article[data-task]").count()
     assert page.is_disabled("#by-value")
     page.select_option("#by-attribute", "hobby")
     offered = page.eval_on_selector_all("#by-value option", "options => options.map(o => o.value)")
     held = page.eval_on_selector_all(
-        "article:not([hidden])",
+        "article[data-task]:not([hidden])",
         "all => all.map(a => [...a.querySelectorAll('[data-attribute=hobby]')].map(s => s.textContent))",
     )
     # What is offered is what was read, once each; an example without the attribute is hidden.
@@ -116,7 +134,7 @@ def test_examples_by_attribute_and_value(browser: Any, report: Path) -> None:
     fitting = sum(offered[1] in values for values in held)
     assert page.inner_text("#shown") == f"{fitting} of {every} examples"
     page.select_option("#by-group", "female")
-    assert page.locator("article:not([hidden])").count() <= fitting
+    assert page.locator("article[data-task]:not([hidden])").count() <= fitting
     page.select_option("#by-group", "")
     page.select_option("#by-attribute", "")
     assert page.is_disabled("#by-value")
@@ -296,7 +314,7 @@ def test_nothing_single_is_shown_unless_asked_for(
     assert code == 0, err
     assert str(tmp_path / "report.html") in out
     page, troubles = open_page(browser, tmp_path / "report.html")
-    assert page.locator("article").count() == 0
+    assert page.locator("article[data-task]").count() == 0
     assert page.locator("audio").count() == 0
     assert troubles == []
 

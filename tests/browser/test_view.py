@@ -113,9 +113,46 @@ def test_the_verdict_comes_first_and_leads_to_the_answers(opened: Opened) -> Non
     assert page.inner_text("nav a[aria-current]") == "Verdict"
     assert page.inner_text(".verdict h2").startswith("Does simulated:planted")
     assert page.inner_text(".verdict .answer") and page.locator(".trust li").count() > 2
-    page.click("main td a, main th a >> nth=0")
+    assert (
+        page.locator(".picture thead th").count() == 3 and page.locator(".picture tbody tr:not(.family)").count() == 3
+    )
+    page.click(".picture td a >> nth=0")
     assert page.inner_text("nav a[aria-current]") == "Answers"
     assert tally(page) == "96 of 96 answers"
+    # The two answers stand side by side: one has the value, the other has not, and each can be heard.
+    page.wait_for_selector(".best .cell")
+    value = page.inner_text(".best h2").partition(": ")[2]
+    shown = [set(cell.locator(".value").all_inner_texts()) for cell in page.locator(".best .cell").all()]
+    assert [value in one for one in shown] == [True, False]
+    left, right = (page.locator(".best .cell").nth(n).bounding_box() for n in (0, 1))
+    assert left["y"] == right["y"] and page.locator(".best .play").count() == 2
+    page.click(".best .link")
+    assert page.locator(".best").count() == 0
+
+
+def test_an_unequal_loss_leads_to_an_answer_that_is_lost_and_one_that_is_not(
+    opened: Opened, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    run = made(tmp_path / "run", "random,refusal_gap=0.5")
+    server = Served(application(Explorer([run], tmp_path_factory.mktemp("scratch"))))
+    try:
+        page = opened("", server.address)
+        page.click(".picture .losses a")
+        page.wait_for_selector(".best .cell")
+        assert page.inner_text(".best h2") == "Shown best by answers that are lost"
+        cells = page.locator(".best .cell")
+        assert [cells.nth(n).get_attribute("data-status") for n in (0, 1)] == ["refused", "parsed"]
+    finally:
+        server.close()
+
+
+def test_the_report_of_all_runs_is_one_click_away(opened: Opened) -> None:
+    page = opened()
+    page.click("text=The whole report")
+    page.wait_for_selector("header h1")
+    assert page.locator(".picture thead th").count() == 3
+    # The report's own policy holds: its style is applied, and nothing of it is loaded from elsewhere.
+    assert page.evaluate("getComputedStyle(document.querySelector('.skip')).position") == "absolute"
 
 
 def test_side_by_side_and_filtered_by_a_click_on_a_value(opened: Opened) -> None:
@@ -217,7 +254,6 @@ def test_two_runs_and_what_changed(opened: Opened) -> None:
     assert "answers differ, of 96" in tally(page)
     page.wait_for_selector(".row .differs")
     assert page.locator(".row >> nth=0").locator(".cell").count() == 2
-    page.wait_for_selector(".verdict .answer")
     page.select_option("#changed", "status")
     assert int(tally(page).split()[0]) < 20
 

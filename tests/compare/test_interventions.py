@@ -20,9 +20,9 @@ from equivox.compare.runs import open_comparison
 from equivox.core.scores import ScoringOptions
 from equivox.report.interventions import interventions_in_words
 from equivox.report.notebook import run_html
-from equivox.report.opening import opening_of
+from equivox.report.opening import opening_of, opening_of_one
 from equivox.report.page import build_report
-from equivox.report.view.verdict import verdict_of
+from equivox.report.view.document import opening_document
 from equivox.run.pipeline import rescore
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -168,7 +168,7 @@ def test_run_compare_and_report_show_them(equivox: Cli, runs: dict[str, Path], t
     comparison = open_comparison([runs["obeys"]])
     assert "still say as much" in opening_of(comparison, judge(comparison, n_resamples=199)).sentences[-1]
     # The explorer and a notebook say it, too.
-    told = verdict_of(comparison.runs[0])
+    told = opening_document(opening_of_one(comparison.runs[0]))
     assert told is not None and "still say as much" in told["sentences"][-1]
     assert "still say as much" in run_html(runs["obeys"])
 

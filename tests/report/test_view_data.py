@@ -11,12 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 from made_requests import three_kinds
 
+from equivox.core.attributes import Attribute, Number
 from equivox.core.errors import RequestError
 from equivox.core.scores import ScoringOptions
 from equivox.report.view.answers import RunTables, answers_table, joined_known
 from equivox.report.view.build import build
 from equivox.report.view.media import Media
-from equivox.report.view.pairs import paired
+from equivox.report.view.pairs import losing_pair, paired, telling_pair
 from equivox.run.file_hashes import hashes_of
 from equivox.run.pipeline import execute, run_tasks
 from equivox.run.spec import RunSpec
@@ -200,6 +201,50 @@ def test_a_folder_of_own_clips_with_relative_paths_is_found(tmp_path: Path, monk
     assert len(media.places) == 8
     content, kind = media.read(next(iter(media.places)))
     assert kind == "audio/ogg" and content in [clip.read_bytes() for clip in clips]
+
+
+def answers_of(*rows: tuple[str, str, str, list[str]]) -> pa.Table:
+    """Return a table of answers: group, stratum, status and the values of `job`."""
+    group, stratum, status, job = zip(*rows, strict=True)
+    values = pa.array(job, pa.list_(pa.string()))
+    columns = {"group": group, "stratum": stratum, "item": [""] * len(rows), "status": status, "values.job": values}
+    return pa.table(columns)
+
+
+JOB = Attribute(name="job", asks="the occupation")
+
+
+def test_the_two_answers_that_show_it_best_are_of_the_value_that_differs_most_and_of_one_stratum() -> None:
+    table = answers_of(
+        ("a", "s1", "parsed", ["cook", "nurse"]), ("a", "s2", "parsed", ["nurse"]), ("a", "s3", "parsed", ["cook"]),
+        ("b", "s1", "refused", []), ("b", "s2", "parsed", ["cook"]), ("b", "s3", "parsed", ["cook"]),
+    )  # fmt: skip
+    # nurse: 2 of 3 and 0 of 2 answers; cook: 2 of 3 and 2 of 2. Of s1 group b has no answer that could be used.
+    found = telling_pair(table, [JOB])
+    assert found is not None and (found.attribute, found.value, found.rows) == ("job", "nurse", (1, 4))
+    assert found.shares == pytest.approx((200 / 3, 0.0))
+    lost = losing_pair(table)
+    assert lost is not None and (lost.attribute, lost.rows) == ("", (3, 0))
+    assert lost.shares == pytest.approx((100 / 3, 0.0))
+    # A value that an answer gives twice counts once.
+    twice = answers_of(("a", "s", "parsed", ["cook", "cook"]), ("b", "s", "parsed", ["cook"]))
+    assert telling_pair(twice, [JOB]) is None
+
+
+def test_a_number_is_shown_by_one_above_the_median_and_one_that_is_not() -> None:
+    table = answers_of(
+        ("a", "s1", "parsed", ["10"]), ("a", "s2", "parsed", ["9"]),
+        ("b", "s1", "parsed", ["70"]), ("b", "s2", "parsed", ["10"]),
+    )  # fmt: skip
+    found = telling_pair(table, [Attribute(name="job", asks="the pay", number=Number(unit="EUR"))])
+    assert found is not None and (found.value, found.rows, found.shares) == ("above 10", (2, 0), (50.0, 0.0))
+
+
+def test_nothing_is_shown_best_where_no_two_groups_differ() -> None:
+    alike = answers_of(("a", "s", "parsed", ["cook"]), ("b", "s", "parsed", ["cook"]))
+    one = answers_of(("a", "s", "parsed", ["cook"]), ("a", "s", "failed", []))
+    for table in (alike, one, one.slice(0, 0)):
+        assert telling_pair(table, [JOB]) is None and losing_pair(table) is None
 
 
 def test_spoken_answers_are_played_and_turns_have_what_was_said_before(tmp_path: Path) -> None:

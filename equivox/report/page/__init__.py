@@ -6,7 +6,6 @@ only the one script of this package.
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -14,16 +13,14 @@ from contextlib import suppress
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.compare.impact import impacts
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
 from equivox.core.errors import RequestError
 from equivox.core.metric import Panel
 from equivox.core.plain import split_by
-from equivox.core.samples import Row
 from equivox.core.scores import Score, family_of
-from equivox.core.segments import WHOLE
 from equivox.core.version import __version__
 from equivox.report.impact_files import HOW, NOT_AN_AUDIT, side_by_side_tables
 from equivox.report.numbers import (
@@ -38,7 +35,8 @@ from equivox.report.numbers import (
 )
 from equivox.report.opening import family_summary, opening_of
 from equivox.report.page.compared import conditions, favour_panels, side_by_side, speaker_panels
-from equivox.report.picture import SIGNS, picture
+from equivox.report.page.examples import drawn_examples, telling_pairs
+from equivox.report.picture import ABOUT_MARKS, SIGNS, picture
 from equivox.report.safe_page import render_page
 from equivox.report.score_tables import (
     BY_PEOPLE,
@@ -52,9 +50,6 @@ from equivox.report.score_tables import (
 )
 from equivox.report.table import Table, as_html
 from equivox.run.manifest import public_manifest, read_manifest
-
-if TYPE_CHECKING:
-    from equivox.audit.drawing import Drawn
 
 METHODS = (
     ("favourable answers", f"{HOW[:1].upper()}{HOW[1:]}"),
@@ -126,7 +121,8 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
         for table in side_by_side_tables(*impacts(comparison.runs))
     ]
     source = resources.files(__name__)
-    shown = list(_examples(comparison, examples, data)) if examples else []
+    shown = drawn_examples(comparison, examples, data) if examples else []
+    pairs = telling_pairs(comparison, data) if examples else {}
     used = {metric.name: metric for metric in comparison.metrics.values()}.values()
     return render_page(
         source.joinpath("report.html.j2"),
@@ -138,7 +134,10 @@ def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None
         origins=[_origin(run) for run in comparison.runs],
         caveats=comparison.caveats,
         picture=picture(comparison.runs),
+        about_marks=ABOUT_MARKS,
         anchors={family: f"family-{number}" for number, family in enumerate(_families(comparison))},
+        pairs=list(pairs.values()),
+        pair_anchors={place: pair["anchor"] for place, pair in pairs.items()},
         cards=list(_cards(comparison)),
         made_up=any(run.model.startswith("simulated:") for run in comparison.runs),
         marks=marks(comparison.runs),
@@ -181,10 +180,6 @@ def _headings(comparison: Comparison) -> dict[str, tuple[str, str]]:
     """Return title and caption of each kind of panel, from the first metric with such a panel."""
     panels = [panel for metric in comparison.metrics.values() for panel in metric.panels]
     return {panel.kind: (panel.title, panel.caption) for panel in reversed(panels)}
-
-
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode()
 
 
 def _cards(comparison: Comparison) -> Iterator[dict[str, Any]]:
@@ -434,70 +429,3 @@ def _manifests(comparison: Comparison) -> Iterator[dict[str, str]]:
     for run in comparison.runs:
         text = json.dumps(public_manifest(read_manifest(run.folder)), indent=1, ensure_ascii=False)
         yield {"model": run.model, "text": text}
-
-
-def _examples(comparison: Comparison, wanted: int, data: str | None) -> Iterator[dict[str, Any]]:
-    from equivox.audit.drawing import draw
-    from equivox.audit.media import media_of
-
-    called = {run.folder: run for run in comparison.runs}
-    drawn = draw(list(called), n=wanted, per=("model", "task", "group"))
-    media = media_of(drawn, data)
-    others = {folder: _others(run, [one for one in drawn if one.run == folder]) for folder, run in called.items()}
-    for one in sorted(drawn, key=lambda one: (one.model, one.task.name, one.row.group, one.item)):
-        run = called[one.run]
-        annotations = [(run.annotator, one.row), *others[one.run].get(_key(one.task.name, one.row), ())]
-        yield _example(one, run.model, media.get(one.item), annotations)
-
-
-def _key(task: str, row: Row) -> tuple[str, str, int]:
-    return task, row.key, row.repeat
-
-
-def _others(run: ComparedRun, drawn: Sequence[Drawn]) -> dict[tuple[str, str, int], list[tuple[str, Row]]]:
-    """Return the annotations of the drawn responses by all further annotators of a run."""
-    from equivox.run.pipeline import run_tasks
-    from equivox.run.scoring import sample_rows
-    from equivox.run.stored import annotators_of
-
-    wanted = {_key(one.task.name, one.row) for one in drawn}
-    found: dict[tuple[str, str, int], list[tuple[str, Row]]] = {}
-    for name in annotators_of(run.folder):
-        if name == run.annotator:
-            continue
-        for task, rows in sample_rows(run.folder, run_tasks(run.folder), name).items():
-            for row in rows:
-                if _key(task, row) in wanted:
-                    found.setdefault(_key(task, row), []).append((name, row))
-    return found
-
-
-def _example(
-    one: Drawn, model: str, medium: tuple[str, bytes] | None, annotations: Sequence[tuple[str, Row]]
-) -> dict[str, Any]:
-    mime, data = medium or ("", b"")
-    return {
-        "model": model,
-        "task": one.task.name,
-        "group": one.row.group or "all",
-        "prompt": one.prompt,
-        "response": one.text,
-        "annotations": [_annotation(annotator, row) for annotator, row in annotations],
-        "audio": _base64(data) if mime.startswith("audio/") else "",
-        "image": _base64(data) if mime.startswith("image/") else "",
-        "image_type": mime,
-    }
-
-
-def _annotation(annotator: str, row: Row) -> dict[str, Any]:
-    """Return one annotator's values for the whole response and, by name, for each segment."""
-    segments = {
-        name: [(f"{name}: {one}" if name else one, list(values)) for one, values in segment.values.items()]
-        for name, segment in row.segments.items()
-    }
-    return {
-        "annotator": annotator,
-        "status": row.status,
-        "whole": segments.pop(WHOLE, []),
-        "segments": [(name, values) for name, values in segments.items() if values],
-    }

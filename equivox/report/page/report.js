@@ -8,6 +8,13 @@ addEventListener("beforeprint", () => {
 addEventListener("afterprint", () => {
   for (const details of folded) details.open = false;
 });
+// A link to what is folded unfolds it.
+const unfold = () => {
+  for (let one = document.getElementById(location.hash.slice(1)); one; one = one.parentElement) if (one.tagName === "DETAILS") one.open = true;
+  document.getElementById(location.hash.slice(1))?.scrollIntoView();
+};
+addEventListener("hashchange", unfold);
+unfold();
 const articles = [...document.querySelectorAll("article[data-task]")];
 const chosen = { model: document.getElementById("by-model"), task: document.getElementById("by-task"), group: document.getElementById("by-group") };
 const byAttribute = document.getElementById("by-attribute");

@@ -15,9 +15,8 @@ from equivox.core.task import Task
 from equivox.core.version import __version__
 from equivox.engines import model_label
 from equivox.report.view.answers import RunTables, answers_table, write_answers
-from equivox.report.view.document import Shares, run_document, task_document
+from equivox.report.view.document import Shares, picture_document, run_document, task_document
 from equivox.report.view.pairs import paired
-from equivox.report.view.verdict import verdict_of
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import run_tasks
 
@@ -53,6 +52,7 @@ def build(
         "version": __version__,
         "tables": "data/",
         "caveats": caveats,
+        "picture": picture_document(runs),
         "runs": [],
         "pair": [],
     }
@@ -70,7 +70,7 @@ def build(
             write_answers(output / entry["file"], table)
             own[task.name] = BuiltTask(task, table if len(runs) > 1 and number < 2 else table.slice(0, 0), entry)
         built.append(own)
-        entry = run_document(run, verdict_of(run))
+        entry = run_document(run)
         document["runs"].append(entry | {"tasks": [one.document for one in own.values()]})
     if len(built) > 1:
         document["pair"] = list(_pairs(built[0], built[1], output))

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from equivox.compare.runs import ComparedRun, ValueShares, value_shares
@@ -14,10 +14,12 @@ from equivox.core.errors import RequestError
 from equivox.core.files import read_table
 from equivox.core.plain import as_plain
 from equivox.core.redact import redacted_text, without_places
-from equivox.core.scores import Score, verdict
 from equivox.core.task import Task
-from equivox.report.numbers import p_value, score_interval, score_value, share
+from equivox.report.numbers import p_value, score_interval, score_value
+from equivox.report.opening import Opening, opening_of_one
+from equivox.report.picture import ABOUT_MARKS, picture
 from equivox.report.score_tables import marked
+from equivox.report.view.pairs import Telling, losing_pair, telling_pair
 from equivox.run.manifest import public_manifest, read_manifest
 from equivox.run.scoring import tables_folder
 
@@ -28,53 +30,21 @@ SHOWN_VALUES = 8
 """Values of an attribute that are offered as filters, those whose shares differ most."""
 
 
-def run_document(run: ComparedRun, verdict: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return everything about a run that holds for all its tasks: its verdict, its scores and its manifest."""
+def run_document(run: ComparedRun) -> dict[str, Any]:
+    """Return everything about a run that holds for all its tasks: its verdict in words and its manifest."""
     manifest = public_manifest(read_manifest(run.folder))
     manifest.pop("files", None)  # long, and `equivox verify` reads them from the run
-    whole = [score for score in run.scores if score.is_whole]
     document = {
         "label": run.model,
         "annotator": run.annotator,
         "made": manifest["created"],
         "version": manifest["equivox"],
         "scored": bool(run.scores),
-        "verdict": verdict,
-        "scores": [_score(run, score) for score in whole],
+        "verdict": opening_document(opening_of_one(run)) if run.scores else None,
         "marks": list(run.marks),
         "manifest": manifest,
     }
     return dict(without_places(document))
-
-
-def _by_people(run: ComparedRun, score: Score) -> str:
-    """Return the score as people's labels correct it, with its interval; empty without labels."""
-    found = run.corrected(score)
-    if found is None:
-        return ""
-    interval = score_interval(found.ci_low, found.ci_high, score.unit)
-    return f"{score_value(found.corrected, score.unit)} ({interval})"
-
-
-def _score(run: ComparedRun, score: Score) -> dict[str, Any]:
-    measure = run.measure(score)
-    target = score.target if math.isnan(score.estimate) else 0.0
-    return {
-        "task": score.task,
-        "family": score.family,
-        "name": score.name,
-        "headline": score_value(score.headline, score.unit) + marked(score),
-        "interval": score_interval(score.ci_low, score.ci_high, score.unit),
-        "by_people": _by_people(run, score),
-        "q": p_value(score.q),
-        "used": share(score.coverage.used, score.coverage.requested),
-        "verdict": verdict([score]),
-        "why": score.undefined or score.untold_in_full,
-        "zero_means": score.zero_means,
-        "counts": measure is None or measure.in_verdict,
-        "percent": score.unit.startswith("percent"),
-        "numbers": [as_plain(number) for number in (score.headline, score.ci_low, score.ci_high, target)],
-    }
 
 
 def task_document(run: ComparedRun, task: Task, table: pa.Table, reason: str | None, shares: Shares) -> dict[str, Any]:
@@ -98,8 +68,41 @@ def task_document(run: ComparedRun, task: Task, table: pa.Table, reason: str | N
         "columns": [name for name in table.column_names if name.startswith(("values.", "metadata."))],
         "attributes": [{"name": a.name, "asks": a.asks, "role": a.role} for a in task.attributes],
         "moves": _moves(run, task, shares),
+        "telling": {
+            name: found and asdict(found)
+            for name, found in (("outcome", telling_of(run, task, table)), ("lost", losing_pair(table)))
+        },
         "reason": reason,
     }
+
+
+def picture_document(runs: Sequence[ComparedRun]) -> dict[str, Any]:
+    """Return the picture of the report as plain values: which of `runs` are scored, and a line for each comparison."""
+    scored = [number for number, run in enumerate(runs) if run.scores]
+    lines = picture([runs[number] for number in scored]) if scored else []
+    marked = [[mark and asdict(mark) | {"sign": mark.sign} for mark in line.marks] for line in lines]
+    document = {
+        "runs": scored,
+        "about": ABOUT_MARKS,
+        "lines": [asdict(line) | {"marks": marks} for line, marks in zip(lines, marked, strict=True)],
+    }
+    return dict(without_places(document))
+
+
+def opening_document(found: Opening) -> dict[str, Any]:
+    """Return the opening of the report as plain values."""
+    return {
+        "question": found.question,
+        "answer": found.answer,
+        "sentences": list(found.sentences),
+        "trust": [{"text": one.text, "mark": one.mark} for one in found.trust],
+    }
+
+
+def telling_of(run: ComparedRun, task: Task, table: pa.Table) -> Telling | None:
+    """Return the two answers that show best what was found of a task, by an attribute that is scored; None without."""
+    scored = {score.attribute for score in run.scores if score.task == task.name and score.role == "outcome"}
+    return telling_pair(table, [one for one in task.attributes if one.name in scored])
 
 
 def _counts(table: pa.Table) -> list[list[Any]]:

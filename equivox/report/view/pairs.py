@@ -1,15 +1,127 @@
-"""The answers of two runs to the same planned requests, as far as they differ."""
+"""Pairs of answers: of two runs to the same request where they differ, and of two groups where they differ most."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from equivox.core.attributes import Attribute
 from equivox.core.task import Task
 from equivox.report.view.answers import METADATA, NEXT_VALUE, VALUES, joined_known
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Telling:
+    """Two answers of two groups that show a difference: the first has what its group has more often, the second not.
+
+    `rows` are their row numbers in the table of answers, and `shares` how many of the answers of either group are like
+    the first, in percent. `attribute` and `value` are what differs; both are empty where the first answer could not be
+    used and the second could.
+    """
+
+    rows: tuple[int, int]
+    shares: tuple[float, float]
+    attribute: str = ""
+    value: str = ""
+
+
+def telling_pair(table: pa.Table, attributes: Sequence[Attribute]) -> Telling | None:
+    """Return two answers that show the largest difference between groups; None if no two groups differ in a value.
+
+    Of all values of the outcomes it is the one whose share differs most between two groups; a number counts as above
+    the median or not. Both answers are of one stratum and item where there are such, so that little differs besides the
+    person.
+    """
+    import numpy as np
+
+    found: Telling | None = None
+    for attribute in attributes:
+        if attribute.role != "outcome" or f"{VALUES}{attribute.name}" not in table.column_names:
+            continue
+        rows, codes, names = _values(table, attribute)
+        answered = np.zeros(len(table), bool)
+        answered[rows] = True
+        shares, code, high, low = _widest(table, answered, rows, codes, len(names))
+        if shares[0] - shares[1] > (0 if found is None else found.shares[0] - found.shares[1]):
+            having = np.zeros(len(table), bool)
+            having[rows[codes == code]] = True
+            pair = _two_rows(table, having & high, answered & ~having & low)
+            found = Telling(pair, shares, attribute.name, names[code])
+    return found
+
+
+def losing_pair(table: pa.Table) -> Telling | None:
+    """Return an answer that could not be used and one that could, of the groups that differ most; None if none do."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    lost = np.asarray(pc.not_equal(table["status"], "parsed"))
+    every = np.ones(len(table), bool)
+    rows = np.flatnonzero(lost)
+    shares, _, high, low = _widest(table, every, rows, np.zeros(len(rows), int), 1)
+    return Telling(_two_rows(table, lost & high, ~lost & low), shares) if shares[0] > shares[1] else None
+
+
+def _values(table: pa.Table, attribute: Attribute) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
+    """Return the row and the code of every value of an attribute, and the names of the codes."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    column = table[f"{VALUES}{attribute.name}"].combine_chunks()
+    rows = pc.list_parent_indices(column).to_numpy().astype(np.int64)
+    flat = pc.list_flatten(column)
+    if attribute.number is not None:
+        numbers = np.asarray(flat.to_pylist(), float)
+        middle = float(np.median(numbers)) if len(numbers) else 0.0
+        above = numbers > middle
+        return rows, np.where(above, 0, 1), [f"above {middle:g}", f"up to {middle:g}"]
+    encoded = flat.dictionary_encode()
+    return rows, encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
+
+
+def _widest(
+    table: pa.Table, answered: NDArray[np.bool_], rows: NDArray[np.int64], codes: NDArray[np.int64], n_codes: int
+) -> tuple[tuple[float, float], int, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return the shares of a code that differ most between two groups, the code, and which rows are of either group.
+
+    The larger share comes first, in percent of the group's answers; both are 0 where no two groups have answers.
+    """
+    import numpy as np
+
+    encoded = table["group"].combine_chunks().dictionary_encode()
+    group, n_groups = encoded.indices.to_numpy(), len(encoded.dictionary)
+    sizes = np.bincount(group[answered], minlength=n_groups)
+    if np.count_nonzero(sizes) < 2 or not len(rows):
+        return (0.0, 0.0), 0, answered, answered
+    distinct = np.unique(codes * len(table) + rows)
+    cells = distinct // len(table) * n_groups + group[distinct % len(table)]
+    counts = np.bincount(cells, minlength=n_codes * n_groups).reshape(n_codes, n_groups)
+    shares = 100 * counts[:, sizes > 0] / sizes[sizes > 0]
+    code = int(np.argmax(shares.max(axis=1) - shares.min(axis=1)))
+    known = np.flatnonzero(sizes)
+    high, low = known[shares[code].argmax()], known[shares[code].argmin()]
+    return (float(shares[code].max()), float(shares[code].min())), code, group == high, group == low
+
+
+def _two_rows(table: pa.Table, first: NDArray[np.bool_], second: NDArray[np.bool_]) -> tuple[int, int]:
+    """Return a row of `first` and one of `second`, of one stratum and item if possible; neither may be empty."""
+    import numpy as np
+
+    ones, others = np.flatnonzero(first).tolist(), np.flatnonzero(second).tolist()
+    for names in (["stratum", "item"], ["stratum"]):
+        columns = [table[name].to_pylist() for name in names]
+        place = {tuple(column[row] for column in columns): row for row in reversed(others)}
+        for row in ones:
+            other = place.get(tuple(column[row] for column in columns))
+            if other is not None:
+                return row, other
+    return ones[0], others[0]
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,9 +34,12 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from equivox.core.errors import EquivoxError, RequestError
+from equivox.core.files import write_text
+from equivox.core.redact import redacted_text
+from equivox.report.page import build_report
+from equivox.report.safe_page import STYLE
 from equivox.report.view.build import DOCUMENT, build
 from equivox.report.view.media import Media
-from equivox.report.view.verdict import verdict_of_pair
 
 if TYPE_CHECKING:
     import uvicorn
@@ -50,8 +53,9 @@ POLICY = (
 )
 """Files that the page may load: its own and nothing else. The page itself states it too, for a folder of files."""
 
+FRAMES = "frame-ancestors 'none'"
 HEADERS = {
-    "content-security-policy": f"{POLICY}; frame-ancestors 'none'",
+    "content-security-policy": f"{POLICY}; {FRAMES}",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
@@ -60,8 +64,8 @@ HEADERS = {
 }
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-PAIR = "pair.json"
-"""The verdict about the first two runs, which takes some seconds and is asked for when it is shown."""
+REPORT = "report.html"
+"""The report of all runs, which takes some seconds and is written when it is asked for."""
 _LAST_ANSWERS_S = 3
 """Seconds that a server which was ended gives to what it is answering."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -76,8 +80,7 @@ class Explorer:
     data: str | None = None
     _built: tuple[Any, ...] | None = field(default=None, repr=False)
     _media: Media | None = field(default=None, repr=False)
-    _pair: dict[str, Any] | None = field(default=None, repr=False)
-    _testing: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _reporting: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _number: int = field(default=0, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -88,7 +91,7 @@ class Explorer:
             if state != self._built:
                 self._number += 1
                 build(self.folders, self._folder)
-                self._built, self._media, self._pair = state, None, None
+                self._built, self._media = state, None
             return self._folder
 
     @property
@@ -113,12 +116,16 @@ class Explorer:
                 os.replace(temporary, path)
         return kept, said.read_text()
 
-    def pair(self) -> dict[str, Any]:
-        """Return the verdict about the first two runs; it is made once."""
-        with self._testing:
-            if self._pair is None:
-                self._pair = verdict_of_pair(self.folders)
-            return self._pair
+    def report(self) -> Path:
+        """Return the file of the report of all scored runs; it is written once after each change of a run."""
+        path = self.ready() / REPORT
+        with self._reporting:
+            if not path.is_file():
+                scored = [folder for folder in self.folders if (folder / "scores.json").is_file()]
+                if not scored:
+                    raise RequestError("no run is scored yet; score it with `equivox score`")
+                write_text(path, build_report(scored))
+            return path
 
 
 def _state(folder: Path) -> tuple[Any, ...]:
@@ -143,9 +150,14 @@ async def _document(request: Request) -> Response:
     return JSONResponse(document | {"tables": f"data/{folder.name}/"})
 
 
-async def _pair(request: Request) -> Response:
+async def _report(request: Request) -> Response:
     explorer: Explorer = request.app.state.explorer
-    return JSONResponse(await run_in_threadpool(explorer.pair))
+    try:
+        path = await run_in_threadpool(explorer.report)
+    except EquivoxError as error:
+        return PlainTextResponse(redacted_text(str(error)), status_code=409)
+    # The report is one file: its own policy, in its head, allows its one style and script by their hashes.
+    return FileResponse(path, media_type=TYPES[".html"], headers={"content-security-policy": FRAMES})
 
 
 async def _table(request: Request) -> Response:
@@ -186,7 +198,7 @@ TYPES = {
 @cache
 def page_files() -> dict[str, tuple[bytes, str, str]]:
     """Return the files of the page by their paths: content, type and tag. They are small, and read once."""
-    found = {}
+    found = {STYLE.name: _file_of(STYLE)}
     waiting: list[tuple[str, Traversable]] = [("", PAGE)]
     while waiting:
         path, place = waiting.pop()
@@ -195,10 +207,14 @@ def page_files() -> dict[str, tuple[bytes, str, str]]:
             if entry.is_dir():
                 waiting.append((f"{name}/", entry))
             else:
-                content = entry.read_bytes()
-                kind = TYPES.get(Path(name).suffix, "text/plain; charset=utf-8")
-                found[name] = (content, kind, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
+                found[name] = _file_of(entry)
     return found
+
+
+def _file_of(entry: Traversable) -> tuple[bytes, str, str]:
+    content = entry.read_bytes()
+    kind = TYPES.get(Path(entry.name).suffix, "text/plain; charset=utf-8")
+    return content, kind, f'"{hashlib.sha256(content).hexdigest()[:32]}"'
 
 
 async def _file(request: Request) -> Response:
@@ -213,7 +229,7 @@ async def _file(request: Request) -> Response:
 
 ROUTES: list[BaseRoute] = [
     Route(f"/{DOCUMENT}", _document),
-    Route(f"/{PAIR}", _pair),
+    Route(f"/{REPORT}", _report),
     Route("/data/{built}/{file}", _table),
     Route("/media/{sha256}", _medium),
     Route("/{path:path}", _file),
@@ -236,8 +252,8 @@ class _Guard:
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers.update(HEADERS)
-                headers.setdefault("cache-control", "no-cache")
+                for name, value in (HEADERS | {"cache-control": "no-cache"}).items():
+                    headers.setdefault(name, value)
             await send(message)
 
         host = Request(scope).headers.get("host", "")

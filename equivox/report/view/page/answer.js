@@ -34,7 +34,7 @@ export const medium = (task, row) => {
   const address = `media/${row.media}`;
   if (task.media === "image") {
     const picture = el("img", { src: address, alt: `Picture of ${row.sample}`, loading: "lazy", decoding: "async" });
-    const button = el("button", { type: "button", class: "picture", "aria-expanded": "false", title: "Larger or smaller" }, picture);
+    const button = el("button", { type: "button", class: "photo", "aria-expanded": "false", title: "Larger or smaller" }, picture);
     button.addEventListener("click", () => button.setAttribute("aria-expanded", button.classList.toggle("large")));
     picture.addEventListener("error", () => button.replaceWith(el("p", { class: "quiet" }, "The picture is not there.")));
     return button;

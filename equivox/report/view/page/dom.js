@@ -1,12 +1,15 @@
 // Elements of the page. Whatever comes from a run enters as text; nothing of it is ever read as HTML.
 
 /** Return an element; `given` holds its attributes, listeners (`onclick`) and `class`; children are elements or texts. */
-export const el = (name, given = {}, ...children) => {
-  const element = document.createElement(name);
+export const el = (name, given = {}, ...children) => filled(document.createElement(name), given, children);
+
+/** Return a part of a drawing, as `el` does. */
+export const svg = (name, given = {}, ...children) => filled(document.createElementNS("http://www.w3.org/2000/svg", name), given, children);
+
+const filled = (element, given, children) => {
   for (const [key, value] of Object.entries(given)) {
     if (value === undefined || value === null || value === false) continue;
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
-    else if (key === "class") element.className = value;
     else element.setAttribute(key, value === true ? "" : String(value));
   }
   element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== ""));

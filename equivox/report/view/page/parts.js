@@ -78,11 +78,12 @@ export const moves = (app, task, picked, pick) => {
 
 const SIGNS = { good: "✓", bad: "✗" };
 
-/** Return the verdict in words: the question, its answer, a few sentences, and why to trust them. */
-export const opening = (verdict) => el("section", { class: "verdict" },
+/** Return the verdict: the question, its answer, a picture of it, why to trust it, and the same in words. */
+export const opening = (verdict, picture) => el("section", { class: "verdict" },
   el("h2", {}, verdict.question),
   el("p", { class: "answer" }, verdict.answer),
-  verdict.sentences.map((sentence) => el("p", {}, sentence)),
+  picture,
   el("ul", { class: "trust", "aria-label": "Why to trust this, and why not" }, verdict.trust.map((one) => el("li", { class: one.mark },
     SIGNS[one.mark] ? el("span", { class: "sign" }, el("span", { "aria-hidden": "true" }, SIGNS[one.mark]), el("span", { class: "hidden" }, one.mark === "good" ? "for: " : "against: ")) : null,
-    one.text))));
+    one.text))),
+  el("details", {}, el("summary", {}, "In words"), verdict.sentences.map((sentence) => el("p", {}, sentence))));

@@ -115,7 +115,7 @@ addEventListener("keydown", (event) => {
     "/": () => document.getElementById("search")?.focus(),
     "[": () => turnTask(-1),
     "]": () => turnTask(1),
-    x: () => app().go({ attribute: null, value: null, search: null, status: null, changed: null, page: null }),
+    x: () => app().go({ attribute: null, value: null, search: null, status: null, changed: null, pair: null, page: null }),
   };
   if (shown?.key?.(event)) event.preventDefault();
   else if (event.key in actions) {

@@ -28,6 +28,25 @@ const pickedOf = (task, state) => {
   return { attribute, value: own?.value ?? value, wordings: own ? [...new Set([own.value, ...own.wordings])] : [value] };
 };
 
+/** Return the two answers that show best what was found, if the address names them. */
+const best = (app, url, columns, options) => {
+  const { task, state } = app;
+  const told = Object.values(task.telling).find((one) => one?.rows.join("-") === state.get("pair"));
+  if (!told) return null;
+  const cells = el("div", { class: "rows" });
+  const [often, seldom] = told.shares.map((share) => `${Math.round(share)} %`);
+  const shares = el("span", {});
+  read(url, told.rows, columns).then((found) => {
+    shares.textContent = `${found[0].group} ${often}, ${found[1].group} ${seldom} of the answers. `;
+    cells.replaceChildren(el("article", { class: "row" }, found.map((row) => answer(task, row, options))));
+  }).catch((error) => cells.replaceChildren(el("p", { class: "warn" }, error.message)));
+  const close = () => app.go({ pair: null });
+  return el("section", { class: "best", "aria-label": "The two answers that show it best" },
+    el("h2", {}, told.attribute ? `Shown best by ${named(told.attribute)}: ${told.value}` : "Shown best by answers that are lost"),
+    el("p", { class: "quiet" }, shares, "Two answers chosen because they differ; all of them are below. ", el("button", { type: "button", class: "link", onclick: close }, "Close")),
+    cells);
+};
+
 export const show = (app) => {
   const { task, state } = app;
   if (!task) return { element: el("p", { class: "quiet" }, "This run has no answers yet.") };
@@ -76,6 +95,7 @@ export const show = (app) => {
   const told = task.moves.some((one) => one.values.length) || task.attributes.some((one) => one.role !== "refusal");
   const element = el("div", { class: "screen answers" },
     taskChooser(app),
+    best(app, url, columns, { pick, picked, pattern }),
     task.reason ? el("p", { class: "warn" }, `The values of these answers are not known: ${task.reason}`) : null,
     el("div", { class: told ? "beside" : "" },
       told ? el("aside", { "aria-label": "What moves most" }, moves(app, task, picked, pick)) : null,

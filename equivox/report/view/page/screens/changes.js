@@ -1,18 +1,12 @@
 // Two runs on the same requests: the answers that changed, side by side.
 import { answer, BASE, medium } from "../answer.js";
 import { count, el, many, named } from "../dom.js";
-import { opening, taskChooser } from "../parts.js";
+import { taskChooser } from "../parts.js";
 import { rows } from "../tables.js";
 import { Pages, read } from "./pages.js";
 
 export const title = "Changes";
 export const offered = (doc) => doc.pair.length > 0;
-
-const verdicts = new WeakMap();
-const pairVerdict = (doc) => {
-  if (!verdicts.has(doc)) verdicts.set(doc, fetch("pair.json").then((answer) => answer.json()));
-  return verdicts.get(doc);
-};
 
 const KINDS = { "": "any value", words: "only the words", status: "whether it could be read", segments: "segments" };
 
@@ -50,13 +44,9 @@ export const show = (app) => {
   const names = ["", "words", "status", ...task.attributes.map((one) => one.name), ...(task.columns.length ? ["segments"] : [])];
   const same = [`${count(pair.same)} equal`, `${count(pair.only_words)} differ in words alone`, `${count(pair.n - pair.only_words)} in values`];
   list.body.style.setProperty("--groups", "2");
-  const words = el("div", {}, el("p", { class: "quiet" }, "The two runs are being tested against each other…"));
-  pairVerdict(app.doc).then((found) => words.replaceChildren(...(found.question ? [opening(found)] : found.problem ? [el("p", { class: "warn" }, found.problem)] : [])))
-    .catch(() => words.replaceChildren());
   const element = el("div", { class: "screen changes" },
-    words,
     taskChooser({ ...app, task, go: app.go }, among),
-    el("p", {}, el("b", {}, first.label), " and ", el("b", {}, second.label), `: ${same.join(", ")}.`),
+    el("p", {}, el("b", {}, first.label), " and ", el("b", {}, second.label), `: ${same.join(", ")}. `, el("a", { href: "report.html#compared" }, "The report"), " tests the models against each other."),
     app.doc.caveats.map((caveat) => el("p", { class: "warn" }, caveat)),
     el("div", { class: "bar" }, el("label", {}, "What changed ", el("select", { id: "changed", onchange: (event) => app.go({ changed: event.target.value || null, page: null }) },
       names.map((name) => el("option", { value: name, selected: name === changed }, KINDS[name] ?? named(name)))))),

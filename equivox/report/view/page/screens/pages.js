@@ -132,7 +132,7 @@ export class Pages {
       j: () => this.move(1), ArrowDown: () => this.current >= 0 && this.move(1),
       k: () => this.move(-1), ArrowUp: () => this.current >= 0 && this.move(-1),
       n: () => this.turn(1, "first"), p: () => this.turn(-1, "first"),
-      " ": () => (cells[here] ?? row)?.querySelector(".play, .picture")?.click(),
+      " ": () => (cells[here] ?? row)?.querySelector(".play, .photo")?.click(),
       o: () => row?.querySelectorAll("details").forEach((one) => { one.open = !one.open; }),
       l: () => cells[here + 1]?.querySelector("button, summary")?.focus(),
       h: () => cells[here - 1]?.querySelector("button, summary")?.focus(),

@@ -1,47 +1,48 @@
-// The verdict in words, the scores behind it, what moves most, and how the run was made.
-import { el, named, table } from "../dom.js";
+// The verdict in words, the picture behind it, what moves most, and how the run was made.
+import { el, named, svg } from "../dom.js";
 import { largest, mover, opening } from "../parts.js";
 
 export const title = "Verdict";
-/** Return a score with its interval on the scale of its table; the numbers stand beside it. */
-const line = (score, [from, to]) => {
-  const [at, low, high, target] = score.numbers;
-  if (at === null || !(to > from)) return el("span", {});
-  const place = (number) => (100 * (Math.max(from, Math.min(to, number)) - from)) / (to - from);
-  const span = el("span", { class: "line", "aria-hidden": "true" });
-  const zero = el("i", { class: "zero" });
-  if (target !== null) {
-    zero.style.left = `${place(target)}%`;
-    span.append(zero);
-  }
-  if (low !== null && high !== null) {
-    const reach = el("i", { class: "reach" });
-    reach.style.left = `${place(low)}%`;
-    reach.style.width = `${place(high) - place(low)}%`;
-    span.append(reach);
-  }
-  const dot = el("i", { class: score.verdict === "found" ? "dot found" : "dot" });
-  dot.style.left = `${place(at)}%`;
-  span.append(dot);
-  return span;
+
+/** Return the estimate of a mark with its interval on the scale of its row; the numbers stand above. */
+const line = ({ at, low, high, no_bias: noBias }) => svg("svg", { "aria-hidden": "true", width: "100%", height: 14 },
+  svg("line", { class: "axis", x1: 0, x2: "100%", y1: 7, y2: 7 }),
+  noBias === null ? null : svg("line", { class: "zero", x1: `${noBias}%`, x2: `${noBias}%`, y1: 1, y2: 13 }),
+  low === null || high === null ? null : svg("line", { class: "reach", x1: `${low}%`, x2: `${high}%`, y1: 7, y2: 7 }),
+  at === null ? null : svg("circle", { class: "dot", cx: `${at}%`, cy: 7, r: 4 }));
+
+/** Return a mark that leads to the two answers that show it best. */
+const cell = (app, mark, number, kind) => {
+  const { label, tasks } = app.doc.runs[number];
+  if (!mark) return el("td", {});
+  const task = tasks.find((one) => one.name === mark.task) ?? tasks.find((one) => one.name.startsWith(`${mark.task}:`));
+  const pair = task?.telling[kind]?.rows.join("-") ?? null;
+  return el("td", { class: mark.verdict.replace(" ", "-"), "data-model": label }, el(task ? "a" : "span", {
+    href: task ? app.link("answers", { run: number || null, task: task.name, pair }) : null,
+    title: `${mark.told}${pair ? ". A click shows the two answers that show it best" : ""}`,
+  }, el("span", { class: "sign", "aria-hidden": "true" }, mark.sign), el("span", { class: "hidden" }, `${mark.verdict}:`),
+  ` ${mark.text}`, mark.largest_of ? el("small", {}, ` largest of ${mark.largest_of}`) : null, mark.no_bias === null ? null : line(mark)));
 };
 
-const scores = (app, family, own) => [...new Set(own.map((score) => score.name))].map((name) => {
-  const rows = own.filter((score) => score.name === name);
-  const numbers = rows.flatMap((score) => score.numbers).filter((number) => number !== null);
-  const scale = [Math.min(0, ...numbers), Math.max(...numbers, 0)];
-  const labelled = rows.some((score) => score.by_people);
-  return table(`${name}, ${family}`, ["task", "estimate", "", "interval", ...(labelled ? ["with people's labels"] : []), "q", "used", ""], rows.map((score) => {
-    const task = app.run.tasks.find((one) => one.name === score.task);
-    const short = score.task.includes(":") ? score.task.slice(score.task.indexOf(":") + 1) : "all tasks";
-    return [
-      task ? el("a", { href: app.link("answers", { task: task.name }) }, short) : short,
-      score.headline, line(score, scale), score.interval,
-      ...(labelled ? [score.by_people || "—"] : []), score.q, score.used,
-      el("span", { class: "why" }, score.why ? `${score.verdict}: ${score.why}` : ""),
-    ];
-  }), labelled ? [1, 3, 4, 5, 6] : [1, 3, 4, 5]);
-});
+/** Return models by comparisons: a mark each, unequal losses of answers in the last row. */
+const picture = (app) => {
+  const { runs, about, lines } = app.doc.picture;
+  if (!lines.length) return null;
+  const common = lines.some((one) => one.common) ? " Rows without a scale: 0 to 100 % of the largest difference that there can be." : "";
+  let family = "";
+  const rows = lines.flatMap((one) => {
+    const heading = one.family && one.family !== family
+      ? [el("tr", { class: "family" }, el("th", { scope: "rowgroup", colspan: runs.length + 1 }, one.family))] : [];
+    family = one.family;
+    const scale = one.scale && !one.common ? el("small", {}, ` ${one.scale}`) : null;
+    return [...heading, el("tr", { class: one.family ? null : "losses" }, el("th", { scope: "row" }, one.name, scale),
+      one.marks.map((mark, n) => cell(app, mark, runs[n], one.family ? "outcome" : "lost")))];
+  });
+  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "The answer as a picture" },
+    el("table", { class: "picture" }, el("caption", {}, about + common),
+      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "who is answered differently?"), runs.map((n) => el("th", { scope: "col" }, app.doc.runs[n].label)))),
+      el("tbody", {}, rows)));
+};
 
 const most = (app) => {
   const found = app.run.tasks.flatMap((task) => task.moves.filter((one) => one.role === "outcome" && one.values.length).map((one) => ({ task, ...one })));
@@ -70,14 +71,11 @@ const facts = (run) => {
 
 export const show = (app) => {
   const { run } = app;
-  const counted = run.scores.filter((score) => score.counts);
-  const families = [...new Set(counted.map((score) => score.family))];
   const element = el("div", { class: "screen" },
-    run.verdict ? opening(run.verdict) : el("p", {}, "This run is not scored yet, so there is no verdict."),
+    run.verdict ? opening(run.verdict, picture(app)) : el("p", {}, "This run is not scored yet, so there is no verdict."),
     run.marks.map((mark) => el("p", { class: "warn" }, mark)),
     app.doc.caveats.map((caveat) => el("p", { class: "warn" }, caveat)),
-    families.map((family) => el("section", {}, el("h2", {}, family),
-      el("div", { class: "tables" }, scores(app, family, counted.filter((score) => score.family === family))))),
+    run.verdict ? el("p", {}, el("a", { href: "report.html" }, "The whole report"), " has every number, figure and test, as one file to keep.") : null,
     most(app), facts(run));
   return { element };
 };
