@@ -84,7 +84,7 @@ class Result:
         """
         from equivox.report.figures import figure_of
 
-        return figure_of(self.folder, name)
+        return figure_of([self.folder], name)
 
     def _repr_html_(self) -> str:
         """Return the opening of the run and its scores, as a notebook shows them."""

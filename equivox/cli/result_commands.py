@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from equivox.cli.options import data_option, output_option, runs_argument
-from equivox.cli.output import echo_error
+from equivox.cli.output import echo, echo_error
 from equivox.core.errors import RequestError
 from equivox.core.scores import FEWEST_RESAMPLES, MOST_RESAMPLES
 
@@ -110,8 +110,8 @@ def report(
     figure: Annotated[
         str | None,
         typer.Option(
-            help="Draw one figure alone: forest:FAMILY, shares:TASK:ATTRIBUTE, heat:TASK, metrics:FAMILY, "
-            "speakers:TASK; of several runs ranks:FAMILY or correlations:DIMENSION.",
+            help="Draw one figure alone: forest:FAMILY, shares:TASK:ATTRIBUTE, of several runs ranks:FAMILY; `list` "
+            "names all.",
         ),
     ] = None,
 ) -> int:
@@ -123,11 +123,14 @@ def report(
 
     if figure is not None:
         from equivox.cli.figure_files import figure_format, write_figure
-        from equivox.report.figures import figure_of
+        from equivox.report.figures import figure_of, figures_of
 
+        if figure == "list":
+            echo("\n".join(figures_of(runs)))
+            return EXIT_DONE
         refuse_unusable(output, "output")
         figure_format(output, "output")
-        write_figure(output, figure_of(runs[0], figure, beside=runs[1:]))
+        write_figure(output, figure_of(runs, figure))
         return EXIT_DONE
     refuse_unusable_file(output, "output")
     believe_all(runs)

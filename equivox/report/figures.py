@@ -16,9 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from equivox.compare.ranking import Rank
+from equivox.compare.pairs import open_runs, paired_tests
+from equivox.compare.ranking import Rank, rank_all
 from equivox.compare.runs import (
     ComparedRun,
+    Comparison,
     TaskCorrelation,
     ValueShares,
     open_comparison,
@@ -65,6 +67,8 @@ _STYLE = {
 }
 _LONGEST = 42
 _MANY = 12
+OF_ONE, OF_SEVERAL = ("forest", "heat", "metrics", "shares", "speakers"), ("ranks", "correlations")
+"""The kinds of figures of one run, and of several together."""
 
 
 @contextmanager
@@ -384,7 +388,7 @@ def rendered(figure: Figure, kind: Format, *, dpi: int = 300) -> bytes:
 def svg_for_page(figure: Figure) -> bytes:
     """Return a figure as SVG whose text colour follows the light or dark theme of the page.
 
-    Places are rounded to a hundredth of a point and lines are not indented, which nobody sees: a page is a fifth smaller.
+    Places are rounded to a hundredth of a point and lines are not indented: a page is a fifth smaller, and looks alike.
     """
     svg = rendered(figure, "svg").decode("utf-8").replace(INK, "var(--ink)").replace(PAPER, "var(--paper)")
     light, dark = ":root{--ink:#1b1b1b;--paper:#fff}", ":root{--ink:#e8e8e8;--paper:#121212}"
@@ -449,66 +453,64 @@ def speakers_of(run: ComparedRun) -> dict[str, list[tuple[str, Score]]]:
     return found
 
 
-def _figure_of_several(folders: Sequence[Path], kind: str, rest: str) -> Figure:
-    from equivox.compare.pairs import open_runs, paired_tests
-    from equivox.compare.ranking import rank_all
+def figures_of(folders: Sequence[Path]) -> dict[str, Callable[[], Figure]]:
+    """Return what draws each figure of the run in `folders`, or of several runs together, by name.
 
-    comparison = open_comparison(folders)
-    if kind == "correlations":
-        found = task_correlations(comparison)
-        pairs = [c for c in found if rest in {c.dimension, f"{c.dimension}@{c.condition}"}]
-        if pairs and len({c.condition for c in pairs}) == 1:
-            return draw_correlations(pairs)
-        offered = list(dict.fromkeys(f"{c.dimension}@{c.condition}" for c in found))
-    else:
-        ranked = rank_all(comparison, paired_tests(open_runs(comparison)))
-        if own := [rank for rank in ranked if rank.family == rest]:
-            return draw_ranks(own)
-        offered = list(dict.fromkeys(rank.family for rank in ranked))
-    raise RequestError(
-        f"these runs have no {kind}:{rest}{nearest(rest, offered)}; they have "
-        + (", ".join(f"{kind}:{each}" for each in offered) or "none")
-    )
-
-
-def figure_of(folder: Path, name: str, *, beside: Sequence[Path] = ()) -> Figure:
-    """Return a figure of the run in `folder`, or of this run and the runs in `beside`.
-
-    `name` is `forest:FAMILY`, `shares:TASK:ATTRIBUTE`, `heat:TASK`, `metrics:FAMILY` (signed measures, a line per
-    task), `speakers:TASK`, or, of several runs, `correlations:DIMENSION` or `ranks:FAMILY`.
-
-    RequestError, with the available names, for a figure that the run does not have.
+    Of one run they are `forest:FAMILY`, `shares:TASK:ATTRIBUTE`, `heat:TASK`, `metrics:FAMILY` (signed measures, a line
+    per task) and `speakers:TASK`; of several `ranks:FAMILY` and `correlations:DIMENSION@CONDITION`.
     """
-    kind, _, rest = name.partition(":")
-    if kind in {"correlations", "ranks"}:
-        if not beside:
-            raise RequestError(f"{kind} needs several runs; name the others too")
-        return _figure_of_several([folder, *beside], kind, rest)
-    if beside:
-        raise RequestError(f"`--beside` is for correlations and ranks; {name!r} is of one run")
-    run = open_comparison([folder]).runs[0]
+    comparison = open_comparison(folders)
+    return _of_several(comparison) if len(comparison.runs) > 1 else _of_one(comparison.runs[0])
+
+
+def _of_one(run: ComparedRun) -> dict[str, Callable[[], Figure]]:
     forests: dict[str, list[tuple[str, Score]]] = {}
     for score in run.scores:
         if score.is_whole and score.name == next(s.name for s in run.scores if s.is_whole and s.family == score.family):
             forests.setdefault(score.family, []).append((score.task.partition(":")[2] or score.task, score))
     heat, panels, speakers = heat_maps(run), metric_panels(run), speakers_of(run)
     shares: dict[str, list[ValueShares]] = {}
-    for share in value_shares(run) if kind == "shares" else ():
+    for share in value_shares(run):
         shares.setdefault(f"{share.task}:{share.attribute}", []).append(share)
     panels_of_shares = panels_of(run, "shares")
     units = {s.task: panels_of_shares[s.family].unit for s in run.scores if s.family in panels_of_shares}
-    drawn: dict[str, Callable[[], Figure]] = {
+    return {
+        **{f"forest:{each}": partial(draw_forest, rows) for each, rows in forests.items()},
         **{f"heat:{each}": partial(draw_heat_map, rows, each, unit=p.unit) for each, (p, rows) in heat.items()},
         **{
             f"metrics:{each}": partial(draw_metric_panel, rows, each, sides=p.sides)
             for each, (p, rows) in panels.items()
         },
         **{f"speakers:{each}": partial(draw_speakers, rows, each) for each, rows in speakers.items()},
-        **{f"forest:{each}": partial(draw_forest, rows) for each, rows in forests.items()},
         **{f"shares:{each}": partial(draw_shares, own, each, unit=units[own[0].task]) for each, own in shares.items()},
     }
+
+
+def _of_several(comparison: Comparison) -> dict[str, Callable[[], Figure]]:
+    def ranks_of(family: str) -> Figure:
+        ranked = rank_all(comparison, paired_tests(open_runs(comparison)))
+        return draw_ranks([rank for rank in ranked if rank.family == family])
+
+    correlations: dict[str, list[TaskCorrelation]] = {}
+    for one in task_correlations(comparison):
+        correlations.setdefault(f"{one.dimension}@{one.condition}", []).append(one)
+    families = dict.fromkeys(score.family for _, score in comparison.scores() if score.is_whole)
+    return {
+        **{f"ranks:{each}": partial(ranks_of, each) for each in families},
+        **{f"correlations:{each}": partial(draw_correlations, pairs) for each, pairs in correlations.items()},
+    }
+
+
+def figure_of(folders: Sequence[Path], name: str) -> Figure:
+    """Return one figure of `figures_of`; RequestError, with names that there are, for another."""
+    drawn = figures_of(folders)
     if name not in drawn:
+        kind = name.partition(":")[0]
+        if kind in OF_ONE and len(folders) > 1:
+            raise RequestError(f"{name} is a figure of one run: name one")
+        if kind in OF_SEVERAL and len(folders) == 1:
+            raise RequestError(f"{name} is a figure of several runs: name the others too")
         same = [each for each in drawn if each.startswith(f"{kind}:")]
-        known = f"; there are {', '.join(same)}" if 0 < len(same) < _MANY else f"; for example {next(iter(drawn))}"
-        raise RequestError(f"unknown figure {name!r}{nearest(name, drawn)}{known}")
+        known = f"there are {', '.join(same)}" if 0 < len(same) < _MANY else "`--figure list` names all"
+        raise RequestError(f"unknown figure {name!r}{nearest(name, drawn)}; {known}")
     return drawn[name]()

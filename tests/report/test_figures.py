@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from equivox.compare.runs import ValueShares
-from equivox.report.figures import INK, draw_heat_map, draw_shares, rendered, svg_for_page
+from equivox.report.figures import INK, draw_heat_map, draw_shares, figure_of, rendered, svg_for_page
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -83,10 +83,10 @@ def test_figures_of_several_runs(run: Path, equivox: Cli, tmp_path: Path) -> Non
     assert code == 0, err
     assert file.read_bytes().startswith(b"\x89PNG")
     for wanted, hint in (
-        (("--figure", "ranks:vibe_gender"), "needs several runs"),
-        ((other, "--figure", "ranks:vibe"), "they have ranks:vibe_gender"),
-        ((other, "--figure", "correlations:accent"), "they have correlations:gender@audio"),
-        ((other, "--figure", "forest:vibe_gender"), "is of one run"),
+        (("--figure", "ranks:vibe_gender"), "a figure of several runs"),
+        ((other, "--figure", "ranks:vibe"), "there are ranks:vibe_gender"),
+        ((other, "--figure", "correlations:accent"), "there are correlations:gender@audio"),
+        ((other, "--figure", "forest:vibe_gender"), "a figure of one run"),
     ):
         code, _, err = equivox("report", run, *wanted, "--output", tmp_path / "no.png")
         assert (code, err.count("\n")) == (2, 1)
@@ -113,6 +113,19 @@ def test_ranks_of_models_that_have_none() -> None:
     svg = rendered(draw_ranks(standings), "svg").decode()
     text = " ".join(ElementTree.fromstring(svg).itertext())
     assert "$\\alpha$" in text and "<b>none</b>" in text and "—" in text
+
+
+def test_every_figure_that_is_named_can_be_drawn(equivox: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    tasks = "vibe_gender:candidate,genres_standin:ar,badf_two:gender"
+    equivox("run", "simulated:biased", tasks, "--data", "sample", "--output", folder, "--scoring", "n_resamples=99")
+    code, out, err = equivox("report", folder, "--figure", "list")
+    names = out.splitlines()
+    assert code == 0, err
+    assert {"forest:vibe_gender", "shares:vibe_gender:candidate:competency", "metrics:genres_standin"} < set(names)
+    assert any(name.startswith("heat:badf_two") for name in names)
+    for name in names:
+        assert rendered(figure_of([folder], name), "svg").startswith(b"<?xml"), name
 
 
 def test_what_there_is_not_is_one_line(run: Path, equivox: Cli, tmp_path: Path) -> None:
