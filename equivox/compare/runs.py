@@ -25,8 +25,10 @@ from equivox.engines import model_label
 from equivox.run.file_hashes import file_hash
 from equivox.run.manifest import MANIFEST_FILE, answered_by, label_with_answering, public_manifest, read_manifest
 from equivox.run.pipeline import run_tasks
+from equivox.run.plan import read_plan
 from equivox.run.q_values import with_common_q
 from equivox.run.scoring import families, read_records, read_scores
+from equivox.run.store import Store, response_schema
 
 NOT_AUDITED = "annotator not audited: no labels from people are stored with a run; `equivox audit` measures its errors"
 """The mark of scores whose annotator may err."""
@@ -317,6 +319,29 @@ def _tables_of_shares(run: ComparedRun) -> dict[str, Panel]:
         if ":" in score.task and metric is not None and (panel := metric.panel("shares")) is not None:
             found[score.task] = panel
     return found
+
+
+def transcripts_apart(run: ComparedRun) -> dict[str, float]:
+    """Return how far another model's transcripts are from the model's own, by group, in percent of the words.
+
+    Empty where the model's own transcripts were annotated. A group whose voice is heard worse has other texts for that
+    reason alone.
+    """
+    import pyarrow.compute as pc
+
+    from equivox.core.sound import word_errors
+
+    if not any(task.prompt.spoken for task in run.tasks):
+        return {}
+    texts = Store(run.folder / "responses", response_schema()).table(("key", "text", "said"))
+    texts = texts.filter(pc.and_(pc.is_valid(texts["text"]), pc.is_valid(texts["said"])))
+    plan = read_plan(run.folder).select(["key", "group"])
+    group_of = dict(zip(plan["key"].to_pylist(), plan["group"].to_pylist(), strict=True))
+    counts: dict[str, Counter[str]] = {}
+    for row in texts.to_pylist():
+        errors, words = word_errors(row["said"], row["text"])
+        counts.setdefault(group_of.get(row["key"], ""), Counter()).update(errors=errors, words=words)
+    return {group: 100 * one["errors"] / one["words"] for group, one in sorted(counts.items()) if one["words"]}
 
 
 def top_movers(run: ComparedRun, *, attributes: int, values: int) -> list[tuple[Score, list[ValueShares]]]:

@@ -23,7 +23,7 @@ OTHER = "other"
 Length = Literal["words", "sentences", "characters"]
 """What of an answer is counted, where its length is the number."""
 
-Sound = Literal["seconds", "words_per_second", "pauses", "pitch", "pitch_spread", "loudness"]
+Sound = Literal["seconds", "words_per_second", "pauses", "pitch", "pitch_spread", "loudness", "word_errors"]
 """What of a spoken answer is measured, see `equivox.core.sound`."""
 
 Measured = Literal[Length, Sound]
@@ -39,6 +39,7 @@ SOUND_UNITS: Mapping[str, str] = {
     "pitch": "Hz",
     "pitch_spread": "semitones",
     "loudness": "dBFS",
+    "word_errors": "percent of the words",
 }
 """The units of the measures of spoken answers."""
 

@@ -28,6 +28,10 @@ SOUND = "sound"
 """The name of the segment of a spoken answer that holds what is measured of its sound."""
 SOUND_DIGEST = "$sound"
 """The entry of a response's metadata with the SHA-256 of a spoken answer; no column can be called so."""
+SAID_BY_MODEL = "$said"
+"""The entry with the model's own transcript, of a spoken answer that another model transcribed."""
+SAID = "\x1d"
+"""What stands before the model's own transcript in the text of the segment `SOUND`."""
 
 WHOLE = ""
 """The name of the segment for the whole response, whose status is that of the response; every scheme has it."""
@@ -191,7 +195,9 @@ class AnnotationScheme:
         if not measured or SOUND in done or SOUND_DIGEST not in metadata:
             return whole
         # Who annotates a run sets the tool, which reads the run's sounds.
-        return [*whole, Segment(name=SOUND, text=f"{metadata[SOUND_DIGEST]}\n{text}", attributes=measured, alone=True)]
+        said = f"{SAID}{metadata[SAID_BY_MODEL]}" if SAID_BY_MODEL in metadata else ""
+        heard = f"{metadata[SOUND_DIGEST]}\n{text}{said}"
+        return [*whole, Segment(name=SOUND, text=heard, attributes=measured, alone=True)]
 
     def asks(self, task: Task) -> Sequence[Segment]:
         """Return one example of each kind of segment that an annotator can receive, to check them before the run."""

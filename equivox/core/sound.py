@@ -14,11 +14,17 @@ recording; the answer lasts from the first of it to the last, and silence around
 `loudness`
     The level of the speech in dB below full scale; a louder voice is nearer to 0.
 
+Of an answer that was transcribed by another model, the two transcripts can be compared as well:
+
+`word_errors`
+    Words that must be replaced, left out or added to make the other transcript out of the model's, in percent of those.
+
 What these say of a voice is physical. Whether it is friendly, only people can say.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
@@ -74,6 +80,24 @@ def measures_of(data: bytes, words: int, wanted: Collection[str], *, name: str) 
             found["pitch"] = float(np.median(f0))
             found["pitch_spread"] = float((12 * np.log2(f0)).std())
     return {measure: value for measure, value in found.items() if measure in wanted}
+
+
+def word_errors(said: str, heard: str) -> tuple[int, int]:
+    """Return how many words part two transcripts of one answer, and how many words the first one, `said`, has.
+
+    Words are replaced, left out or added (Levenshtein); capitals and punctuation do not count.
+
+    >>> word_errors("One, two three.", "one too three four")
+    (2, 3)
+    """
+    first, second = (re.findall(r"[\w'’]+", text.casefold()) for text in (said, heard))
+    above = list(range(len(second) + 1))
+    for number, word in enumerate(first, start=1):
+        row = [number]
+        for place, other in enumerate(second):
+            row.append(min(above[place] + (word != other), above[place + 1] + 1, row[place] + 1))
+        above = row
+    return above[-1], len(first)
 
 
 def _levels(samples: Floats) -> Floats:

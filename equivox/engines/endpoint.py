@@ -25,13 +25,13 @@ from annotated_types import Ge, Gt, Le, MinLen
 from equivox.core.calls import answer_with_calls
 from equivox.core.errors import RequestError
 from equivox.core.fields import checked_fields
-from equivox.core.media import MOST_SOUND_BYTES, MediaError, container_of
-from equivox.core.redact import remember_secrets
+from equivox.core.media import MOST_SOUND_BYTES, MediaError, container_of, silent_wav
+from equivox.core.redact import remember_secrets, without_credentials
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.samples import WITHHELD
 from equivox.core.task import Need
 from equivox.engines.messages import RESAMPLED, chat_messages, chat_of, split_thinking
-from equivox.engines.servers import Servers, short
+from equivox.engines.servers import Servers, short, unreached
 
 FATAL = frozenset({401, 402, 403, 404})
 """Statuses by which a server refuses every request alike: no key, no money, no permission, no such model."""
@@ -68,6 +68,9 @@ class EndpointSettings:
         read that instead (ms-swift).
     voice
         The voice with which the server answers tasks that are answered by voice; `default` leaves it to the server.
+    asr_model, asr_url
+        A model that transcribes spoken answers, and the URL of its server if that is another one. Annotators read its
+        transcript; the model's own is kept beside it, and how far they differ is said.
     extra_body
         Further fields of every request, passed on unchanged.
     trust_media
@@ -92,6 +95,8 @@ class EndpointSettings:
     audio_part: Literal["input_audio", "audio_url"] = "input_audio"
     resample: bool = True
     voice: str = ""
+    asr_model: str = ""
+    asr_url: str = ""
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     trust_media: bool = False
 
@@ -113,7 +118,9 @@ class EndpointEngine(Engine):
                 "trust_media": settings.trust_media,
                 # Answers that were stored before there was the choice keep their keys.
                 **({} if settings.resample else {"resample": False}),
-                **({"voice": settings.voice} if settings.voice else {}),
+                **{
+                    name: value for name in ("voice", "asr_model", "asr_url") if (value := str(getattr(settings, name)))
+                },
             },
         )
         able: list[Need] = ["turns", "tools", "speech"]
@@ -128,6 +135,13 @@ class EndpointEngine(Engine):
             settings.timeout_s,
             settings.max_retries,
             settings.requests_per_minute,
+        )
+        self._asr = Servers(
+            [settings.asr_url] if settings.asr_url else self._servers.urls,
+            settings.api_key_env,
+            settings.max_concurrency,
+            settings.timeout_s,
+            settings.max_retries,
         )
         self._text_tokens: dict[tuple[Any, ...], int | None] = {}
         self._lock = threading.Lock()
@@ -147,6 +161,8 @@ class EndpointEngine(Engine):
                 "`api_key_env` must be the name of an environment variable in capitals, such as OPENAI_API_KEY; put "
                 "the key into that variable, not into the arguments"
             )
+        if settings.asr_url and not settings.asr_model:
+            raise RequestError("`asr_url` needs the model that transcribes there; name it with asr_model=…")
         remember_secrets({"key": os.environ.get(settings.api_key_env)})
         return cls(settings)
 
@@ -156,7 +172,7 @@ class EndpointEngine(Engine):
 
         `retries` counts requests that were sent again because the server was busy, failed or did not answer.
         """
-        return {**self._used, "retries": self._servers.retries}
+        return {**self._used, "retries": self._servers.retries + self._asr.retries}
 
     @property
     def served_as(self) -> Collection[str]:
@@ -179,6 +195,17 @@ class EndpointEngine(Engine):
                 self.settings.token_limit_field: 1,
             }
         )
+        if self.settings.asr_model and any(request.spoken for request in requests):
+            try:
+                self._asr.transcribe(self.settings.asr_model, silent_wav(1.0))
+            except Exception as error:
+                # The server may refuse a second of silence; the answers will show.
+                if _fatal(error) or unreached(error):
+                    place = without_credentials(self._asr.urls[0])
+                    raise RequestError(
+                        f"{place} does not transcribe with {self.settings.asr_model} ({short(error)}); check asr_model "
+                        "and asr_url (it ends in /v1)"
+                    ) from error
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
         """Yield one response per request, in the order in which the server finishes them."""
@@ -208,6 +235,7 @@ class EndpointEngine(Engine):
     def close(self) -> None:
         """Close the connections."""
         self._servers.close()
+        self._asr.close()
 
     def _answer(self, request: Request) -> Response:
         limit = self.settings.max_audio_seconds
@@ -274,6 +302,9 @@ class EndpointEngine(Engine):
         refusal = getattr(choice.message, "refusal", None)
         sound, transcript = _spoken(completion.choices) if request.spoken else (None, "")
         answer, thinking = split_thinking(_said(choice.message.content) or _said(refusal) or transcript)
+        said = None
+        if sound is not None and self.settings.asr_model:
+            said, answer = answer, self._transcript(sound)
         if request.tools:
             answer = answer_with_calls(answer, _calls(choice.message))
         reasoning = getattr(choice.message, "reasoning_content", None) or getattr(choice.message, "reasoning", None)
@@ -285,6 +316,7 @@ class EndpointEngine(Engine):
             key=request.key,
             text=answer,
             sound=sound,
+            said=said,
             thinking=_said(reasoning) or thinking,
             finish_reason=WITHHELD if refusal else choice.finish_reason,
             prompt_tokens=prompt_tokens,
@@ -293,6 +325,13 @@ class EndpointEngine(Engine):
             media_tokens=media_tokens,
             logprobs=choice.logprobs.model_dump_json() if choice.logprobs else None,
         )
+
+    def _transcript(self, sound: bytes) -> str:
+        """Return what the model that transcribes hears in an answer; MediaError if it cannot be asked."""
+        try:
+            return self._asr.transcribe(self.settings.asr_model, sound)
+        except Exception as error:  # the answer is not known without it, whatever went wrong
+            raise MediaError(f"the answer was spoken but not transcribed: {short(error)}") from error
 
     def _media_tokens(self, request: Request, usage: Any) -> int | None:
         """Return the number of prompt tokens for media, by the server's count; None if it does not count."""
@@ -378,7 +417,9 @@ def _count(given: Any) -> int:
 
 def _fatal(error: BaseException) -> str | None:
     """Return the name of a failure that every other request would meet too, None for any other."""
-    status, code = getattr(error, "status_code", None), getattr(error, "code", None)
-    if code == "insufficient_quota":
-        return "insufficient_quota"
-    return f"HTTP {status}" if status in FATAL else None
+    for one in (error, error.__cause__):
+        if getattr(one, "code", None) == "insufficient_quota":
+            return "insufficient_quota"
+        if getattr(one, "status_code", None) in FATAL:
+            return f"HTTP {getattr(one, 'status_code', '')}"
+    return None

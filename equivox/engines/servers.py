@@ -7,17 +7,19 @@ import os
 import random
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from equivox.core.errors import RequestError
 from equivox.core.redact import without_credentials
 
 if TYPE_CHECKING:
     import openai
+
+Answer = TypeVar("Answer")
 
 NEUTRAL: Mapping[str, Mapping[str, float]] = {
     "vllm": {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0},
@@ -126,16 +128,41 @@ class Servers:
                 continue
 
     def complete(self, body: Mapping[str, Any], extra: Mapping[str, Any]) -> Any:
-        """Return a server's completion; raise what the last attempt raised.
+        """Return a server's completion; raise what the last attempt raised."""
 
-        Sent again, after a pause: what the server was too busy for, what broke on the way, and an answer that is no
-        completion. Not sent again: an answer that did not come in time, because the server may still be computing it.
+        def completion(server: _Server, limit_s: float) -> Any:
+            neutral = {**server.neutral, **extra}
+            found = server.client.chat.completions.create(**body, extra_body=neutral or None, timeout=limit_s)
+            if not found.choices:
+                raise NotAnAnswer("the server's answer has no choices")
+            return found
+
+        return self._answered(completion)
+
+    def transcribe(self, model: str, sound: bytes) -> str:
+        """Return what a server's model hears in a WAV file; raise what the last attempt raised."""
+
+        def transcript(server: _Server, limit_s: float) -> str:
+            found = server.client.audio.transcriptions.create(
+                model=model, file=("answer.wav", sound, "audio/wav"), temperature=0, timeout=limit_s
+            )
+            if not isinstance(found.text, str):
+                raise NotAnAnswer("the server's answer is no transcript")
+            return found.text.strip()
+
+        return self._answered(transcript)
+
+    def _answered(self, ask: Callable[[_Server, float], Answer]) -> Answer:
+        """Return what `ask` gets from a server that has room, within so many seconds.
+
+        Sent again, after a pause: what the server was too busy for, what broke on the way, and an answer of another
+        form. Not sent again: an answer that did not come in time, because the server may still be computing it.
         """
         for attempt in range(self.max_retries + 1):
             self._wait_for_turn()
             try:
                 with self._place() as server:
-                    return _completion(server, body, {**server.neutral, **extra}, self._limit(server))
+                    return _in_time(ask, server, self._limit(server))
             except Exception as error:
                 if attempt == self.max_retries or not _passes(error):
                     raise
@@ -170,7 +197,7 @@ class Servers:
             with self._changed:
                 if _timed_out(error):
                     server.room = max(1, min(server.room, room // 2))
-                elif _unreached(error):
+                elif unreached(error):
                     server.rests_until = time.monotonic() + _LONGEST_PAUSE_S
             raise
         finally:
@@ -196,17 +223,15 @@ def _awake(servers: Sequence[_Server]) -> Sequence[_Server]:
     return [server for server in servers if server.rests_until <= now] or servers
 
 
-class NotACompletion(ValueError):
-    """The body of an answer is no completion."""
+class NotAnAnswer(ValueError):
+    """The body of an answer has another form than was asked for."""
 
 
-def _completion(server: _Server, body: Mapping[str, Any], extra: Mapping[str, Any], limit_s: float) -> Any:
+def _in_time(ask: Callable[[_Server, float], Answer], server: _Server, limit_s: float) -> Answer:
     try:
-        completion = server.client.chat.completions.create(**body, extra_body=extra or None, timeout=limit_s)
-        if completion.choices:
-            return completion
+        return ask(server, limit_s)
     except (json.JSONDecodeError, UnicodeDecodeError, AttributeError) as error:
-        raise NotACompletion(f"the server's answer is not a completion ({short(error)})") from error
+        raise NotAnAnswer(f"the server's answer cannot be read ({short(error)})") from error
     except Exception as error:
         if _timed_out(error):
             raise TimeoutError(
@@ -214,7 +239,6 @@ def _completion(server: _Server, body: Mapping[str, Any], extra: Mapping[str, An
                 "(raise timeout_s, or lower max_concurrency)"
             ) from error
         raise
-    raise NotACompletion("the server's answer has no choices")
 
 
 def _timed_out(error: BaseException | None) -> bool:
@@ -226,7 +250,8 @@ def _timed_out(error: BaseException | None) -> bool:
     return error is not None
 
 
-def _unreached(error: BaseException) -> bool:
+def unreached(error: BaseException) -> bool:
+    """Return whether a server could not be reached at all."""
     import openai
 
     return isinstance(error, openai.APIConnectionError) and not _timed_out(error)
@@ -239,7 +264,7 @@ def _passes(error: BaseException) -> bool:
     if isinstance(error, openai.APIStatusError):
         busy = error.status_code in (408, 409, 429) or error.status_code >= 500
         return busy and error.code != "insufficient_quota"
-    return isinstance(error, NotACompletion) or _unreached(error)
+    return isinstance(error, NotAnAnswer) or unreached(error)
 
 
 def _pause(error: BaseException, attempt: int) -> float:

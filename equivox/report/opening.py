@@ -15,7 +15,7 @@ from typing import Literal
 from equivox.annotate.rules import is_exact
 from equivox.compare.pairs import PairedTest
 from equivox.compare.ranking import Judged, Rank
-from equivox.compare.runs import ComparedRun, Comparison
+from equivox.compare.runs import ComparedRun, Comparison, transcripts_apart
 from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL, Verdict, verdict
 from equivox.dataset_builders.corpus import SAMPLE
@@ -25,6 +25,7 @@ from equivox.report.doses import trends_in_words, trends_of
 from equivox.report.interventions import interventions_in_words, interventions_of
 from equivox.report.numbers import how_many
 from equivox.report.verdicts import (
+    SMALLEST_GAP,
     TaskVerdict,
     about_findings,
     about_losses,
@@ -423,6 +424,12 @@ def _trust(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
             yield Trust(f"{run.answered_by} answered, not the model that was asked", "bad")
     yield from _lost(runs)
     yield from dict.fromkeys(_annotated(run) for run in runs)
+    for run in runs:
+        if apart := transcripts_apart(run):
+            groups = ", ".join(f"{group or 'all'} {share:.0f} %" for group, share in apart.items())
+            uneven = max(apart.values()) - min(apart.values()) >= SMALLEST_GAP
+            heard = f"transcribed by another model, which heard other words than {run.model} wrote: {groups}"
+            yield Trust(heard, "bad" if uneven else "neutral")
     if asked := clusters_of([one for _, one in told]):
         untold = any(one.verdict == "cannot tell" for _, one in told)
         yield Trust(f"{asked}{', too few for some tests' if untold else ''}", "bad" if untold else "neutral")

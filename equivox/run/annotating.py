@@ -26,7 +26,7 @@ from equivox.core.calls import CALL, ONE
 from equivox.core.files import write_document, write_table
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.samples import ENDED, UNANNOTATED, segment_columns
-from equivox.core.segments import SOUND, SOUND_DIGEST, Segment, SegmentAnnotation, SegmentTool
+from equivox.core.segments import SAID_BY_MODEL, SOUND, SOUND_DIGEST, Segment, SegmentAnnotation, SegmentTool
 from equivox.core.task import Task, digest
 from equivox.run.file_hashes import forget_hashes
 from equivox.run.plan import read_plan
@@ -117,7 +117,7 @@ class Responses:
     @classmethod
     def of(cls, folder: Path) -> Responses:
         """Return the stored responses of the run in `folder`."""
-        columns = ("key", "text", "finish_reason", "sound")
+        columns = ("key", "text", "finish_reason", "sound", "said")
         return cls(Store(folder / "responses", response_schema()).table(columns).combine_chunks())
 
     @property
@@ -216,8 +216,9 @@ class _Stage:
         metadata = [plan[name].to_pylist() for name in names]
         short = [name.removeprefix("metadata.") for name in names]
         texts, ended = responses["text"], responses["finish_reason"]
-        if responses["sound"].null_count < len(keys):
-            short, metadata = [*short, SOUND_DIGEST], [*metadata, responses["sound"].to_pylist()]
+        for name, entry in (("sound", SOUND_DIGEST), ("said", SAID_BY_MODEL)):
+            if responses[name].null_count < len(keys):
+                short, metadata = [*short, entry], [*metadata, responses[name].to_pylist()]
         rows: list[_Response | None] = [
             None
             if text is None

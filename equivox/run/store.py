@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SHARD = "shard-{:06d}.parquet"
 _JOURNAL = "journal-{:06d}.jsonl"
-_LATER = ("sound",)
+_LATER = ("sound", "said")
 """Columns that came after the first files of format 2 were written; those have no values there."""
 _LARGE = 1024
 """Rows from which a shard is not worth merging."""
@@ -307,6 +307,7 @@ def response_schema() -> pa.Schema:
             pa.field("media_tokens", pa.int64()),
             pa.field("logprobs", pa.string()),
             pa.field("sound", pa.string()),
+            pa.field("said", pa.string()),
         ]
     )
 

@@ -42,7 +42,7 @@ class RunTables:
         """Return the tables of the run in `folder`, annotated by `annotator`; RequestError if it has no plan."""
         plan = read_plan(folder)
         store = Store(folder / "responses", response_schema())
-        responses = store.table(("key", "text", "error", "finish_reason", "sound")).combine_chunks()
+        responses = store.table(("key", "text", "error", "finish_reason", "sound", "said")).combine_chunks()
         return cls(folder, annotator, plan, responses, _raw_words(folder, annotator))
 
 
@@ -63,8 +63,9 @@ def answers_table(run: RunTables, task: Task) -> tuple[pa.Table, str | None]:
 
     Columns: `key`, `sample`, `repeat`, `group`, `cluster`, `stratum`, `item`, `status`, `ended`, `text`, `error`,
     `raw` (the annotator's words where it was not understood), `media` (the SHA-256 of what was sent), `sound` (that of
-    a spoken answer), `before` (the answers of the turns before it, in one text), `metadata.NAME` for what the prompts
-    name, `values.ATTRIBUTE`, and `segments`: the annotation of further segments in one text.
+    a spoken answer), `said` (the model's own transcript of it, if another model made `text`), `before` (the answers of
+    the turns before it, in one text), `metadata.NAME` for what the prompts name, `values.ATTRIBUTE`, and
+    `segments`: the annotation of further segments in one text.
     Sorted by stratum, group and cluster.
     """
     import pyarrow as pa
@@ -92,6 +93,7 @@ def answers_table(run: RunTables, task: Task) -> tuple[pa.Table, str | None]:
         "raw": _public(run.raw["output"].take(_last(own["key"], run.raw["response_key"]))),
         "media": sent_media(task, own),
         "sound": answered["sound"],
+        "said": answered["said"],
         "before": _before(run, own),
     }
     said = "".join((*task.prompt.before, task.prompt.text))
@@ -213,7 +215,7 @@ def write_answers(path: Path, table: pa.Table) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    long = {"key", "text", "error", "raw", "segments", "before"}
+    long = {"key", "text", "error", "raw", "segments", "before", "said"}
     listed = [f.name for f in table.schema if pa.types.is_list(f.type)]
     few = [name for name in table.column_names if name not in long and name not in listed]
     pq.write_table(
