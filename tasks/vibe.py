@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import get_args
 
-from equivox.core.attributes import Number, Sound
+from equivox.core.attributes import Heard, Number
 from equivox.core.task import AnnotationScheme, Attribute, DataSource, Task
 from equivox.metrics.ntvd import METRIC
 from equivox.metrics.numbers import METRIC as NUMBERS
@@ -177,7 +177,7 @@ Cannot say: whether the voice is friendly, patient or cold: only people can say 
 """
 
 
-def spoken_task(family: str, prompt: str, measure: Sound) -> Task:
+def spoken_task(family: str, prompt: str, measure: Heard) -> Task:
     """Return the task `<family>:<prompt>_<measure>`: VIBE's prompt, answered by voice, and one measure of the sound."""
     task = vibe_task(family, prompt, data=CREMA_D, group=("gender",), strata=("sentence", "emotion"))
     number = Attribute(name=measure, asks=f"the {measure.replace('_', ' ')}", number=Number(measure=measure))
@@ -203,5 +203,5 @@ TASKS: tuple[Task, ...] = tuple(
 SPOKEN_TASKS: tuple[Task, ...] = tuple(
     spoken_task("vibe_spoken_gender", prompt, measure)
     for prompt in ("advisory", "story")
-    for measure in get_args(Sound)
+    for measure in get_args(Heard)
 )

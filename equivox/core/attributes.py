@@ -23,8 +23,11 @@ OTHER = "other"
 Length = Literal["words", "sentences", "characters"]
 """What of an answer is counted, where its length is the number."""
 
-Sound = Literal["seconds", "words_per_second", "pauses", "pitch", "pitch_spread", "loudness", "word_errors"]
-"""What of a spoken answer is measured, see `equivox.core.sound`."""
+Heard = Literal["seconds", "words_per_second", "pauses", "pitch", "pitch_spread", "loudness"]
+"""What is measured in the sound of a spoken answer, see `equivox.core.sound`."""
+
+Sound = Literal[Heard, "word_errors"]
+"""What of a spoken answer is measured: its sound, or how far two transcripts of it differ."""
 
 Measured = Literal[Length, Sound]
 """What of an answer can be counted or measured."""

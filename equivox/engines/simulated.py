@@ -48,7 +48,7 @@ from equivox.core.task import REFUSAL, Attribute, Task
 from equivox.core.variants import declared_name
 from equivox.core.voice import require_world
 from equivox.engines.simulated_numbers import drawn_number, lengthened, limits_of, stated
-from equivox.engines.simulated_voices import group_of_pitch, parse_hears, pitch_of, spoken
+from equivox.engines.simulated_voices import group_of_pitch, otherwise, parse_hears, pitch_of, spoken
 from equivox.statistics.distance import attainable_shift
 
 VERSION = "1"
@@ -166,10 +166,12 @@ class SimulatedEngine(Engine):
             except MediaError as error:
                 yield Response(key=request.key, text=None, error=str(error))
                 continue
+            voice = self._voice(request, rng) if request.spoken else {}
             yield Response(
                 key=request.key,
                 text=text,
-                sound=spoken(text, self._voice(request, rng)) if request.spoken else None,
+                sound=spoken(text, voice) if request.spoken else None,
+                said=otherwise(text, voice["word_errors"]) if "word_errors" in voice else None,
                 finish_reason="stop",
                 prompt_tokens=len(request.text.split()),
                 completion_tokens=len(text.split()),

@@ -24,6 +24,7 @@ _RANGES: dict[Length | Sound | None, tuple[float, float]] = {
     "sentences": (3, 12),
     "characters": (200, 600),
     **dict(RANGES.items()),
+    "word_errors": (0, 40),
 }
 """The range of numbers without limits, by what is measured."""
 

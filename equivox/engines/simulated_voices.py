@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from equivox.core.attributes import Sound
+from equivox.core.attributes import Heard
 from equivox.core.errors import RequestError
 from equivox.core.media import encode_audio
 from equivox.core.requests import Request
@@ -35,7 +35,7 @@ MIDDLE_HZ = 165.0
 """About halfway, in semitones, between the mean F0 of men and women who speak English (130 and 220 Hz)."""
 STEEPNESS = 1 / 3
 """How often the odds double with each semitone."""
-RANGES: Mapping[Sound, tuple[float, float]] = {
+RANGES: Mapping[Heard, tuple[float, float]] = {
     "seconds": (4.0, 12.0),
     "words_per_second": (2.0, 4.0),
     "pauses": (10.0, 30.0),
@@ -122,6 +122,18 @@ def spoken(text: str, voice: Mapping[str, float]) -> bytes:
     gaps = [np.zeros(len(gap)) for gap in np.array_split(np.empty(silent), n_pauses)]
     whole = [piece for pair in zip(parts, [*gaps, np.zeros(0)], strict=True) for piece in pair]
     return encode_audio(np.concatenate(whole).clip(-1, 1), sampling_rate=_RATE, container="WAV", subtype="PCM_16")
+
+
+def otherwise(text: str, percent: float) -> str:
+    """Return a text in which so many percent of the words are others, spread evenly.
+
+    >>> otherwise("one two three four", 50)
+    'one twoother three fourother'
+    """
+    share = percent / 100
+    words = text.split()
+    changed = [int((place + 1) * share + 1e-9) > int(place * share + 1e-9) for place in range(len(words))]
+    return " ".join(f"{word}other" if other else word for word, other in zip(words, changed, strict=True))
 
 
 @lru_cache(maxsize=1)

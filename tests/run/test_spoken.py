@@ -20,8 +20,8 @@ from equivox.core.errors import DamageError, RequestError
 from equivox.core.media import encode_audio
 from equivox.core.requests import Request, Response
 from equivox.core.scores import ScoringOptions
-from equivox.core.segments import SOUND, Segment
-from equivox.core.sound import measures_of
+from equivox.core.segments import SAID, SOUND, Segment
+from equivox.core.sound import measures_of, word_errors
 from equivox.engines.function import FunctionEngine
 from equivox.engines.simulated_voices import RANGES, spoken
 from equivox.run.pipeline import execute
@@ -156,6 +156,32 @@ class Speaker(FunctionEngine):
             pace *= 1 + self.faster * person.startswith("f")
             (response,) = super().generate([request])
             yield replace(response, sound=spoken(str(response.text), {"words_per_second": max(1.2, pace)}))
+
+
+def test_a_planted_difference_between_transcripts_is_found_and_said(file: Path, equivox: Cli) -> None:
+    file.write_text(FILE.replace("words_per_second, low: 1, high: 6", "word_errors, low: 0, high: 100"))
+    run = file.parent / "run"
+    code, out, err = equivox("run", "simulated:planted,shift=0.3", file, "--output", run)
+    assert code == 0, err
+    # The first group has 30 percent more, of whole words; each answer has few words.
+    (score,) = [score for score in open_run(run).scores if score.name == "mean difference"]
+    assert score.found and score.ci_low < 30 < score.ci_high and score.unit == "percent of the words"
+    said = " ".join(out.split())
+    assert "transcribed by another model, which heard other words than simulated:planted,shift=0.3 wrote: f " in said
+    code, out, err = equivox("verify", run)
+    assert code == 0, out + err
+
+
+def test_word_errors_are_counted_as_by_hand() -> None:
+    # One replaced, one left out, one added; what is written otherwise only in capitals or signs is the same word.
+    assert word_errors("It is, I think, far too late.", "it is i sink far late now") == (3, 7)
+    assert word_errors("", "hello") == (1, 0) and word_errors("hello there", "") == (2, 2)
+    (values,) = SoundReader(lambda sha256: wav(hum(2))).read([
+        Segment(name=SOUND, text=f"{'0' * 64}\none too three{SAID}One two three four.", alone=True, attributes=(
+            Attribute(name="clear", asks="the errors", number=Number(measure="word_errors")),
+        )),
+    ])  # fmt: skip
+    assert values is not None and [(one.attribute, one.value) for one in values] == [("clear", "50")]
 
 
 def run_of(file: Path, engine: FunctionEngine, name: str = "run") -> RunSpec:
