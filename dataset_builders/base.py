@@ -125,6 +125,8 @@ class Clip:
         The unit that carries the demographic labels.
     columns
         Every column of `CorpusFacts.columns`; None if the source has no value.
+    further
+        Further files of the row, by their columns.
     """
 
     clip_id: str
@@ -132,6 +134,7 @@ class Clip:
     text: str | None
     speaker: str
     columns: Mapping[str, str | int | float | None]
+    further: Mapping[str, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,6 +279,8 @@ class Builder(ABC):
         for clip in self._scanned.clips:
             named = [clip.clip_id, self.relative(clip.path), self._digests[clip.clip_id]]
             digest.update(_json([*named, clip.text, clip.speaker, dict(clip.columns)]))
+            if clip.further:
+                digest.update(_json({name: _sha256_if_readable(path) for name, path in clip.further.items()}))
         return digest.hexdigest()
 
 

@@ -64,6 +64,8 @@ class ClipFolder(Builder):
     needs
         The columns that the table must have, by our names. Without `text` a clip has no transcript; without `speaker`
         each is by a speaker of its own, which is right where another column is the unit.
+    clips
+        Columns that hold paths of further files, by our names.
     """
 
     FACTS = CorpusFacts(
@@ -84,13 +86,15 @@ class ClipFolder(Builder):
         values: Mapping[str, Sequence[str]] | None = None,
         where: Mapping[str, str | Sequence[str]] | None = None,
         needs: Sequence[str] = ("path", "text", "speaker"),
+        clips: Sequence[str] = (),
     ) -> None:
         self.table = Path(source).expanduser() / Path(table).expanduser()
         self._name = name or Path(source).resolve().name
         self._title = name or self.FACTS.title
         self._renamed = dict(columns or {})
         self._strata = tuple(strata)
-        self._needs = tuple(needs)
+        self._needs = (*needs, *clips)
+        self._clips = tuple(clips)
         self._values = {name: tuple(allowed) for name, allowed in (values or {}).items()}
         refuse_unusable(self.table, "table")
         self._where = {
@@ -242,6 +246,7 @@ class ClipFolder(Builder):
             text=row.get(self._from("text")) or None,
             speaker=speaker or clip_id,
             columns={ours: self._value(ours, row[theirs]) for ours, theirs in self._further.items()},
+            further={name: self._inside(row[self._from(name)], number) for name in self._clips},
         )
 
     def _inside(self, relative: str, number: int) -> Path:

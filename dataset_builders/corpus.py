@@ -20,6 +20,7 @@ from equivox.core.task import Column, DataSource
 if TYPE_CHECKING:
     from equivox.core.plugins import Plugin
     from equivox.dataset_builders import Builder
+    from equivox.dataset_builders.base import Clip
 
 SAMPLE = "sample"
 """The value of `--data` for the embedded sample."""
@@ -36,7 +37,7 @@ class Sample:
     """One row of a corpus: its columns, and its clip or image, if it has one, by content digest.
 
     `problem` says why the media cannot be used, None if they can; a sample with a problem stays in the plan and is
-    counted in coverage.
+    counted in coverage. `clips` are those of further turns by their columns, each a sample of its own.
     """
 
     sample_id: str
@@ -46,6 +47,7 @@ class Sample:
     problem: str | None
     duration_s: float | None = None
     load: Callable[[], bytes] = field(repr=False, compare=False)
+    clips: Mapping[str, Sample] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +176,7 @@ def builder_of(source: DataSource, data: str | Path | None) -> Builder | None:
             where=source.where,
             values=source.values,
             needs=("path",),
+            clips=source.clips,
         )
     if data is not None and str(data) == SAMPLE:
         from equivox.dataset_builders import open_builder, sample_source
@@ -223,27 +226,27 @@ def table_in(source: DataSource, data: str | Path | None) -> DataSource:
 
 def from_builder(builder: Builder) -> Corpus:
     """Return the corpus that `builder` reads from its source, without a build."""
-    from equivox.dataset_builders.schema import read_clip
-
-    samples = []
-    for clip in builder.clips():
-        data, facts = read_clip(clip, builder.MEDIA)
-        samples.append(
-            Sample(
-                sample_id=clip.clip_id,
-                columns={"text": clip.text, "speaker": clip.speaker, **clip.columns},
-                sha256=_digest(data, clip.clip_id),
-                file_name=clip.path.name,
-                problem=_named(clip.path.name, facts.problem),
-                duration_s=facts.duration_s or None,
-                load=clip.path.read_bytes,
-            )
-        )
     return Corpus(
         name=builder.facts.name,
         fingerprint=builder.fingerprint(),
-        samples=tuple(samples),
+        samples=tuple(_read(clip, builder.MEDIA) for clip in builder.clips()),
         notes=tuple(builder.differences()),
+    )
+
+
+def _read(clip: Clip, media: str) -> Sample:
+    from equivox.dataset_builders.schema import read_clip
+
+    data, facts = read_clip(clip, media)
+    return Sample(
+        sample_id=clip.clip_id,
+        columns={"text": clip.text, "speaker": clip.speaker, **clip.columns},
+        sha256=_digest(data, clip.clip_id),
+        file_name=clip.path.name,
+        problem=_named(clip.path.name, facts.problem),
+        duration_s=facts.duration_s or None,
+        load=clip.path.read_bytes,
+        clips={name: _read(replace(clip, path=path, further={}), media) for name, path in clip.further.items()},
     )
 
 

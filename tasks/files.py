@@ -27,7 +27,8 @@ questions:                   # optional: custom prompts
       - {text: A dentist, and today., values: {urgency: today, specialty: dentist}}
     sampling: {temperature: 0.7, repeats: 3}                          # optional: greedy, once, by default
     wordings: {plain: Who should see this person first?}              # optional: other words: conditions wording=…
-    turns: [Are you sure?, Why?]                                      # optional: said after each answer: turn=2, turn=3
+    turns: [Are you sure?, Why?]                                      # optional: said after each answer: turn=2, turn=3; a
+                                                                      # turn with a clip of its own: {text: …, path: COLUMN}
     spoken: true                                                      # optional: the model answers with its voice
     tools:                   # optional: functions that the model may call; the attributes are their arguments
       - {name: refer, description: Refers a patient., parameters: {urgency: {type: string}, specialty: {type: string}}}
@@ -135,6 +136,15 @@ class _ExampleField(BaseModel):
     values: dict[str, str | int | float | list[str]]
 
 
+class _TurnField(BaseModel):
+    """What is said in a further turn, with a clip or an image of its own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text: str = Field(min_length=1)
+    path: str = Field(pattern=_IDENTIFIER)
+
+
 class _QuestionField(BaseModel):
     """One custom prompt, and the annotation of its answers."""
 
@@ -149,7 +159,7 @@ class _QuestionField(BaseModel):
     examples: list[_ExampleField] = []
     sampling: dict[str, Any] = {}
     wordings: dict[str, str] | list[str] = {}
-    turns: list[Annotated[str, Field(min_length=1)]] = []
+    turns: list[Annotated[str, Field(min_length=1)] | _TurnField] = []
     tools: list[_ToolField] = []
     spoken: bool = False
 
@@ -248,6 +258,7 @@ def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
         columns=declared.columns,
         where=declared.where,
         values=declared.values,
+        clips=tuple(dict.fromkeys(name for one in declared.questions for name in _clips(one) if name)),
     )
     if swap:
         # Each row is in every group; what else the file names as the unit would be swapped with it.
@@ -351,7 +362,8 @@ def _question_task(declared: _TaskFile, question: _QuestionField, family: str, d
             tools=tuple(map(_tool, question.tools)),
             spoken=question.spoken,
         ),
-        turns=tuple(question.turns),
+        turns=tuple(turn if isinstance(turn, str) else turn.text for turn in question.turns),
+        turn_media=_clips(question),
         group=declared.group,
         media=() if data.kind == "text" else (IMAGE,) if data.kind == "image" else (AUDIO,),
         condition=data.kind,
@@ -365,6 +377,12 @@ def _question_task(declared: _TaskFile, question: _QuestionField, family: str, d
         metric=_metric(attributes, where),
         interventions=_wordings(question, where),
     )
+
+
+def _clips(question: _QuestionField) -> tuple[str, ...]:
+    """Return the column of the clip or image of each further turn, empty for none; () if no turn has one."""
+    columns = tuple("" if isinstance(turn, str) else turn.path for turn in question.turns)
+    return columns if any(columns) else ()
 
 
 def _tool(field: _ToolField) -> Tool:

@@ -131,7 +131,7 @@ class Prompt:
         access to hidden states refuse it.
     before
         What was said to the model before, in the order of the turns: each of these texts was answered, and the answers
-        are sent with it. The media belong to the first.
+        are sent with it.
     tools
         The functions that the model may call; the calls are its answer (`equivox.core.calls`).
     spoken
@@ -241,7 +241,8 @@ class DataSource:
 
     `corpus` is a builder's name (`equivox data list`). A custom corpus also has `table`, which lists its clips, images
     or texts (`kind`); optional are `folder` (where the clips are), `columns` (our name → the name in the table),
-    `where` (the rows to use) and `values` (our name → the values that a column can have). It needs no build.
+    `where` (the rows to use) and `values` (our name → the values that a column can have). It needs no build. `clips`
+    are columns with the clips or images of further turns.
 
     `swap` gives each text to every group: by the column of the groups that it makes, the words that fill a placeholder
     in each group. `in_prompts` names the placeholders that every prompt holds; all others must stand in the texts.
@@ -257,6 +258,7 @@ class DataSource:
     kind: Literal["audio", "image", "text"] = "audio"
     swap: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] = field(default_factory=dict)
     in_prompts: tuple[str, ...] = ()
+    clips: tuple[str, ...] = ()
 
 
 class SimulatedAnswers(ABC):
@@ -332,6 +334,9 @@ class Task:
         wordings of the prompt (`wording=NAME`).
     turns
         What is said to the model after its first answer, turn by turn; each is a condition, `turn=2` the first.
+    turn_media
+        What is sent with each of these turns besides its text: the column of the corpus that holds a clip or an image
+        of the kind that the first turn sends; empty: nothing. Without it no turn but the first sends media.
     """
 
     name: str
@@ -356,6 +361,7 @@ class Task:
     conditions: tuple[str, ...] | None = None
     interventions: Mapping[str, str] = field(default_factory=dict)
     turns: tuple[str, ...] = ()
+    turn_media: tuple[str, ...] = ()
 
     @property
     def family(self) -> str:

@@ -100,6 +100,10 @@ def _turn_problems(task: Task) -> Iterator[str]:
     for number, text in enumerate(task.turns, start=2):
         if problem := text_problem(str(number), text):
             yield f"`turns`, turn {number}{problem}"
+    if task.turn_media and len(task.turn_media) != len(task.turns):
+        yield f"`turn_media` names {len(task.turn_media)} columns for {len(task.turns)} `turns`; give one for each turn"
+    if any(task.turn_media) and not task.media:
+        yield "`turn_media` sends clips or images after a first turn without any; send one with the first, too"
     if prompt.patch is not None and (task.turns or prompt.tools or prompt.spoken):
         yield "a prompt whose hidden states are replaced has no `turns`, no `tools` and no spoken answer"
     if prompt.tools and (task.turns or prompt.spoken):

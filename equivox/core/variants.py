@@ -338,7 +338,9 @@ def with_condition(task: Task, condition: str) -> Task:
         return replace(varied, prompt=prompt)
     if turn := turn_of(condition):
         said = (task.prompt.text, *task.turns)
-        return replace(varied, prompt=replace(task.prompt, text=said[turn - 1], before=said[: turn - 1]))
+        further = tuple(replace(task.media[0], column=column) for column in task.turn_media[: turn - 1] if column)
+        prompt = replace(task.prompt, text=said[turn - 1], before=said[: turn - 1])
+        return replace(varied, media=(*task.media, *further), prompt=prompt)
     if condition == SPOKEN:
         return replace(varied, prompt=replace(task.prompt, spoken=True))
     if condition != TEXT_ONLY:

@@ -48,7 +48,7 @@ def unkeyed(one: Presented) -> Request:
         sample_id=sample.sample_id,
         repeat=0,
         condition=declared_condition(task) if shuffled else task.condition,
-        media=tuple(_media_part(medium, sample, task.condition) for medium in task.media),
+        media=tuple(_media_part(medium, _clip(sample, medium), task.condition) for medium in task.media),
         text=_fill(task.prompt.text, filled),
         before=_before(task, filled),
         tools=task.prompt.tools,
@@ -62,9 +62,11 @@ def unkeyed(one: Presented) -> Request:
 
 
 def _before(task: Task, filled: Mapping[str, Any]) -> tuple[Exchange, ...]:
-    """Return the turns before the prompt, without their answers; the media belong to the first."""
+    """Return the turns before the prompt, without their answers, each with the number of its own media."""
     said = [_fill(text, filled) for text in task.prompt.before]
-    return tuple(Exchange(text=text, n_media=0 if turn else len(task.media)) for turn, text in enumerate(said))
+    later = [int(bool(column)) for column in task.turn_media] or [0] * len(said)
+    first = len(task.media) - sum(later[: len(said)])
+    return tuple(Exchange(text=text, n_media=n) for text, n in zip(said, [first, *later], strict=False))
 
 
 def turns_before(request: Request) -> Iterator[Request]:
@@ -76,6 +78,7 @@ def turns_before(request: Request) -> Iterator[Request]:
             request,
             text=turn.text,
             before=request.before[: number - 1],
+            media=request.media[: sum(one.n_media for one in request.before[:number])],
             task=declared if first else f"{declared}@{TURN}{number}",
             condition=_first_condition(request) if first else f"{TURN}{number}",
         )
@@ -127,6 +130,11 @@ def _fill(text: str, filled: Mapping[str, Any]) -> str:
     return PLACEHOLDER.sub(lambda match: str(filled[match.group(1)]), text) if "{" in text else text
 
 
+def _clip(sample: Sample, medium: Media) -> Sample:
+    """Return the sample whose file is sent: itself, or that of a further turn."""
+    return sample.clips.get(medium.column, sample)
+
+
 def _media_part(medium: Media, sample: Sample, condition: str) -> MediaPart:
     if condition == SILENCE and medium.kind == "audio":
         seconds = sample.duration_s or 0.0
@@ -159,8 +167,10 @@ def _media_part(medium: Media, sample: Sample, condition: str) -> MediaPart:
 
 def problem_of(sample: Sample, task: Task, filled: Mapping[str, Any]) -> str | None:
     """Return why `sample` cannot be sent in `task` (unusable media or a missing text), or None."""
-    if task.media and task.condition != SILENCE and sample.problem is not None:
-        return sample.problem
+    if task.media and task.condition != SILENCE:
+        sent = [_clip(sample, medium) for medium in task.media]
+        if problem := next((one.problem for one in sent if one.problem is not None), None):
+            return problem
     if task.condition == SILENCE and sample.duration_s is None:
         return sample.problem or f"{sample.file_name}: its length is not known"
     missing = [column for column in placeholders(task) if filled[column] in (None, "")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from equivox.core.errors import RequestError
 from equivox.core.requests import EngineIdentity, Exchange, Request, Response, request_key
 from equivox.core.scores import ScoringOptions
 from equivox.core.variants import parse_conditions, vary
+from equivox.dataset_builders import sample_source
 from equivox.engines.function import FunctionEngine
 from equivox.engines.messages import chat_of
 from equivox.run.pipeline import execute
@@ -218,3 +220,93 @@ def test_mistakes_in_a_task_file_are_named(equivox: Cli, file: Path, old: str, n
     code, _, err = equivox("run", "simulated:oracle", str(file), "--output", str(file.parent / "run"))
     assert (code, len(err.strip().splitlines())) == (2, 1)
     assert problem in err
+
+
+def spoken_turns(folder: Path, lost: str = "") -> Path:
+    """Write a task whose second turn has a clip of its own and whose third has none; the file `lost` is missing."""
+    clips = sorted(sample_source("crema_d").rglob("*.ogg"))[:16]
+    for clip in clips:
+        if clip.name != lost:
+            shutil.copy(clip, folder / clip.name)
+    rows = [
+        f"{one.name},{two.name},s{n % 4},{('f', 'm')[n % 2]}"
+        for n, (one, two) in enumerate(zip(clips, clips[::-1], strict=True))
+    ]
+    (folder / "clips.csv").write_text("\n".join(["path,reply,speaker,gender", *rows]))
+    (folder / "talk.yaml").write_text(
+        """name: talk
+table: clips.csv
+group: gender
+questions:
+  - name: mood
+    text: What do you hear?
+    attributes: [{name: mood, asks: the mood, options: [calm, upset]}]
+    turns: [{text: "And now?", path: reply}, "Are you sure?"]
+"""
+    )
+    return folder / "talk.yaml"
+
+
+def heard(request: Request) -> str:
+    for part in request.media:
+        part.load()
+    return "calm"
+
+
+def test_a_turn_has_a_clip_of_its_own(tmp_path: Path, equivox: Cli) -> None:
+    asked: dict[str, Request] = {}
+
+    def answer(request: Request) -> str:
+        asked[f"{request.sample_id} {request.condition}"] = request
+        return heard(request)
+
+    file = spoken_turns(tmp_path)
+    engine = FunctionEngine(answer, name="talker", revision="1", able=["turns"])
+    execute(spec(file, retry_failed=False), engine=engine)
+    rows = [line.split(",") for line in (tmp_path / "clips.csv").read_text().splitlines()[1:]]
+    for path, reply, *_ in rows:
+        first, second, third = (asked[f"{path} {name}"] for name in ("audio", "turn=2", "turn=3"))
+        assert [part.name for part in first.media] == [path]
+        assert [part.name for part in second.media] == [part.name for part in third.media] == [path, reply]
+        assert [turn.n_media for turn in second.before] == [1]
+        assert [turn.n_media for turn in third.before] == [1, 1]
+        assert second.media[1].load() == (tmp_path / reply).read_bytes()
+        # Each clip stands in its own message, before the text.
+        said = chat_of(third, [{"type": "clip", "n": n} for n in (1, 2)])
+        contents = [one["content"] for one in said if one["role"] == "user"]
+        kinds = [[part.get("n", "text") for part in own] if isinstance(own, list) else ["text"] for own in contents]
+        assert kinds == [[1, "text"], [2, "text"], ["text"]]
+    code, out, err = equivox("verify", tmp_path / "run", "--data", tmp_path)
+    assert code == 0, out + err
+    # Another reply is another corpus.
+    shutil.copy(tmp_path / rows[3][0], tmp_path / rows[0][1])
+    with pytest.raises(RequestError, match="corpora"):
+        execute(spec(file), engine=engine)
+
+
+def test_a_turn_whose_clip_is_missing_is_counted_and_the_first_is_asked(tmp_path: Path) -> None:
+    lost = sorted(sample_source("crema_d").rglob("*.ogg"))[0].name
+    file = spoken_turns(tmp_path, lost)
+    rows = [line.split(",") for line in (tmp_path / "clips.csv").read_text().splitlines()[1:]]
+    rows = [row for row in rows if row[0] != lost]
+    (tmp_path / "clips.csv").write_text("\n".join(["path,reply,speaker,gender", *map(",".join, rows)]))
+    engine = FunctionEngine(heard, name="t", revision="1", able=["turns"])
+    execute(spec(file), engine=engine)
+    stored = {one["key"]: one for one in Store(tmp_path / "run" / "responses", response_schema()).records()}
+    failed = {row["task"] for row in read_plan(tmp_path / "run").to_pylist() if stored[row["key"]]["text"] is None}
+    assert failed == {"talk_gender:mood@turn=2", "talk_gender:mood@turn=3"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "hint"),
+    [
+        ("path: reply", "path: answer", "answer"),
+        ("table: clips.csv", "table: clips.csv\nmedia: text", "turn_media"),
+        ("path: reply", "clip: reply", "turns"),
+    ],
+)
+def test_mistakes_in_a_turn_with_a_clip_are_named(tmp_path: Path, equivox: Cli, old: str, new: str, hint: str) -> None:
+    file = spoken_turns(tmp_path)
+    file.write_text(file.read_text().replace(old, new))
+    code, _, err = equivox("run", "simulated:random", file, "--output", tmp_path / "run")
+    assert (code, err.count("\n")) == (2, 1) and hint in err
