@@ -27,8 +27,8 @@ questions:                   # optional: custom prompts
       - {text: A dentist, and today., values: {urgency: today, specialty: dentist}}
     sampling: {temperature: 0.7, repeats: 3}                          # optional: greedy, once, by default
     wordings: {plain: Who should see this person first?}              # optional: other words: conditions wording=…
-    turns: [Are you sure?, Why?]                                      # optional: said after each answer: turn=2, turn=3; a
-                                                                      # turn with a clip of its own: {text: …, path: COLUMN}
+    turns: [Are you sure?, Why?]                                      # optional: said after each answer: turn=2, turn=3
+                                               # (a turn with a clip of its own: {text: Are you sure?, path: COLUMN})
     spoken: true                                                      # optional: the model answers with its voice
     tools:                   # optional: functions that the model may call; the attributes are their arguments
       - {name: refer, description: Refers a patient., parameters: {urgency: {type: string}, specialty: {type: string}}}
