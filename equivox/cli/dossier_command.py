@@ -43,6 +43,12 @@ def dossier(
         raise RequestError(f"`output` {output} is a file; name the folder that the pack goes into")
     if inside := [run for run in runs if output.resolve().is_relative_to(run.resolve())]:
         raise RequestError(f"`output` {output} is inside of {inside[0]}, which is not written; name another place")
+    statement = {run: output / f"{run.resolve().name}.dsse.json" for run in runs}
+    if sign is None and (signed := [path for path in statement.values() if path.exists()]):
+        raise RequestError(
+            f"{signed[0]} signs the pack that is there now, and would not be true of a new one; sign again with "
+            "`--sign`, or name another `--output`"
+        )
     stated = Statements() if statements is None else read_statements(statements)
     key = None if sign is None else read_private_key(sign)
     with progress_bars(quiet=False) as progress:
@@ -56,7 +62,7 @@ def dossier(
         when = datetime.now(UTC).isoformat(timespec="seconds")
         for one in found:
             said = statement_of(one, beside, key_id(key.public_key()), when)
-            texts[f"{one.run.resolve().name}.dsse.json"] = dumps(envelope(said, key), indent=1) + "\n"
+            texts[statement[one.run].name] = dumps(envelope(said, key), indent=1) + "\n"
     for name, text in texts.items():
         write_text(output / name, text)
         console().print(f"{(output / name).resolve()}", markup=False)

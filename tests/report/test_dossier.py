@@ -328,6 +328,18 @@ def test_a_signed_statement_about_something_else_is_named() -> None:
         assert "no statement about a run" in found.problems[0]
 
 
+def test_an_old_signature_never_stands_beside_a_new_pack(
+    run: Path, equivox: Cli, tmp_path: Path, keys: tuple[Path, Path]
+) -> None:
+    pack = tmp_path / "pack"
+    packed(equivox, pack, run, "--sign", keys[0])
+    before = {path.name: path.read_bytes() for path in pack.iterdir()}
+    code, _, error = equivox("dossier", run, "--output", pack)
+    assert (code, error.count("\n")) == (2, 1) and "`--sign`" in error
+    assert {path.name: path.read_bytes() for path in pack.iterdir()} == before
+    packed(equivox, pack, run, "--sign", keys[0])
+
+
 def test_without_hashes_nothing_is_signed(run: Path, equivox: Cli, tmp_path: Path, keys: tuple[Path, Path]) -> None:
     from equivox.run.file_hashes import forget_hashes
 
