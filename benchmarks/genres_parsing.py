@@ -6,6 +6,7 @@ and parser) with random weights is made: its parses are noise, its work is the s
 
 from __future__ import annotations
 
+import argparse
 import resource
 import sys
 import tempfile
@@ -72,4 +73,8 @@ def main(folder: Path, model: str | None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else None))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("model", nargs="?")
+    given = parser.parse_args()
+    sys.exit(main(given.folder, given.model))

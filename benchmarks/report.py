@@ -1,7 +1,8 @@
-"""Time and memory of a report and of a comparison of 100,000 responses each: `python -m benchmarks.report`.
+"""Time and memory of a report and of a comparison of 109,210 responses each: `python -m benchmarks.report [LIMIT]`.
 
 Two simulated models answer a corpus of tiny look-alike clips; what is timed is the report of one run alone, with
 examples and without, and the tests between the two runs. Peak memory is the kernel's high-water mark of each process.
+With LIMIT each task asks of so many samples.
 """
 
 from __future__ import annotations
@@ -37,12 +38,13 @@ print(f"{time.perf_counter() - start:.1f} s, {peak:.0f} MiB, {len(found.tests)} 
 """
 
 
-def main() -> None:
+def main(limit: int | None) -> None:
     """Make the runs, then time the report of one and the comparison of both."""
     from equivox.core.scores import ScoringOptions
     from equivox.dataset_builders import build, open_builder
     from equivox.run.pipeline import execute
     from equivox.run.spec import RunSpec
+    from equivox.tasks.registry import resolve_tasks
 
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -54,13 +56,14 @@ def main() -> None:
             execute(
                 RunSpec(
                     model=f"simulated:planted,shift={shift}",
-                    tasks="vibe_gender,vibe_accent",
+                    tasks=resolve_tasks("vibe_gender,vibe_accent"),
+                    limit=limit,
                     data=str(folder / "data"),
                     output=folder / name,
                     options=ScoringOptions(n_resamples=999),
                 )
             )
-            sys.stdout.write(f"a run, 109,210 responses: {time.perf_counter() - start:.1f} s\n")
+            sys.stdout.write(f"a run: {time.perf_counter() - start:.1f} s\n")
         for examples in (0, 3):
             command = [sys.executable, "-c", REPORT, str(folder / "run"), str(examples), str(folder / "data")]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -73,4 +76,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else None)

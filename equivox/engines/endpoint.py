@@ -68,7 +68,7 @@ class EndpointSettings:
         read that instead (ms-swift).
     voice
         The voice with which the server answers tasks that are answered by voice; `default` leaves it to the server.
-    asr_model, asr_url
+    asr, asr_url
         A model that transcribes spoken answers, and the URL of its server if that is another one. Annotators read its
         transcript; the model's own is kept beside it, and how far they differ is said.
     extra_body
@@ -95,7 +95,7 @@ class EndpointSettings:
     audio_part: Literal["input_audio", "audio_url"] = "input_audio"
     resample: bool = True
     voice: str = ""
-    asr_model: str = ""
+    asr: str = ""
     asr_url: str = ""
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     trust_media: bool = False
@@ -119,7 +119,7 @@ class EndpointEngine(Engine):
                 # Answers that were stored before there was the choice keep their keys.
                 **({} if settings.resample else {"resample": False}),
                 **{
-                    name: value for name in ("voice", "asr_model", "asr_url") if (value := str(getattr(settings, name)))
+                    name: value for name in ("voice", "asr", "asr_url") if (value := str(getattr(settings, name)))
                 },
             },
         )
@@ -161,8 +161,8 @@ class EndpointEngine(Engine):
                 "`api_key_env` must be the name of an environment variable in capitals, such as OPENAI_API_KEY; put "
                 "the key into that variable, not into the arguments"
             )
-        if settings.asr_url and not settings.asr_model:
-            raise RequestError("`asr_url` needs the model that transcribes there; name it with asr_model=…")
+        if settings.asr_url and not settings.asr:
+            raise RequestError("`asr_url` needs the model that transcribes there; name it with asr=…")
         remember_secrets({"key": os.environ.get(settings.api_key_env)})
         return cls(settings)
 
@@ -195,15 +195,15 @@ class EndpointEngine(Engine):
                 self.settings.token_limit_field: 1,
             }
         )
-        if self.settings.asr_model and any(request.spoken for request in requests):
+        if self.settings.asr and any(request.spoken for request in requests):
             try:
-                self._asr.transcribe(self.settings.asr_model, silent_wav(1.0))
+                self._asr.transcribe(self.settings.asr, silent_wav(1.0))
             except Exception as error:
                 # The server may refuse a second of silence; the answers will show.
                 if _fatal(error) or unreached(error):
                     place = without_credentials(self._asr.urls[0])
                     raise RequestError(
-                        f"{place} does not transcribe with {self.settings.asr_model} ({short(error)}); check asr_model "
+                        f"{place} does not transcribe with {self.settings.asr} ({short(error)}); check asr "
                         "and asr_url (it ends in /v1)"
                     ) from error
 
@@ -303,7 +303,7 @@ class EndpointEngine(Engine):
         sound, transcript = _spoken(completion.choices) if request.spoken else (None, "")
         answer, thinking = split_thinking(_said(choice.message.content) or _said(refusal) or transcript)
         said = None
-        if sound is not None and self.settings.asr_model:
+        if sound is not None and self.settings.asr:
             said, answer = answer, self._transcript(sound)
         if request.tools:
             answer = answer_with_calls(answer, _calls(choice.message))
@@ -329,7 +329,7 @@ class EndpointEngine(Engine):
     def _transcript(self, sound: bytes) -> str:
         """Return what the model that transcribes hears in an answer; MediaError if it cannot be asked."""
         try:
-            return self._asr.transcribe(self.settings.asr_model, sound)
+            return self._asr.transcribe(self.settings.asr, sound)
         except Exception as error:  # the answer is not known without it, whatever went wrong
             raise MediaError(f"the answer was spoken but not transcribed: {short(error)}") from error
 

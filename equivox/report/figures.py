@@ -78,7 +78,7 @@ def drawing(
     """Yield a transparent figure in the style of all figures, and its axes; an array of axes for more than one."""
     import matplotlib as mpl
 
-    from equivox.report.shown_figure import ShownFigure
+    from equivox.report.notebook import ShownFigure
 
     with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
         figure = ShownFigure(figsize=(width, height), layout="constrained")

@@ -127,3 +127,26 @@ def test_the_wheel_has_the_version_that_the_package_states(wheel: Path) -> None:
     import equivox
 
     assert wheel.name.startswith(f"equivox-{equivox.__version__}-")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "command",
+    [
+        "journal 200",
+        "kills 2",
+        "pool",
+        "report 12",
+        "scale 2000",
+        "startup",
+        "statistics --skip-leaderboard",
+        "unify --sizes 200 400",
+        "view 2000",
+    ],
+)
+def test_every_benchmark_runs_in_its_smallest_form(command: str) -> None:
+    name, *arguments = command.split()
+    done = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{name}", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=900
+    )
+    assert done.returncode == 0 and done.stdout.strip(), done.stderr[-2000:]

@@ -779,14 +779,14 @@ def test_another_model_transcribes_and_the_models_own_words_are_kept(server: Ser
     speaks(server)
     heard: list[dict[str, bytes]] = []
     server.hear = lambda form: (heard.append(form), "One too three")[1]
-    client = engine(server, voice="alloy", asr_model="whisper")
+    client = engine(server, voice="alloy", asr="whisper")
     client.check([request("a", spoken=True)])
     (response,) = client.generate([request("a", spoken=True)])
     assert (response.text, response.said, response.sound) == (
         "One too three", "One two three.", base64.b64decode(voice()),
     )  # fmt: skip
     assert heard[1]["file"] == response.sound and heard[1]["model"] == b"whisper"
-    assert client.identity.settings["asr_model"] == "whisper"
+    assert client.identity.settings["asr"] == "whisper"
     # A written answer is not transcribed.
     server.answer = lambda body: {"content": "Written."}
     (written,) = client.generate([request("b")])
@@ -797,7 +797,7 @@ def test_another_model_transcribes_and_the_models_own_words_are_kept(server: Ser
 def test_an_answer_that_is_not_transcribed_has_failed(server: Server, status: int, fatal: str | None) -> None:
     speaks(server)
     server.hear = lambda form: status
-    client = engine(server, voice="alloy", asr_model="whisper", max_retries=1)
+    client = engine(server, voice="alloy", asr="whisper", max_retries=1)
     (response,) = client.generate([request("a", spoken=True)])
     assert response.text is None and "not transcribed" in str(response.error) and response.fatal == fatal
     if fatal:
@@ -811,7 +811,7 @@ def test_an_answer_that_is_not_transcribed_has_failed(server: Server, status: in
 
 
 def test_a_url_for_transcripts_needs_its_model(server: Server) -> None:
-    with pytest.raises(RequestError, match="asr_model"):
+    with pytest.raises(RequestError, match="asr"):
         engine(server, asr_url=server.url)
 
 
@@ -866,7 +866,7 @@ def test_from_a_server_that_speaks_to_the_verdict(
         monkeypatch.setattr(server, "completion", omni)
     # One word of ten is heard otherwise in what is said slowly.
     server.hear = lambda form: SAID.replace("Six", "Sicks") if len(form["file"]) > 2 * 16_000 * 4 else SAID
-    named = f"model_name=m,base_url={server.url},voice={'alloy' if form == 'openai' else 'default'},asr_model=whisper"
+    named = f"model_name=m,base_url={server.url},voice={'alloy' if form == 'openai' else 'default'},asr=whisper"
     out = tmp_path / "run"
     command = ("run", f"endpoint:{named}", tmp_path / "voices.yaml", "--annotator", "rules", "--output", out)
     code, text, err = equivox(*command, "--scoring", "n_resamples=999")

@@ -233,7 +233,7 @@ def test_attributes_without_a_number_are_stored_as_ever() -> None:
         ("{name: a, asks: b, number: {low: 5}}", "needs its `unit`"),
         ("{name: a, asks: b, number: EUR}", "number"),
         ("{name: a, asks: b, number: {measure: seconds}}", "is measured of spoken answers; add `spoken: true`"),
-        ("{name: a, asks: b, number: {measure: warmth}}", "'words', .* or 'loudness', got 'warmth'"),
+        ("{name: a, asks: b, number: {measure: warmth}}", "'words', .* or 'word_errors', got 'warmth'"),
         ("{name: a, asks: b, options: [x, y], number: {unit: EUR}}", "leave out one of the two"),
         ("{name: a, asks: b, number: {unit: EUR}}\n      - {name: c, asks: d}", "a question of its own"),
     ],
