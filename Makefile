@@ -2,7 +2,7 @@
 #   make demo   every benchmark on the embedded sample, with models whose bias is known
 #   make test   linting, types, doctests and the tests, those on real vLLM included
 #   make docs   the documentation as a site, in site/
-#   make check   the short loop: linting, types and the quick tests, about 70 s on 2 cores
+#   make check   the short loop: linting, types and the quick tests, about 95 s on 2 cores
 #   make dist   the release: built, checked, installed into a fresh environment, and the demo run from it
 #   make unit   the tests that need no vLLM
 #   make test-newest   statistics, core and store on the newest Python that is installed
@@ -53,7 +53,7 @@ unit: $(VENV)/.installed-dev
 	$(BIN)/pytest -n auto --dist worksteal --ignore=tests/browser -m 'not long'
 	@echo "left out: tests that run at length (make test-long)"
 
-# Without the tests that took more than 0.7 s when they were last timed (tests/slow_tests.py), without the browser and without
+# Without the tests that took more than 0.2 s when they were last timed (tests/slow_tests.py), without the browser and without
 # inspect_ai, whose import takes seconds.
 quick: $(VENV)/.installed-dev
 	$(BIN)/pytest -q -n auto --dist worksteal -m 'not slow and not long' --ignore=tests/browser --ignore=tests/integrations/inspect $(QUICK)

@@ -118,9 +118,7 @@ class EndpointEngine(Engine):
                 "trust_media": settings.trust_media,
                 # Answers that were stored before there was the choice keep their keys.
                 **({} if settings.resample else {"resample": False}),
-                **{
-                    name: value for name in ("voice", "asr", "asr_url") if (value := str(getattr(settings, name)))
-                },
+                **{name: value for name in ("voice", "asr", "asr_url") if (value := str(getattr(settings, name)))},
             },
         )
         able: list[Need] = ["turns", "tools", "speech"]

@@ -305,7 +305,7 @@ def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
     assert code == 0, err
     page = (tmp_path / "report.html").read_text("utf-8")
     # Each example shows what either of the two has read.
-    assert page.count("<b>rules</b>: ") == page.count("<b>second</b>: ") == page.count("<article ") > 0
+    assert page.count("<b>rules</b>: ") == page.count("<b>second</b>: ") == page.count("<h4>") > 0
     # Scored again from what is stored alone: no annotator can be opened here.
     monkeypatch.setattr("equivox.run.pipeline.open_annotator", lambda name, workers: pytest.fail("opened an annotator"))
     assert equivox("score", folder, "--annotator", "second")[0] == 0
