@@ -100,12 +100,12 @@ class RulesAnnotator(Annotator):
         if attribute.number is not None:
             found = number_of(attribute, segment.text)
             return [] if found is None else [found]
-        if not (_standard(segment) or self._vocabulary.knows(attribute)):
+        if not (_left_to_annotator(segment) or self._vocabulary.knows(attribute)):
             return []
         mentioned = self._vocabulary.of(attribute).mentions(segment.text)[: attribute.count]
         return [Value(attribute.name, value, words) for value, words in mentioned]
 
 
-def _standard(segment: Segment) -> bool:
-    """Return whether only the annotator is meant to annotate a segment, with the standard prompt."""
+def _left_to_annotator(segment: Segment) -> bool:
+    """Return whether nothing but the annotator annotates a segment, by its attributes alone: no tool, no own prompt."""
     return segment.tool is None and segment.prompt is None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +13,7 @@ import typer
 
 from equivox.cli.output import echo
 from equivox.core.errors import RequestError
+from equivox.core.plain import split_by
 from equivox.core.task import Task
 
 
@@ -52,15 +55,20 @@ def _write(table: Path | None) -> None:
 
 
 def _list(tasks: Sequence[Task]) -> None:
-    """Print every task with its dimension, its corpus and the attributes that are annotated."""
-    width, dimensions, corpora = (
-        max(map(len, names)) + 2
-        for names in zip(*((task.name, task.dimension, task.data.corpus) for task in tasks), strict=True)
+    """Print the tasks of each family with its dimension and its corpus."""
+    width = shutil.get_terminal_size().columns
+    for family, own in split_by(tasks, lambda task: task.family).items():
+        dimensions, corpora = (
+            {getattr(one, name) for one in of}
+            for name, of in (("dimension", own), ("corpus", [task.data for task in own]))
+        )
+        echo(f"{family}  ({', '.join(sorted(dimensions))}; {', '.join(sorted(corpora))})")
+        names = ", ".join(task.name.partition(":")[2] for task in own)
+        echo(textwrap.fill(names, width, initial_indent="    ", subsequent_indent="    ", break_long_words=False))
+    echo(
+        f"\n{len(tasks)} tasks. A family's name (vibe_gender) means all of its tasks, FAMILY:TASK one of them "
+        "(vibe_gender:story);\n`equivox tasks FAMILY:TASK` shows what it asks."
     )
-    for task in tasks:
-        outcomes = ", ".join(a.name for a in task.attributes if a.role == "outcome")
-        echo(f"{task.name:<{width}}{task.dimension:<{dimensions}}{task.data.corpus:<{corpora}}{outcomes}")
-    echo(f"\n{len(tasks)} tasks. A family's name (vibe_gender) means all of its tasks.")
 
 
 def describe(task: Task) -> dict[str, Any]:

@@ -220,6 +220,7 @@ def _texts(table: Any, columns: Sequence[str]) -> list[tuple[Any, ...]]:
 
 
 def _tests(one: OpenedRun, other: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
+    """Yield the test of every score of a whole task that both runs have, or why there is none."""
     theirs = {(s.task, s.name): s for s in other.run.scores if s.is_whole}
     for mine in one.run.scores:
         score = theirs.get((mine.task, mine.name))

@@ -43,21 +43,27 @@ def no_progress(event: Event) -> None:
 
 
 class Rates:
-    """How fast each stage is, counted from when it was first seen: what was done before then is no work of this start.
+    """How fast each stage is, counted from the first thing that was done while it was watched.
+
+    What was done before is no work of this start. The time until the first answer is mostly that of loading a model,
+    which further answers do not take.
 
     >>> rates = Rates()
-    >>> rates.per_second("generate", 20, now=0.0), rates.per_second("generate", 100, now=40.0)
-    (nan, 2.0)
+    >>> [rates.per_second("generate", done, now=seconds) for done, seconds in ((20, 0), (21, 600), (101, 640))]
+    [nan, nan, 2.0]
     """
 
     def __init__(self) -> None:
+        self._seen: dict[str, int] = {}
         self._began: dict[str, tuple[float, int]] = {}
 
     def per_second(self, stage: str, done: int, *, now: float) -> float:
-        """Return the things done per second at the time `now`; NaN before something is done."""
+        """Return the things done per second at the time `now`; NaN before a second thing is done."""
+        if done <= self._seen.setdefault(stage, done):
+            return math.nan
         since, before = self._began.setdefault(stage, (now, done))
         return (done - before) / (now - since) if now > since and done > before else math.nan
 
     def __contains__(self, stage: str) -> bool:
         """Whether a stage was seen."""
-        return stage in self._began
+        return stage in self._seen

@@ -36,15 +36,15 @@ def test_the_rate_is_that_of_the_stage(tmp_path: Path) -> None:
         progress(Event("generate", 20, 100))
         progress(Event("generate", 25, 100))
         first = read_live(tmp_path)
-        progress(Event("generate", 40, 100, 2, waiting))
+        progress(Event("generate", 43, 100, 2, waiting))
         second = read_live(tmp_path)
     assert first is not None
     # A second after the first note nothing is written.
     assert (first.done, first.noted) == (20, 100.0)
     assert math.isnan(first.per_second)
     assert second is not None
-    # 20 in 10 seconds, and 60 are left.
-    assert (second.per_second, second.seconds_left) == (2.0, 30.0)
+    # 18 in the 9 seconds since the first answers of this start, and 57 are left.
+    assert (second.per_second, second.seconds_left) == (2.0, 28.5)
     assert (second.failed, second.waiting) == (2, waiting)
     assert second.age(115.0) == 5.0
     assert second.age(100.0) == 0.0
