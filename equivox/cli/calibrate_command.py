@@ -96,8 +96,16 @@ def calibrate(
     return EXIT_DONE if lines and all(line.passed for line in lines) else EXIT_INCOMPLETE
 
 
+_ROOM = {"vllm": {"gpu_memory_utilization": 0.3}}
+"""What is asked of an engine that is told nothing: vLLM would take 92 % of the memory for a model of 2 MB."""
+
+
 def _engine(named: str) -> tuple[str, dict[str, Any]]:
-    """Return the scheme of an engine and its model arguments; RequestError for one that cannot be calibrated."""
+    """Return the scheme of an engine and its model arguments; RequestError for one that cannot be calibrated.
+
+    >>> _engine("vllm:dtype=bfloat16")
+    ('vllm', {'gpu_memory_utilization': 0.3, 'dtype': 'bfloat16'})
+    """
     from equivox.core.model_args import parse_model_args
 
     scheme, _, rest = named.partition(":")
@@ -109,7 +117,7 @@ def _engine(named: str) -> tuple[str, dict[str, Any]]:
     arguments = parse_model_args(rest) if rest else {}
     if "model_name" in arguments and scheme != "endpoint":
         raise RequestError("`engine` runs the calibration models; leave out model_name")
-    return scheme, arguments
+    return scheme, {**_ROOM.get(scheme, {}), **arguments}
 
 
 def _task(name: str) -> Task:
