@@ -51,7 +51,8 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 
 def test_it_is_listed_and_runs_resumes_scores_compares_and_reports(environment: Environment) -> None:
-    assert "letters:praise" in environment.equivox("tasks").stdout
+    listed = environment.equivox("tasks").stdout.splitlines()
+    assert listed[next(n for n, line in enumerate(listed) if line.startswith("letters  ")) + 1] == "    praise"
     run = (
         "run",
         "flatterer:extra=2",
