@@ -90,14 +90,18 @@ def word_errors(said: str, heard: str) -> tuple[int, int]:
     >>> word_errors("One, two three.", "one too three four")
     (2, 3)
     """
+    import numpy as np
+
     first, second = (re.findall(r"[\w'’]+", text.casefold()) for text in (said, heard))
-    above = list(range(len(second) + 1))
+    if first == second:  # most transcripts agree, and long ones are many
+        return 0, len(first)
+    words, places = np.array(second, object), np.arange(len(second) + 1)
+    row = places
     for number, word in enumerate(first, start=1):
-        row = [number]
-        for place, other in enumerate(second):
-            row.append(min(above[place] + (word != other), above[place + 1] + 1, row[place] + 1))
-        above = row
-    return above[-1], len(first)
+        changed = np.minimum(row[:-1] + (words != word), row[1:] + 1)
+        # A word that is added costs one more than the place before it.
+        row = np.minimum.accumulate(np.concatenate([[number], changed]) - places) + places
+    return int(row[-1]), len(first)
 
 
 def _levels(samples: Floats) -> Floats:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from equivox.audit.drawing import Drawn, draw
-from equivox.audit.media import media_of
+from equivox.audit.media import data_uri, media_of
 from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.samples import Row, Samples
 from equivox.core.segments import WHOLE
@@ -21,10 +20,6 @@ from equivox.run.stored import annotators_of
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode()
 
 
 def drawn_examples(comparison: Comparison, wanted: int, data: str | None) -> list[dict[str, Any]]:
@@ -109,9 +104,8 @@ def _example(
         "prompt": one.prompt,
         "response": one.text,
         "annotations": [_annotation(annotator, row) for annotator, row in annotations],
-        "audio": _base64(data) if mime.startswith("audio/") else "",
-        "image": _base64(data) if mime.startswith("image/") else "",
-        "image_type": mime,
+        "audio": data_uri(mime, data) if mime.startswith("audio/") else "",
+        "image": data_uri(mime, data) if mime.startswith("image/") else "",
     }
 
 
