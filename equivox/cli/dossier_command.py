@@ -12,7 +12,7 @@ from equivox.core.errors import RequestError
 
 
 def dossier(
-    runs: Annotated[list[Path], runs_argument("Folders of runs.")],
+    runs: Annotated[list[Path], runs_argument("Folders of runs.", every=True)],
     output: Annotated[Path, output_option("Where index.html and dossier.json go.")] = Path("dossier"),
     statements: Annotated[
         Path | None,

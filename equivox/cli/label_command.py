@@ -12,7 +12,7 @@ from equivox.cli.output import echo
 
 
 def label(
-    runs: Annotated[list[Path], runs_argument("Folders of runs.")],
+    runs: Annotated[list[Path], runs_argument("Folders of runs.", every=True)],
     output: Annotated[Path | None, output_option("The label folder; RUN-labels beside the run by default.")] = None,
     n: Annotated[int, typer.Option("--n", min=1, help="Responses of each combination of --per.")] = 10,
     per: Annotated[

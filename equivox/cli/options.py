@@ -6,13 +6,14 @@ import functools
 import inspect
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import EquivoxError, RequestError
 from equivox.run.spec import SCORING_HELP, TYPED
 
 
@@ -54,15 +55,21 @@ def opened(folder: Path | None) -> Path | None:
     return folder
 
 
-def _runs_opened(named: list[Path]) -> list[Path]:
-    """Return the folders among `named`; of task files the code is known afterwards."""
+def _runs_opened(named: list[Path], *, every: bool) -> list[Path]:
+    """Return the folders among `named`; of task files the code is known afterwards.
+
+    Unless `every` run is needed, one of several that cannot be read is left to the command, which names it.
+    """
     from equivox.tasks.registry import is_task_file
 
     folders = [path for path in named if not is_task_file(path.name)]
     if not folders:
         raise RequestError(f"no run is named, only {named[0]}; name the folder of a run before it")
     _give([path for path in named if path not in folders])
-    return [folder for folder in folders if opened(folder)]
+    for folder in folders:
+        with nullcontext() if every or len(folders) == 1 else suppress(EquivoxError):
+            opened(folder)
+    return folders
 
 
 def _give(files: list[Path] | None) -> None:
@@ -73,9 +80,16 @@ def _give(files: list[Path] | None) -> None:
         open_task_file(file)
 
 
-def runs_argument(help: str) -> Any:
-    """Return the argument for one or more folders of runs; task files among them make their code known."""
-    return typer.Argument(metavar="RUN...", help=help, callback=_runs_opened)
+def runs_argument(help: str, *, every: bool = False) -> Any:
+    """Return the argument for one or more folders of runs; task files among them make their code known.
+
+    A command that needs `every` run is refused where one cannot be read.
+    """
+
+    def named(runs: list[Path]) -> list[Path]:
+        return _runs_opened(runs, every=every)
+
+    return typer.Argument(metavar="RUN...", help=help, callback=named)
 
 
 def takes_task_files(command: Callable[..., Any]) -> Callable[..., Any]:

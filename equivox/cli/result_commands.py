@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from equivox.cli.options import data_option, output_option, runs_argument
-from equivox.cli.output import echo, echo_error
+from equivox.cli.output import echo
 from equivox.core.errors import RequestError
 from equivox.core.scores import FEWEST_RESAMPLES, MOST_RESAMPLES
 
@@ -35,7 +35,7 @@ def compare(
 ) -> int:
     """Compare runs in the tables of the papers, test models pairwise, and rank them with rank intervals."""
     from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
-    from equivox.cli.show import believe_all, console, show_opening
+    from equivox.cli.show import console, show_opening, usable
     from equivox.compare.cohorts import published_totals
     from equivox.compare.dimensions import dimension_contrasts
     from equivox.compare.impact import impact_records, impacts
@@ -53,13 +53,14 @@ def compare(
     from equivox.report.impact_files import side_by_side_tables
     from equivox.report.opening import opening_of
     from equivox.report.table import as_csv, as_latex, as_markdown, as_page, print_tables
+    from equivox.run.opening import by_name
 
     if tables is not None:
         check_tables_folder(tables, "tables")
     if fixed and published is None:
         raise RequestError("`fixed` needs a published cohort; name one with `--with`")
-    believe_all(runs)
-    comparison = open_comparison(runs)
+    found, left_out = usable(by_name(runs))
+    comparison = open_comparison([folder for folder, _ in found], left_out)
     beside = [] if published is None else published_totals(comparison.runs, published, fixed=fixed)
     favourable, without = impacts(comparison.runs)
     named = [(run.model, run.folder) for run in comparison.runs]
@@ -71,7 +72,7 @@ def compare(
     if tables is not None:
         kinds = split_by(overlaps, lambda overlap: overlap.findings)
         shared = {f"{findings}_overlap": [vars(entry) for entry in kind] for findings, kind in kinds.items()}
-        ratios = {"impact": [row for found in favourable for row in impact_records(found)]}
+        ratios = {"impact": [row for shares in favourable for row in impact_records(shares)]}
         ratios["dimensions"] = [vars(contrast) for contrast in contrasts]
         for name, records in {**comparison_records(comparison), **judged_records(judged), **shared, **ratios}.items():
             if records:
@@ -86,7 +87,7 @@ def compare(
     for own in [*shown, impact_shown, overlap_tables(overlaps), published_cohort_tables(beside)]:
         print_tables(console(), own)
     lacking = any(model in own.totals.undefined for own in beside for model in own.models)
-    return EXIT_INCOMPLETE if lacking else EXIT_DONE
+    return EXIT_INCOMPLETE if lacking or left_out else EXIT_DONE
 
 
 def check_tables_folder(folder: Path, option: str) -> None:
@@ -116,10 +117,11 @@ def report(
     ] = None,
 ) -> int:
     """Write one HTML file with all scores, figures and, as an option, examples; it needs no network."""
-    from equivox.cli import EXIT_DONE
-    from equivox.cli.show import believe_all, console
+    from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
+    from equivox.cli.show import console, usable
     from equivox.core.files import refuse_unusable, refuse_unusable_file, write_text
     from equivox.report.page import build_report
+    from equivox.run.opening import by_name
 
     if figure is not None:
         from equivox.cli.figure_files import figure_format, write_figure
@@ -133,10 +135,10 @@ def report(
         write_figure(output, figure_of(runs, figure))
         return EXIT_DONE
     refuse_unusable_file(output, "output")
-    believe_all(runs)
-    write_text(output, build_report(runs, examples=examples, data=data))
+    found, left_out = usable(by_name(runs))
+    write_text(output, build_report([folder for folder, _ in found], left_out, examples=examples, data=data))
     console().print(f"Report: {output.resolve()} ({output.stat().st_size / 1e6:.1f} MB)", markup=False)
-    return EXIT_DONE
+    return EXIT_INCOMPLETE if left_out else EXIT_DONE
 
 
 def _submitted(source: str, stack: ExitStack) -> Iterator[tuple[str, Callable[[], Path]]]:
@@ -187,32 +189,17 @@ def leaderboard(
     from datetime import UTC, datetime
 
     from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
-    from equivox.cli.show import believe_all, console
-    from equivox.core.errors import EquivoxError
+    from equivox.cli.show import console, usable
     from equivox.core.files import refuse_unusable, write_text
     from equivox.core.redact import redacted_text
     from equivox.core.version import __version__
     from equivox.report.board import board_csv, board_json, board_pages, board_rows
-    from equivox.run.opening import open_run
 
     refuse_unusable(output, "output")
-    found: dict[Path, str] = {}
-    refused: list[tuple[str, str]] = []
     with ExitStack() as stack:
-        for name, opened in _submitted(runs, stack):
-            try:
-                folder = opened()
-                open_run(folder)
-                believe_all([folder])
-                found[folder] = name
-            except EquivoxError as error:
-                echo_error(f"left out: {name}: {error}")
-                refused.append((name, redacted_text(str(error))))
-        if not found:
-            raise RequestError(
-                f"none of the {len(refused)} runs of {runs} can be used; each is named above with the reason"
-            )
-        rows = board_rows(found)
+        found, left_out = usable(_submitted(runs, stack))
+        rows = board_rows(dict(found))
+    refused = [(name, redacted_text(reason)) for name, reason in left_out]
     write_text(output / "leaderboard.json", board_json(rows))
     write_text(output / "leaderboard.csv", board_csv(rows))
     n_runs = len({row.run for row in rows})

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
 from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
-from equivox.cli.output import console
+from equivox.cli.output import console, echo_error
 from equivox.compare.agreement import agreement
 from equivox.compare.believing import believe
 from equivox.compare.runs import ComparedRun, compared_run, shown_together
+from equivox.core.errors import RequestError
 from equivox.core.task import Task
 from equivox.core.variants import dose_of, is_intervention
 from equivox.report.numbers import DASH, how_many, in_words, interval
@@ -24,6 +25,8 @@ from equivox.report.table import Table, print_tables
 from equivox.run.generating import count_failures
 from equivox.run.live import SILENT_S, Live, read_live
 from equivox.run.manifest import read_manifest
+from equivox.run.opening import LeftOut, usable_runs
+from equivox.run.scoring import read_scores
 from equivox.run.speed import read_usage
 from equivox.run.status import count_requests
 from equivox.run.stored import annotations_folder, annotators_of, count_annotation_failures
@@ -37,7 +40,29 @@ __all__ = [
     "show_opening",
     "show_scores",
     "show_status",
+    "usable",
 ]
+
+
+def usable(
+    named: Iterable[tuple[str, Callable[[], Path]]],
+) -> tuple[list[tuple[Path, str]], list[LeftOut]]:
+    """Return the scored runs whose numbers are what their answers give, and the others, each named with its reason.
+
+    Names and folders are as in `usable_runs`. RequestError if none of several can be used.
+    """
+    with progress_bars(quiet=False) as progress:
+
+        def check(folder: Path) -> None:
+            read_scores(folder)
+            believe(folder, progress)
+
+        found, left_out = usable_runs(named, check)
+    for name, reason in left_out:
+        echo_error(f"left out: {name}: {reason}")
+    if not found:
+        raise RequestError(f"none of the {len(left_out)} runs can be used; each is named above with the reason")
+    return found, left_out
 
 
 def believe_all(runs: Iterable[Path]) -> None:

@@ -21,11 +21,11 @@ def view(
 ) -> int:
     """Show answers in a browser: side by side by group, unreadable ones, and two runs."""
     from equivox.cli import EXIT_DONE
-    from equivox.cli.output import opens
-    from equivox.core.files import refuse_unusable
+    from equivox.cli.output import echo_error, opens
+    from equivox.report.view.build import usable
     from equivox.report.view.server import serve
 
-    for folder in runs:
-        refuse_unusable(folder, "run")
+    for name, reason in usable(runs)[1]:
+        echo_error(f"left out: {name}: {reason}")
     serve(runs, data=data, host=host, port=port, ready=opens("Ctrl-C ends it", browser=browser))
     return EXIT_DONE

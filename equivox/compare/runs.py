@@ -19,11 +19,13 @@ from equivox.annotate.rules import FOR_SIMULATED, is_exact, misread_by_rules
 from equivox.audit.stored import AdjustedScore, StoredAudit, stored_audits
 from equivox.core.errors import RequestError
 from equivox.core.metric import Measure, Metric, Panel
+from equivox.core.redact import redacted_text
 from equivox.core.scores import NAN, Score
 from equivox.core.task import Task
 from equivox.engines import model_label
 from equivox.run.file_hashes import file_hash
 from equivox.run.manifest import MANIFEST_FILE, answered_by, label_with_answering, public_manifest, read_manifest
+from equivox.run.opening import LeftOut
 from equivox.run.pipeline import run_tasks
 from equivox.run.plan import read_plan
 from equivox.run.q_values import with_common_q
@@ -124,11 +126,11 @@ class Comparison:
                 yield run.model, score
 
 
-def open_comparison(folders: Sequence[Path]) -> Comparison:
+def open_comparison(folders: Sequence[Path], left_out: Sequence[LeftOut] = ()) -> Comparison:
     """Return the comparison of the runs in `folders`, with q over all of them.
 
-    Models have the names that the user gave; runs of one model also show their folders. RequestError if a folder holds
-    no scored run.
+    Models have the names that the user gave; runs of one model also show their folders. What is in `left_out` could not
+    be used, which is the first caveat. RequestError if a folder holds no scored run.
     """
     manifests = [read_manifest(folder) for folder in folders]
     if len({folder.resolve() for folder in folders}) < len(folders):
@@ -139,7 +141,12 @@ def open_comparison(folders: Sequence[Path]) -> Comparison:
     for folder, model in zip(folders, asked, strict=True):
         name = f"{model} ({folder.name})" if model in twice else model
         runs.append(compared_run(name, folder, read_scores(folder)))
-    return Comparison(shown_together(runs), _caveats(runs, manifests))
+    return Comparison(shown_together(runs), [*caveats_of(left_out), *_caveats(runs, manifests)])
+
+
+def caveats_of(left_out: Sequence[LeftOut]) -> list[str]:
+    """Return a sentence for each run that could not be used; pages show it, so it names no place on this machine."""
+    return [redacted_text(f"{Path(name).name} is left out: {reason}") for name, reason in left_out]
 
 
 def compared_run(model: str, folder: Path, scores: Sequence[Score]) -> ComparedRun:

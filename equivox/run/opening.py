@@ -7,11 +7,12 @@ well, which computes every number again, once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import EquivoxError, RequestError
 from equivox.core.files import cache_folder
 from equivox.core.foreign import refuse_oversized
 from equivox.core.hashing import digest
@@ -44,6 +45,41 @@ def open_run(folder: Path) -> str | None:
     names = ", ".join(sorted(changed)[:3]) + (", …" if len(changed) > 3 else "")
     files = "1 file is not as it was" if len(changed) == 1 else f"{len(changed)} files are not as they were"
     return f"{folder}: {files} when the run was scored ({names}); `equivox verify` says more"
+
+
+LeftOut = tuple[str, str]
+"""The name of a run that cannot be used, as the user gave it, and the reason."""
+
+
+def usable_runs(
+    named: Iterable[tuple[str, Callable[[], Path]]], check: Callable[[Path], object]
+) -> tuple[list[tuple[Path, str]], list[LeftOut]]:
+    """Return the folders of the runs that can be used, with their names, and each that cannot with the reason.
+
+    Each name comes with what opens its folder; `check` raises EquivoxError for a folder that cannot be used. A single
+    run that cannot be used raises what `check` raised.
+    """
+    usable: list[tuple[Path, str]] = []
+    left_out: list[LeftOut] = []
+    first: EquivoxError | None = None
+    for name, opened in named:
+        try:
+            folder = opened()
+            open_run(folder)
+            check(folder)
+        except EquivoxError as error:
+            first = first or error
+            left_out.append((name, str(error)))
+        else:
+            usable.append((folder, name))
+    if first is not None and not usable and len(left_out) == 1:
+        raise first
+    return usable, left_out
+
+
+def by_name(folders: Iterable[Path]) -> list[tuple[str, Callable[[], Path]]]:
+    """Return folders of this machine as `usable_runs` takes them."""
+    return [(str(folder), partial(Path, folder)) for folder in folders]
 
 
 def is_computed(folder: Path) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from made_requests import three_kinds
 
 from equivox.core.attributes import Attribute, Number
 from equivox.core.errors import RequestError
+from equivox.core.files import read_document, write_document
 from equivox.core.scores import ScoringOptions
 from equivox.report.view.answers import RunTables, answers_table, joined_known
 from equivox.report.view.build import build
@@ -74,8 +77,6 @@ def test_rows_of_nothing_are_kept_when_texts_are_joined() -> None:
 
 
 def test_the_annotators_own_words_stand_beside_what_it_misunderstood(run: Path, tmp_path: Path) -> None:
-    import shutil
-
     folder = shutil.copytree(run, tmp_path / "run")
     key = next(row["key"] for row in table_of(folder).to_pylist() if row["status"] == "parsed")
     record = {
@@ -154,8 +155,6 @@ def test_the_document_counts_each_request_once(run: Path, tmp_path: Path) -> Non
 
 
 def test_a_run_that_is_not_scored_is_shown_as_far_as_it_is(run: Path, tmp_path: Path) -> None:
-    import shutil
-
     folder = shutil.copytree(run, tmp_path / "run")
     (folder / "scores.json").unlink()
     shutil.rmtree(folder / "annotations")
@@ -164,6 +163,57 @@ def test_a_run_that_is_not_scored_is_shown_as_far_as_it_is(run: Path, tmp_path: 
     assert "no annotations by 'rules'" in task["reason"] and str(tmp_path) not in task["reason"]
     (folder / "plan.parquet").unlink()
     assert build([folder], tmp_path / "again")["runs"][0]["tasks"] == []
+
+
+@pytest.fixture(scope="module")
+def unusable(run: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Folders that no page may show, by what is wrong with them."""
+    place = tmp_path_factory.mktemp("unusable")
+    found = {name: place / name for name in ("cut", "forged", "foreign", "nowhere")}
+    for name in ("cut", "forged"):
+        shutil.copytree(run, found[name])
+    (shard,) = (found["cut"] / "responses").glob("*.parquet")
+    shard.write_bytes(shard.read_bytes()[:99])
+    scores = read_document(found["forged"] / "scores.json")
+    scores["scores"][0]["value"] /= 2
+    write_document(found["forged"] / "scores.json", scores)
+    found["foreign"].mkdir()
+    (found["foreign"] / "manifest.json").write_text('{"made by": "another program"}')
+    return found
+
+
+def test_what_cannot_be_used_is_named_and_the_rest_is_shown(
+    run: Path, unusable: dict[str, Path], tmp_path: Path, equivox: Cli
+) -> None:
+    page = tmp_path / "report.html"
+    code, _, err = equivox("report", run, *unusable.values(), "--output", page)
+    said = err.splitlines()
+    assert code == 1 and len([line for line in said if line.startswith("left out: ")]) == len(unusable)
+    whole = page.read_text()
+    for name, folder in unusable.items():
+        assert any(line.startswith(f"left out: {folder}: ") for line in said), err
+        assert f"{name} is left out: " in whole
+    assert "its numbers are not what its answers give" in whole and str(tmp_path.parent) not in whole
+    assert whole.count('<p class="origin">') == 1
+    # None of them can be used: nothing is written.
+    code, _, err = equivox("report", *unusable.values(), "--output", tmp_path / "none.html")
+    assert code == 2 and "none of the 4 runs can be used" in err and not (tmp_path / "none.html").exists()
+
+
+def test_the_explorer_names_what_cannot_be_read_and_shows_the_rest(
+    run: Path, unusable: dict[str, Path], tmp_path: Path
+) -> None:
+    readable = [unusable[name] for name in ("cut", "foreign", "nowhere")]
+    document = build([*readable, run], tmp_path / "data")
+    assert len(document["runs"]) == 1 and document["picture"]["runs"] == [0]
+    assert sorted(caveat.partition(" is left out: ")[0] for caveat in document["caveats"]) == [
+        "cut",
+        "foreign",
+        "nowhere",
+    ]
+    assert str(tmp_path.parent) not in json.dumps(document)
+    with pytest.raises(RequestError, match=r"cut is left out: .* is damaged"):
+        build(readable[:2], tmp_path / "none")
 
 
 def test_wrong_requests_are_one_line(run: Path, tmp_path: Path, equivox: Cli) -> None:
@@ -177,8 +227,6 @@ def test_wrong_requests_are_one_line(run: Path, tmp_path: Path, equivox: Cli) ->
 
 
 def test_a_folder_of_own_clips_with_relative_paths_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import shutil
-
     from equivox.dataset_builders import sample_source
     from equivox.report.view.media import Media
 

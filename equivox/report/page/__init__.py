@@ -50,6 +50,7 @@ from equivox.report.score_tables import (
 )
 from equivox.report.table import Table, as_html
 from equivox.run.manifest import public_manifest, read_manifest
+from equivox.run.opening import LeftOut
 
 METHODS = (
     ("favourable answers", f"{HOW[:1].upper()}{HOW[1:]}"),
@@ -106,15 +107,22 @@ METHODS = (
 """Methods that apply to every metric; each metric adds the entries of its glossary."""
 
 
-def build_report(folders: Sequence[Path], *, examples: int = 0, data: str | None = None, movers: int = 4) -> str:
-    """Return the report of the runs in `folders` as HTML.
+def build_report(
+    folders: Sequence[Path],
+    left_out: Sequence[LeftOut] = (),
+    *,
+    examples: int = 0,
+    data: str | None = None,
+    movers: int = 4,
+) -> str:
+    """Return the report of the runs in `folders` as HTML, which names the runs in `left_out` with their reasons.
 
     `examples` responses of each model, task and group are shown with their recordings or images, none by default: the
     papers' ethics sections ask for care with single answers. `data` is where the corpora are now.
     """
     from equivox.compare.ranking import judge
 
-    comparison = open_comparison(folders)
+    comparison = open_comparison(folders, left_out)
     judged = judge(comparison)
     favourable = [
         {"caption": table.caption or "Without impact ratios", "html": as_html(replace(table, notes=()))}

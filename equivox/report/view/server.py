@@ -38,8 +38,10 @@ from equivox.core.files import write_text
 from equivox.core.redact import redacted_text
 from equivox.report.page import build_report
 from equivox.report.safe_page import STYLE
-from equivox.report.view.build import DOCUMENT, build
+from equivox.report.view.build import DOCUMENT, build, is_scored
 from equivox.report.view.media import Media
+from equivox.run.opening import by_name, usable_runs
+from equivox.run.scoring import read_scores
 
 if TYPE_CHECKING:
     import uvicorn
@@ -121,10 +123,11 @@ class Explorer:
         path = self.ready() / REPORT
         with self._reporting:
             if not path.is_file():
-                scored = [folder for folder in self.folders if (folder / "scores.json").is_file()]
+                scored = [folder for folder in self.folders if is_scored(folder)]
                 if not scored:
                     raise RequestError("no run is scored yet; score it with `equivox score`")
-                write_text(path, build_report(scored))
+                usable, left_out = usable_runs(by_name(scored), read_scores)
+                write_text(path, build_report([folder for folder, _ in usable], left_out))
             return path
 
 
