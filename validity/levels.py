@@ -230,7 +230,7 @@ def sample(world: World, rng: np.random.Generator) -> tuple[Ints, Floats, Floats
     noise = noise_over_clusters(
         np.arange(len(codes)), codes, group[cluster], cluster, group, [slice(0, world.values)], world.groups, rng
     )
-    drawn = noise.draw(N_NOISE, rng) * noise.scales(N_NOISE, rng)[1][:, None, None]
+    drawn = noise.draw(N_NOISE, rng) * noise.scales(N_NOISE, [noise.joint_degrees], rng)[0][:, None, None]
     return counts, shares - shares.mean(axis=0), drawn, noise.errors()
 
 

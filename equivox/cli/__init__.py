@@ -10,8 +10,12 @@ from collections.abc import Sequence
 from equivox.cli import interrupts
 
 EXIT_DONE, EXIT_INCOMPLETE, EXIT_REQUEST, EXIT_INTERRUPTED = 0, 1, 2, 130
-ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
-"""Settings of the command line where a user has none: Arrow's own allocator keeps what it has freed."""
+ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1"}
+"""Settings of the command line where a user has none.
+
+Arrow's own allocator keeps what it has freed. The statistics multiply many small matrices: numpy spreads each over all
+cores, which takes longer than one core does. Several cores share whole tests instead (`equivox.compare.pairs`).
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

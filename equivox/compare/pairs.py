@@ -6,8 +6,11 @@ The unit is the cluster that carries the group, since both models share it. The 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -125,11 +128,14 @@ def paired_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> l
     A pair that is not tested is returned with the reason. Random numbers depend on the names of the tasks alone, so
     that the same runs always give the same numbers.
     """
-    found = [
+    tests = [
         test
         for one, other in combinations(opened, 2)
         for test in (*_tests(one, other, n_resamples), *_overall(one, other, n_resamples))
     ]
+    # Each test draws from a generator of its own, and numpy draws and multiplies outside of Python's lock.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = list(pool.map(lambda test: test if isinstance(test, PairedTest) else test(), tests))
     return with_q(found, "pairs of models × tasks × measures × conditions")
 
 
@@ -219,7 +225,11 @@ def _texts(table: Any, columns: Sequence[str]) -> list[tuple[Any, ...]]:
     return list(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
 
 
-def _tests(one: OpenedRun, other: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
+NotYet = Callable[[], PairedTest]
+"""A test that is computed when it is called."""
+
+
+def _tests(one: OpenedRun, other: OpenedRun, n_resamples: int) -> Iterator[PairedTest | NotYet]:
     """Yield the test of every score of a whole task that both runs have, or why there is none."""
     theirs = {(s.task, s.name): s for s in other.run.scores if s.is_whole}
     for mine in one.run.scores:
@@ -237,7 +247,8 @@ def _tests(one: OpenedRun, other: OpenedRun, n_resamples: int) -> Iterator[Paire
         if reason is not None or measure is None:
             yield replace(test, undefined=reason)
             continue
-        yield _tested(test, measure, one, other, [(task, mine, score) for task in tasks], n_resamples, [0, mine.task])
+        members = [(task, mine, score) for task in tasks]
+        yield partial(_tested, test, measure, one, other, members, n_resamples, [0, mine.task])
 
 
 def _tested(
@@ -317,7 +328,7 @@ def unscored(named: Sequence[tuple[str, Score]]) -> str | None:
     return next((f"{name} has no score: {score.undefined}" for name, score in named if not score.defined), None)
 
 
-def _overall(one: OpenedRun, other: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
+def _overall(one: OpenedRun, other: OpenedRun, n_resamples: int) -> Iterator[PairedTest | NotYet]:
     """Yield the tests of the mean over all tasks of a family and dimension, for the measures that have one."""
     for (family, dimension, name), scores in averaged_scores(one.run).items():
         theirs = averaged_scores(other.run).get((family, dimension, name), {})
@@ -336,7 +347,7 @@ def _overall(one: OpenedRun, other: OpenedRun, n_resamples: int) -> Iterator[Pai
             yield replace(test, undefined=reason)
             continue
         members = [(task, scores[task], theirs[task]) for task in tasks]
-        yield _tested(test, measure, one, other, members, n_resamples, [0, family, dimension])
+        yield partial(_tested, test, measure, one, other, members, n_resamples, [0, family, dimension])
 
 
 def averaged_scores(run: ComparedRun) -> dict[tuple[str, str, str], dict[str, Score]]:

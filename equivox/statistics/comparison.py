@@ -416,7 +416,8 @@ def _distance(tables: _Tables, n_draws: int, confidence: float, rng: np.random.G
 
     def drawn(size: int) -> Floats:
         noise = model.draw(size, rng)
-        return np.asarray(tables.contrasts(noise) * model.scales(len(noise), rng)[1][:, None, None], dtype=np.float64)
+        (scale,) = model.scales(len(noise), [model.joint_degrees], rng)
+        return np.asarray(tables.contrasts(noise) * scale[:, None, None], dtype=np.float64)
 
     noise = drawn(N_NOISE)
     bias = np.empty((2, 2))

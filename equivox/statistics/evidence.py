@@ -68,8 +68,8 @@ class Evidence:
         left = n_draws
         while left > 0:
             drawn = self.model.draw(min(left, N_NOISE), rng, seen=True)
-            scales, joint = self.model.scales(len(drawn), rng)
-            scale = scales[places[0]] if len(places) == 1 else joint
+            degrees = self.model.degrees[places[0]] if len(places) == 1 else self.model.joint_degrees
+            (scale,) = self.model.scales(len(drawn), [degrees], rng)
             yield drawn[:, :, columns] * scale[:, None, None]
             left -= len(drawn)
 
@@ -122,7 +122,7 @@ def draw_evidence(
             "all clusters of a group give the same answers: the interval supposes one more cluster that does not"
         )
     scaled = noise.draw(N_NOISE, rng)
-    scales, joint_scale = noise.scales(len(scaled), rng)
+    *scales, joint_scale = noise.scales(len(scaled), [*noise.degrees, noise.joint_degrees], rng)
     seen = noise.draw(len(scaled), rng, seen=True) if noise.alike else scaled
     totals = [counts[:, part].sum(axis=1, keepdims=True) for part in parts]
     shares = np.concatenate([counts[:, part] / total for part, total in zip(parts, totals, strict=True)], axis=1)

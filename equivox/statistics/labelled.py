@@ -413,7 +413,7 @@ def _measured(
     largest = attainable_shift(len(table.names), len(parts))
     unclipped = float(estimate_shift(deviations, noise.errors(seen=True), slices)[0])
     drawn = noise.draw(N_NOISE, rng)
-    drawn *= noise.scales(len(drawn), rng)[1][:, None, None]
+    drawn *= noise.scales(len(drawn), [degrees], rng)[0][:, None, None]
     low, high = invert(deviations, drawn, noise.errors(), slices, confidence, alike=noise.alike)
     low, high = min(low, largest), min(high, largest)
     estimate = min(max(unclipped, 0.0), largest)

@@ -86,21 +86,22 @@ class Noise:
             noise += (rng.standard_normal((n_draws, len(flat))) @ flat).reshape(noise.shape)
         return noise
 
-    def scales(self, n_draws: int, rng: np.random.Generator) -> tuple[list[Floats], Floats]:
-        """Return factors √(df/χ²) for the draws of each attribute, and of all together: the covariance is estimated.
+    def scales(self, n_draws: int, degrees: Sequence[float], rng: np.random.Generator) -> list[Floats]:
+        """Return factors √(df/χ²) for draws with each of `degrees`, those of an attribute or of all together.
 
-        They turn normal draws into Student's t; all come from the same random numbers.
+        They turn normal draws into Student's t, since the covariance is estimated; all come from the same random
+        numbers.
         """
         from scipy.stats import chi2
 
         chance = rng.random(n_draws)
 
-        def scale(degrees: float) -> Floats:
-            if not np.isfinite(degrees):
+        def scale(own: float) -> Floats:
+            if not np.isfinite(own):
                 return np.ones(n_draws)
-            return np.asarray(np.sqrt(degrees / chi2.ppf(chance, degrees)), dtype=np.float64)
+            return np.asarray(np.sqrt(own / chi2.ppf(chance, own)), dtype=np.float64)
 
-        return [scale(own) for own in self.degrees], scale(self.joint_degrees)
+        return [scale(own) for own in degrees]
 
 
 def of_deviations(variances: Floats) -> Floats:
