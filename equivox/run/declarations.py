@@ -195,8 +195,8 @@ def _not_registered(name: str) -> str:
     if top == "equivox" or top in plugin_packages():
         return (
             f"the run names {name!r:.120} with settings that no registered task has; if they are of a task file of "
-            "yours, name the file behind the run, as in `equivox score RUN my_tasks.yaml`; otherwise install the "
-            "versions that made the run"
+            "yours, name the file behind the run, as in `equivox score RUN my_tasks.yaml`; otherwise use the versions "
+            "that made the run, which its manifest.json names"
         )
     return (
         f"the run names code of {module!r:.80}, which is neither equivox nor an installed package that adds tasks; "

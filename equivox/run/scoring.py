@@ -19,6 +19,7 @@ from equivox.core.scores import Score, Scored, ScoringOptions, family_of
 from equivox.core.segments import Segment
 from equivox.core.task import Task
 from equivox.core.text import inert_record
+from equivox.core.version import __version__
 from equivox.run.annotating import ask, count_answered, stored_follow_ups
 from equivox.run.file_hashes import state_hashes
 from equivox.run.losses import loss_scores
@@ -263,7 +264,8 @@ def scores_path(folder: Path, annotator: str) -> Path:
 def read_scores(folder: Path, annotator: str | None = None) -> list[Score]:
     """Return the latest scores of the run in `folder`, from its annotator or another one.
 
-    RequestError if there are none; DamageError for entries that are no scores.
+    RequestError if there are none, or if another version of equivox wrote them in another form; DamageError for entries
+    that are no scores.
     """
     path = folder / "scores.json" if annotator is None else scores_path(folder, annotator)
     try:
@@ -273,4 +275,9 @@ def read_scores(folder: Path, annotator: str | None = None) -> list[Score]:
     try:
         return [Score.from_dict(record) for record in document["scores"]]
     except (RequestError, KeyError, TypeError, AttributeError) as error:
+        if (made := read_manifest(folder)["equivox"]) != __version__:
+            raise RequestError(
+                f"{path} has the scores of equivox {made}, in a form that {__version__} does not read; `equivox score "
+                f"{folder}` computes them anew from the stored answers"
+            ) from None
         raise damaged(path, f"it does not hold scores: {error}") from None

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import yaml
 
+from equivox.core.version import __version__
+
 ROOT = Path(__file__).resolve().parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 
@@ -55,10 +57,12 @@ def test_the_files_that_contributing_and_security_name_exist() -> None:
 
 
 def test_the_changelog_has_the_headings_of_keep_a_changelog() -> None:
-    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
-    unreleased = text.split("## [Unreleased]")[1]
-    headings = re.findall(r"^### (\w+)$", unreleased.split("\n## ")[0], flags=re.MULTILINE)
-    assert headings == ["Added", "Changed", "Removed"]
+    _, *versions = (ROOT / "CHANGELOG.md").read_text("utf-8").split("\n## ")
+    latest = next(version for version in versions if not version.startswith("[Unreleased]"))
+    assert latest.startswith(f"[{__version__}] - ")
+    for version in versions:
+        headings = re.findall(r"^### (\w+)$", version, flags=re.MULTILINE)
+        assert headings == [name for name in ("Added", "Changed", "Removed") if name in headings] != []
 
 
 def test_test_files_have_names_of_their_own() -> None:

@@ -14,6 +14,7 @@ from equivox.core.files import read_document, write_document
 from equivox.run import opening
 from equivox.run.file_hashes import state_hashes
 from equivox.run.opening import data_of, is_computed
+from equivox.run.scoring import read_scores
 from equivox.tasks.registry import builtin_tasks
 
 TASK = "vibe_gender:advisory"
@@ -36,6 +37,23 @@ def test_a_run_made_here_is_known_until_it_changes(run: Path) -> None:
     assert not is_computed(run)
     with pytest.raises(RequestError, match=r"speed\.json: changed since the run was scored"):
         believe(run)
+
+
+def test_scores_of_an_earlier_version_are_no_damage_and_are_made_anew(run: Path) -> None:
+    from equivox.run.pipeline import rescore
+
+    before = [score.as_row() for score in read_scores(run)]
+    scores = read_document(run / "scores.json")
+    for score in scores["scores"]:
+        score["p_decides"] = "stories"  # a field of 0.2.0
+    write_document(run / "scores.json", scores)
+    with pytest.raises(RequestError, match=r"scores\.json is damaged"):
+        read_scores(run)
+    write_document(run / "manifest.json", read_document(run / "manifest.json") | {"equivox": "0.2.0"})
+    with pytest.raises(RequestError, match=r"the scores of equivox 0\.2\.0, .*; `equivox score .*` computes them anew"):
+        read_scores(run)
+    rescore(run)
+    assert repr([score.as_row() for score in read_scores(run)]) == repr(before)
 
 
 def test_a_run_from_elsewhere_is_computed_once(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
