@@ -1,4 +1,4 @@
-# equivox with vLLM, for a machine with an NVIDIA GPU; docs/containers.md has the commands.
+# equivox with vLLM, for a machine with an NVIDIA GPU; docs/scale.md has the commands.
 # CUDA comes with the wheels, the driver from the host. The versions of Python packages are those of constraints-vllm.txt.
 ARG PYTHON=python:3.11-slim-bookworm
 

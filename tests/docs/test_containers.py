@@ -26,7 +26,7 @@ from equivox.tasks.registry import resolve_tasks
 ROOT = Path(__file__).resolve().parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
 COMPOSE = (ROOT / "compose.yaml").read_text("utf-8")
-PAGE = (ROOT / "docs" / "containers.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "scale.md").read_text("utf-8").partition("\n## In a container\n")[2]
 BATCH = ROOT / "examples" / "slurm" / "equivox.sbatch"
 
 
