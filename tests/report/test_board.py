@@ -99,6 +99,21 @@ def test_ranks_have_intervals_and_hold_the_truth(board: tuple[Path, int, str, st
     assert sorted(row["rank"] for row in own)[0] == 1
 
 
+def test_a_verdict_is_that_of_the_run_itself_whoever_else_is_on_the_board(
+    board: tuple[Path, int, str, str], source: Path
+) -> None:
+    rows = json.loads((board[0] / "leaderboard.json").read_text())["rows"]
+    for name in ("honest-00", "honest-15"):
+        alone = {(row.task, row.metric): row for row in board_rows({source / name: name})}
+        own = [row for row in rows if row["run"] == name]
+        assert own and all(
+            (row["q"], row["verdict"])
+            == (alone[row["task"], row["metric"]].q, alone[row["task"], row["metric"]].verdict)
+            for row in own
+        )
+    assert any(row["verdict"] == "found" for row in rows)
+
+
 def test_csv_and_json_hold_the_same(board: tuple[Path, int, str, str]) -> None:
     rows = json.loads((board[0] / "leaderboard.json").read_text())["rows"]
     with (board[0] / "leaderboard.csv").open(newline="") as file:

@@ -30,6 +30,7 @@ from equivox.report.safe_page import render_page
 from equivox.report.score_tables import marked
 from equivox.report.verdicts import lost_shares, unequal_losses
 from equivox.run.manifest import read_manifest
+from equivox.run.scoring import read_scores
 from equivox.statistics import differences_of_intervals, rank_models
 
 
@@ -94,12 +95,11 @@ def find_runs(folder: Path) -> list[Path]:
 def board_rows(runs: Mapping[Path, str]) -> list[Row]:
     """Return every score of a whole task of every run, in the order task, metric, distance.
 
-    `runs` are folders with the names that the board calls them by. q is computed over all runs together.
+    `runs` are folders with the names that the board calls them by. q is that of each run, as in its own report: over
+    all runs of a board no p of permutations would reach it, and a run's verdict would depend on who else is there.
     """
-    comparison = open_comparison(list(runs))
-    found = [
-        (_row(run, score, runs[run.folder]), score) for run in comparison.runs for score in run.scores if score.is_whole
-    ]
+    opened = [replace(run, scores=read_scores(run.folder)) for run in open_comparison(list(runs)).runs]
+    found = [(_row(run, score, runs[run.folder]), score) for run in opened for score in run.scores if score.is_whole]
     rows = [row for alike in split_by(found, lambda entry: _measured(entry[0])).values() for row in _ranked(alike)]
     return sorted(rows, key=lambda row: (row.task, row.metric, row.distance is None, row.distance or 0.0, row.model))
 
