@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from equivox.annotate import Annotation, Job
 from equivox.annotate.rules import RulesAnnotator
+from equivox.core.attributes import Attribute
+from equivox.core.errors import RequestError
 from equivox.tasks.vibe import TASKS
 
 ADVISORY = next(task for task in TASKS if task.name == "vibe_gender:advisory")
@@ -15,6 +19,14 @@ def read(text: str) -> Annotation:
     job = Job(key="k", response_key="r", task=ADVISORY.name, segment=ADVISORY.annotation.whole(text))
     (annotation,) = RulesAnnotator().annotate([job])
     return annotation
+
+
+def test_a_task_whose_attribute_has_no_vocabulary_is_refused() -> None:
+    unknown = Attribute(name="shoe size", asks="the shoe size")
+    task = replace(ADVISORY, annotation=replace(ADVISORY.annotation, attributes=(unknown,)))
+    RulesAnnotator().check([ADVISORY])
+    with pytest.raises(RequestError, match="shoe size"):
+        RulesAnnotator().check([task])
 
 
 def test_the_first_values_count_as_many_as_were_asked_for() -> None:

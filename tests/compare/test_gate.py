@@ -232,6 +232,12 @@ def test_a_limit_without_a_name_is_no_limit_in_several_units(equivox: Cli, tmp_p
     assert code in (3, 4)
 
 
+def test_a_limit_without_a_name_holds_for_numbers_of_one_unit(tmp_path: Path) -> None:
+    folder = measure("simulated:oracle", "amounts_race:hiring", output=tmp_path / "run", limit=48).folder
+    checks = gate(folder, None, Limits(most={"": 90000.0})).checks
+    assert checks and {check.limit for check in checks} == {90000.0}
+
+
 def test_a_family_of_words_and_numbers_is_compared_and_reported(equivox: Cli, tmp_path: Path) -> None:
     runs = [str(three_kinds(tmp_path, name=name)) for name in ("one", "two")]
     for words in (("compare", *runs), ("report", *runs, "--output", str(tmp_path / "report.html"))):

@@ -13,7 +13,7 @@ from equivox.run.cost import annotator_effort, estimate, target_effort
 from equivox.run.dry_run import MEDIA_TOKENS, dry_run
 from equivox.run.run_files import open_run_file, settings_of
 from equivox.run.spec import RunSpec
-from equivox.run.speed import Speed, add_speed, read_speed
+from equivox.run.speed import Speed, add_speed, add_usage, read_speed, read_usage
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -136,6 +136,13 @@ def test_a_measured_speed_is_that_of_one_worker(tmp_path: Path) -> None:
     # A file without the seconds of workers is that of one worker.
     write_document(tmp_path / "old" / "speed.json", {"responses": 100, "tokens": 10_000, "seconds": 10.0})
     assert read_speed(tmp_path / "old").per_second == 1000
+
+
+def test_what_was_used_adds_up_over_starts(tmp_path: Path) -> None:
+    add_usage(tmp_path, {"requests": 3, "tokens": 50})
+    add_usage(tmp_path, {"requests": 7, "tokens": 90}, before={"requests": 3, "tokens": 50})
+    add_usage(tmp_path, {"requests": 7, "tokens": 90}, before={"requests": 7, "tokens": 90})
+    assert read_usage(tmp_path) == {"requests": 7, "tokens": 90}
 
 
 def test_a_plan_names_the_hours_and_the_prices(equivox: Cli, tmp_path: Path) -> None:

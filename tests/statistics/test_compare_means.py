@@ -119,6 +119,12 @@ def test_several_groups_have_the_largest_difference_of_each() -> None:
     assert other.further == pytest.approx(-8) and other.ci_high < 0
 
 
+def test_a_model_against_itself_has_a_p_of_one() -> None:
+    same = RNG.normal(size=24)
+    found = compare_group_means(same, same, np.repeat(list("fgh"), 8), clusters=range(24), n_resamples=999, rng=rng())
+    assert (found.further, found.p) == (0.0, 1.0)
+
+
 @pytest.mark.parametrize("n_groups", [2, 3])
 def test_p_is_where_the_interval_ends_at_zero(n_groups: int) -> None:
     draws = np.random.default_rng(4)

@@ -97,6 +97,15 @@ def test_items_one_model_lacks_are_dropped_for_both():
     assert found.ntvd_a == pytest.approx(ntvd(shares([a[i] for i in kept], [groups[i] for i in kept])))
 
 
+def test_a_cluster_without_an_answer_of_both_is_not_counted():
+    rng = generator(6)
+    groups, clusters = design(8, 6)
+    a, b = model(rng, 0.3, groups), model(rng, 0.3, groups)
+    a[:6] = [[]] * 6
+    found = compare_shift(a, b, groups, clusters=clusters, min_count=1, rng=rng)
+    assert (found.n_used, found.n_clusters) == (42, 7)
+
+
 def test_undefined_says_why():
     groups, clusters = design(4, 3)
     same = compare_shift([["x"]] * 12, [["x"]] * 12, groups, clusters=clusters, min_count=1, rng=generator())
