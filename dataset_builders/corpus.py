@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,6 @@ from equivox.core.errors import RequestError
 from equivox.core.task import Column, DataSource
 
 if TYPE_CHECKING:
-    from equivox.core.plugins import Plugin
     from equivox.dataset_builders import Builder
     from equivox.dataset_builders.base import Clip
 
@@ -68,45 +67,6 @@ class Corpus:
                     f"{task} needs the column {column!r}, which the corpus {self.name} lacks; "
                     f"it has: {', '.join(sorted(known))}"
                 )
-
-
-Opener = Callable[[DataSource, "str | Path | None"], Corpus]
-"""Function of a source and the value of `--data` that returns the corpus."""
-
-
-@cache
-def openers() -> Mapping[str, Opener]:
-    """Return the functions that open corpora without the usual layout of clips or images, by the builder's name.
-
-    A package adds one by an entry point in the group `equivox.dataset_builders` that is such a function.
-    """
-    from equivox.dataset_builders import added_builders
-    from equivox.dataset_builders.badf import open_grid
-    from equivox.dataset_builders.genres import open_genres
-    from equivox.dataset_builders.profiles import open_profiles
-
-    plugins = {name: plugin.given or _refused(plugin) for name, plugin in added_builders().items()}
-    functions = {name: given for name, given in plugins.items() if not isinstance(given, type)}
-    return {"badf": open_grid, "genres": open_genres, "profiles": open_profiles, **functions}
-
-
-def _refused(plugin: Plugin) -> Opener:
-    """Return a function that opens nothing: it raises RequestError with the reason why the plug-in is refused."""
-    return lambda source, data: plugin.use()
-
-
-def open_corpus(source: DataSource, data: str | Path | None) -> Corpus:
-    """Return the corpus of `source`, found through `data`.
-
-    `data` is `sample`, the folder that `equivox data build` wrote into (with `<corpus>/build.json`), or the folder of
-    the build itself. A source with a custom table needs no `data`.
-    """
-    if source.table is not None and source.kind == "text":
-        from equivox.dataset_builders.text_table import open_texts
-
-        return open_texts(source)
-    opener = openers().get(source.builder or source.corpus)
-    return open_clips(source, data) if opener is None else opener(source, data)
 
 
 def open_clips(source: DataSource, data: str | Path | None) -> Corpus:
@@ -183,30 +143,6 @@ def builder_of(source: DataSource, data: str | Path | None) -> Builder | None:
 
         return open_builder(source.corpus, sample_source(source.corpus))
     return None
-
-
-def open_unread(source: DataSource, data: str | Path | None) -> Corpus | None:
-    """Return a corpus without opening its clips, to show some of them: it has no hash, no problem and no duration.
-
-    None for a corpus that `open_corpus` opens without reading clips, or with an opener of its own.
-    """
-    if source.kind == "text":
-        return None
-    builder = None if (source.builder or source.corpus) in openers() else builder_of(source, data)
-    if builder is None:
-        return None
-    samples = tuple(
-        Sample(
-            sample_id=clip.clip_id,
-            columns={"text": clip.text, "speaker": clip.speaker, **clip.columns},
-            sha256="",
-            file_name=clip.path.name,
-            problem=None,
-            load=clip.path.read_bytes,
-        )
-        for clip in builder.clips()
-    )
-    return Corpus(name=builder.facts.name, fingerprint="", samples=samples)
 
 
 def table_in(source: DataSource, data: str | Path | None) -> DataSource:

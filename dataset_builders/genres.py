@@ -16,108 +16,28 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from equivox.core.errors import RequestError, nearest
-from equivox.core.hashing import digest
-from equivox.core.task import DataSource
+from equivox.dataset_builders import genres_protocol
 from equivox.dataset_builders.base import Builder, Clip, Column, CorpusFacts, Scan, found_instead, listed
+from equivox.dataset_builders.genres_protocol import (
+    AGES,
+    ELEMENTS,
+    FEMALE_NAMES,
+    IMAGE_PROMPTS,
+    MALE_NAMES,
+    PERSONS,
+    RELATIONSHIPS,
+    Element,
+    nep_columns,
+    plot_of,
+)
 
 if TYPE_CHECKING:
-    from equivox.dataset_builders.corpus import Corpus
     from equivox.dataset_builders.genres_elements import ElementsForm, ImagePromptsForm
-
-RELATIONSHIPS: Mapping[str, str] = {
-    "cs": "communal sharing",
-    "em": "equality matching",
-    "mp": "market pricing",
-    "ar": "authority ranking",
-}
-"""Fiske's four relational models, by the short names of the files."""
-
-MALE_NAMES = (
-    "Levi", "Henry", "William", "Oliver", "Jack", "Michael", "Elijah", "Noah", "Theodore", "Samuel", "Liam", "James",
-    "Mateo", "Lucas", "Benjamin",
-)  # fmt: skip
-FEMALE_NAMES = (
-    "Mila", "Emma", "Eleanor", "Evelyn", "Sofia", "Elizabeth", "Luna", "Olivia", "Scarlett", "Amelia", "Charlotte",
-    "Isabella", "Ava", "Mia",
-)  # fmt: skip
-"""The names in table 9, from the United States' Social Security data."""
-
-ELEMENTS = "elements.yaml"
-IMAGE_PROMPTS = "image_prompts.yaml"
-"""A file in the source, optional: descriptions of images by element, written by `equivox data make describe`."""
-PERSONS = {"mf": ("male", "female"), "mm": ("male", "male"), "ff": ("female", "female")}
-"""The released kinds of pairs, by the names of their files."""
-
-AGES = {"at a young age": "young", "in middle age": "middle", "in old age": "old"}
-_CONFLICTS = {"cs": 4}
-_CONFLICTS_ELSEWHERE = 2
-
-
-@dataclass(frozen=True, kw_only=True)
-class Element:
-    """One narrative element: everything about a NEP except its names and its image.
-
-    `relationship` is the short name of the relational model, `relationship_name` its name in the prompt.
-    """
-
-    element: str
-    relationship: str
-    relationship_name: str
-    age: str
-    description: str
-    scenario: str
-    plot: str
-    high_status_question: str = ""
-
-
-def nep_columns(element: Element) -> dict[str, str]:
-    """Return the placeholders of the text prompt, without the names.
-
-    >>> from dataclasses import replace
-    >>> e = Element(element="e", relationship="cs", relationship_name="communal sharing", age="in old age",
-    ...             description="they are neighbours. ", scenario="They share a garden.", plot="cooperation")
-    >>> nep_columns(e)["relationship_description"]
-    'they are neighbours'
-    """
-    return {
-        "relationship": element.relationship,
-        "relationship_name": element.relationship_name,
-        "age": element.age,
-        # The prompt adds the full stop.
-        "relationship_description": element.description.strip().rstrip(". "),
-        "scenario": element.scenario,
-        "plot": element.plot,
-        "plot_request": plot_requests()[element.plot],
-    }
-
-
-def nep_prompt(element: Element, names: Sequence[str]) -> str:
-    """Return the text prompt of a NEP: the template filled with an element and two names, in this order."""
-    filled = {**nep_columns(element), "name_1": names[0], "name_2": names[1]}
-    return str(protocol()["prompts"]["narrative"]["text"]).format(**filled)
-
-
-@cache
-def protocol() -> dict[str, Any]:
-    """Return the plot requirements and the evaluators' questions of the protocol."""
-    from importlib import resources
-
-    import yaml
-
-    return dict(
-        yaml.safe_load(resources.files("equivox").joinpath("tasks", "prompts", "genres.yaml").read_text("utf-8"))
-    )
-
-
-def plot_requests() -> Mapping[str, str]:
-    """Return the prompt's requirement for a plot of conflict, and for one of cooperation."""
-    return dict(protocol()["plots"])
 
 
 class Genres(Builder):
@@ -169,9 +89,7 @@ class Genres(Builder):
     @classmethod
     def described(cls, record: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the columns of a NEP that a record of a response implies, as released or of one's own."""
-        from equivox.dataset_builders.genres_records import described
-
-        return described(record)
+        return genres_protocol.described(record)
 
     def _check_source(self) -> None:
         self._own = self.source / ELEMENTS
@@ -343,15 +261,6 @@ def _released_element(person: str, relationship: str, record: Mapping[str, Any])
     )
 
 
-def plot_of(relationship: str, scenario_index: int) -> str:
-    """Return the plot of a released scenario: the first half of each relationship's scenarios are conflicts.
-
-    >>> plot_of("cs", 3), plot_of("cs", 4), plot_of("ar", 1), plot_of("ar", 2)
-    ('conflict', 'cooperation', 'conflict', 'cooperation')
-    """
-    return "conflict" if scenario_index < _CONFLICTS.get(relationship, _CONFLICTS_ELSEWHERE) else "cooperation"
-
-
 def _clip(element: Element, names: Sequence[str], genders: Sequence[str], image: Path, nep: str) -> Clip:
     return Clip(
         clip_id=nep,
@@ -461,24 +370,3 @@ def declared_neps(declared: ElementsForm) -> Iterator[tuple[Element, Sequence[st
             high_status_question=own.high_status_question if own else "",
         )
         yield element, entry.images, entry.names or lists, entry.genders
-
-
-def open_genres(source: DataSource, data: str | Path | None) -> Corpus:
-    """Return the NEPs of one relationship (`source.where`): from a build, the sample, or a custom folder."""
-    from equivox.dataset_builders.corpus import from_builder, open_clips
-
-    if source.table is not None:
-        whole = from_builder(Genres(source.table.parent))
-    else:
-        whole = open_clips(DataSource(corpus="genres"), data)
-    relationship = str(source.where["relationship"])
-    samples = tuple(sample for sample in whole.samples if sample.columns["relationship"] == relationship)
-    if not samples:
-        known = sorted({str(sample.columns["relationship"]) for sample in whole.samples})
-        raise RequestError(
-            f"{source.corpus}: no element has the relationship {relationship!r}{nearest(relationship, known)}; "
-            f"there are {', '.join(known)}"
-        )
-    return replace(
-        whole, name=source.corpus, fingerprint=digest([whole.fingerprint, relationship]), samples=samples, notes=()
-    )

@@ -14,14 +14,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import read_config_file
 from equivox.core.errors import RequestError
 from equivox.core.progress import Event, Progress, no_progress
-from equivox.dataset_builders.genres import Genres, protocol
+from equivox.dataset_builders.genres_protocol import protocol
+
+if TYPE_CHECKING:
+    from equivox.dataset_builders.genres import Genres
 
 LOG = "images.csv"
 """A file in the folder of the images: every attempt with prompt, seed, cosine, and whether it was kept."""

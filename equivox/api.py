@@ -11,7 +11,8 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import Engine
 from equivox.core.scores import Score
-from equivox.core.task import Task, tasks_in
+from equivox.core.task import Task
+from equivox.core.task_checks import tasks_in
 
 if TYPE_CHECKING:
     import pandas

@@ -225,7 +225,7 @@ def _names_genres(path: Path) -> bool:
 
 def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
     from equivox.dataset_builders import builders
-    from equivox.dataset_builders.corpus import openers
+    from equivox.dataset_builders.opening import openers
     from equivox.tasks.vibe import PROMPTS, vibe_task
 
     if declared.name in {*builders(), *openers()}:

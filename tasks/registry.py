@@ -9,7 +9,8 @@ from pathlib import Path
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.plugins import TASKS, added, warned
-from equivox.core.task import Task, tasks_in
+from equivox.core.task import Task
+from equivox.core.task_checks import tasks_in
 
 
 def builtin_tasks() -> dict[str, Task]:

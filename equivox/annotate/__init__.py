@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import config_names, read_config_file
 from equivox.core.annotation import (
+    RULES,
     Annotation,
     Annotator,
     AnnotatorIdentity,
@@ -26,6 +27,7 @@ from equivox.core.plugins import ANNOTATORS, Plugin, added
 from equivox.engines.workers import Workers
 
 __all__ = [
+    "RULES",
     "Annotation",
     "Annotator",
     "AnnotatorIdentity",
@@ -38,10 +40,6 @@ __all__ = [
     "open_annotator",
     "open_evaluations",
 ]
-
-RULES = "rules"
-"""The name of the annotator without a model."""
-
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _EVALUATION = re.compile(r"(.+)@([1-9][0-9]?)")

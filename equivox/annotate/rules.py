@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from equivox.annotate import RULES
 from equivox.annotate.numeric import number_of, reads_itself
 from equivox.configs.vocabulary import load_vocabulary
-from equivox.core.annotation import Annotation, Annotator, AnnotatorIdentity, Job, Status, Value
+from equivox.core.annotation import RULES, Annotation, Annotator, AnnotatorIdentity, Job, Status, Value
 from equivox.core.segments import Segment, measured_in_sound
 from equivox.core.task import Attribute, Task
 

@@ -11,7 +11,8 @@ from equivox.core.errors import RequestError
 from equivox.core.media import MediaError, checked_image, compact_audio
 from equivox.core.task import DataSource
 from equivox.core.variants import SILENCE, TEXT_ONLY
-from equivox.dataset_builders.corpus import Corpus, open_corpus, table_in
+from equivox.dataset_builders.corpus import Corpus, table_in
+from equivox.dataset_builders.opening import open_corpus
 from equivox.run.opening import data_of
 
 ENDINGS = {"audio/ogg": ".ogg", "image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp", "image/gif": ".gif"}

@@ -14,7 +14,7 @@ from typing import Any
 from equivox.core.errors import RequestError
 from equivox.core.hashing import digest
 from equivox.core.task import Sampling, Task
-from equivox.run.needs import refuse_unable
+from equivox.core.task_checks import refuse_unable
 
 VERSION = "4"
 """Raised whenever a recipe makes other weights."""

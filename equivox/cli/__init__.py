@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 
 from equivox.cli import interrupts
+from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_REQUEST
 
-EXIT_DONE, EXIT_INCOMPLETE, EXIT_REQUEST, EXIT_INTERRUPTED = 0, 1, 2, 130
 ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1"}
 """Settings of the command line where a user has none.
 

@@ -49,8 +49,7 @@ def calibrate(
     from equivox.calibration.checking import Settings, result, train
     from equivox.calibration.checking import calibrate as run
     from equivox.calibration.recipe import parse_shifts
-    from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
-    from equivox.cli.output import echo
+    from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo
     from equivox.cli.show import console, progress_bars
     from equivox.core.variants import dose_of, parse_conditions
     from equivox.engines.workers import Workers

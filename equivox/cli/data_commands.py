@@ -47,14 +47,13 @@ def list_corpora(
 
 def _describe(corpus: str, data: str, figure: Path | None) -> None:
     """Describe a corpus of continuations: speakers, instances, length, agreement of annotators, ROUGE-L."""
-    from equivox.cli.figure_files import figure_format, write_figure
-    from equivox.cli.show import console, progress_bars
+    from equivox.cli.show import console, figure_format, progress_bars, write_figure
     from equivox.core.errors import RequestError, nearest
     from equivox.core.files import refuse_unusable
     from equivox.core.task import DataSource
     from equivox.dataset_builders import SpokenStereoSet, builders
     from equivox.dataset_builders.continuations import corpus_facts
-    from equivox.dataset_builders.corpus import open_corpus
+    from equivox.dataset_builders.opening import open_corpus
     from equivox.report.table import Table, print_tables
 
     if figure is not None:

@@ -30,7 +30,7 @@ def dossier(
     from datetime import UTC, datetime
     from json import dumps
 
-    from equivox.cli import EXIT_DONE
+    from equivox.cli.output import EXIT_DONE
     from equivox.cli.show import console, progress_bars
     from equivox.compare.believing import refuse_doubt, verify_with_labels
     from equivox.core.files import refuse_unusable, write_text

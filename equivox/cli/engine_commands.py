@@ -85,7 +85,7 @@ def _run(spec: RunSpec, *, quiet: bool) -> int:
 
 def _show_dry_run(spec: RunSpec) -> int:
     """Check `spec` and show what it would take; nothing is written."""
-    from equivox.cli import EXIT_DONE
+    from equivox.cli.output import EXIT_DONE
     from equivox.cli.show import console
     from equivox.report.cost_tables import dry_run_table
     from equivox.report.table import print_tables

@@ -84,7 +84,7 @@ def reproduce(
 
 def _show_dry_run(settings: Sequence[Setting], output: Path, workers: Workers) -> int:
     """Print what the runs of a run file would take and what is missing for them; return 1 if anything is."""
-    from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
+    from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.show import console
     from equivox.report.audit_tables import missing_table
     from equivox.report.cost_tables import estimate_table
@@ -105,8 +105,8 @@ def _show_dry_run(settings: Sequence[Setting], output: Path, workers: Workers) -
 
 def _run_all(settings: Sequence[Setting], output: Path, workers: Workers, *, quiet: bool) -> tuple[list[Finished], int]:
     """Run every model of `settings` and show the scores; return the runs, and 1 if one of them could not be run."""
-    from equivox.cli import EXIT_INCOMPLETE
     from equivox.cli.engine_commands import warnings_of
+    from equivox.cli.output import EXIT_INCOMPLETE
     from equivox.cli.show import compared_run, console, progress_bars, show_scores
     from equivox.run.reproducing import run_all
 

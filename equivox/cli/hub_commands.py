@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from equivox.cli import EXIT_DONE
 from equivox.cli.options import RunArgument, data_option, opened, output_option
-from equivox.cli.output import echo
+from equivox.cli.output import EXIT_DONE, echo
 
 
 def push(
@@ -28,7 +27,8 @@ def push(
     """Write a corpus, or a run's responses and annotations, as a data set for the Hub, and upload it with --push."""
     from equivox.cli.show import believe_all, progress_bars
     from equivox.core.errors import RequestError
-    from equivox.integrations.hub.dataset_folder import is_restricted, write_dataset
+    from equivox.integrations.hub.dataset_card import is_restricted
+    from equivox.integrations.hub.dataset_folder import write_dataset
     from equivox.integrations.hub.remote import check_repo, upload
     from equivox.integrations.hub.run_folder import is_run, write_run
 

@@ -27,8 +27,7 @@ def impact(
     csv: Annotated[Path | None, typer.Option(help="Write every number to this CSV file too.")] = None,
 ) -> int:
     """Show the share of favourable answers by group and the impact ratios; this is not a legal audit."""
-    from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
-    from equivox.cli.output import console, echo
+    from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, console, echo
     from equivox.compare.impact import impact as impact_of
     from equivox.compare.impact import impact_records
     from equivox.core.files import refuse_unusable_file, write_text

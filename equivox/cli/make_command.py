@@ -128,8 +128,8 @@ def _made(
 
     if step == "describe":
         from equivox.dataset_builders import Genres
-        from equivox.dataset_builders.genres import IMAGE_PROMPTS
         from equivox.dataset_builders.genres_descriptions import describe
+        from equivox.dataset_builders.genres_protocol import IMAGE_PROMPTS
 
         to = output or source[0] / IMAGE_PROMPTS
         return describe(Genres(source[0]), engines[0], to, progress=progress, **given)

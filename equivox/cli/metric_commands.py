@@ -40,7 +40,7 @@ def metric(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs; NaN is null.")] = False,
 ) -> int:
     """Compute a metric from a table that was made elsewhere: CSV, TSV, JSON, JSON lines or parquet."""
-    from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
+    from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.core.model_args import parse_model_args
     from equivox.metrics.files import measure_file
 

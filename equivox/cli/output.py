@@ -11,6 +11,8 @@ from equivox.core.text import visible
 if TYPE_CHECKING:
     from rich.console import Console
 
+EXIT_DONE, EXIT_INCOMPLETE, EXIT_REQUEST, EXIT_INTERRUPTED = 0, 1, 2, 130
+
 _WIDTH = 400
 """Wider than any table: a narrow terminal wraps lines rather than lose digits."""
 

@@ -34,7 +34,7 @@ def compare(
     ] = False,
 ) -> int:
     """Compare runs in the tables of the papers, test models pairwise, and rank them with rank intervals."""
-    from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
+    from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.show import console, show_opening, usable
     from equivox.compare.cohorts import published_totals
     from equivox.compare.dimensions import dimension_contrasts
@@ -117,14 +117,14 @@ def report(
     ] = None,
 ) -> int:
     """Write one HTML file with all scores, figures and, as an option, examples; it needs no network."""
-    from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
+    from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.show import console, usable
     from equivox.core.files import refuse_unusable, refuse_unusable_file, write_text
     from equivox.report.page import build_report
     from equivox.run.opening import by_name
 
     if figure is not None:
-        from equivox.cli.figure_files import figure_format, write_figure
+        from equivox.cli.show import figure_format, write_figure
         from equivox.report.figures import figure_of, figures_of
 
         if figure == "list":
@@ -188,7 +188,7 @@ def leaderboard(
     """Verify runs, rank them with rank intervals, and write them as a static site, JSON and CSV."""
     from datetime import UTC, datetime
 
-    from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
+    from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.show import console, usable
     from equivox.core.files import refuse_unusable, write_text
     from equivox.core.redact import redacted_text

@@ -6,15 +6,16 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, get_args
 
 from rich.console import Console
 
-from equivox.cli import EXIT_DONE, EXIT_INCOMPLETE
-from equivox.cli.output import console, echo_error
+from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, console, echo_error
 from equivox.compare.agreement import agreement
 from equivox.compare.believing import believe
 from equivox.compare.runs import ComparedRun, compared_run, shown_together
 from equivox.core.errors import RequestError
+from equivox.core.files import write_whole
 from equivox.core.task import Task
 from equivox.core.variants import dose_of, is_intervention
 from equivox.report.numbers import DASH, how_many, in_words, interval
@@ -31,16 +32,23 @@ from equivox.run.speed import read_usage
 from equivox.run.status import count_requests
 from equivox.run.stored import annotations_folder, annotators_of, count_annotation_failures
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from equivox.report.drawing import Format
+
 __all__ = [
     "believe_all",
     "compared_run",
     "console",
+    "figure_format",
     "progress_bars",
     "show_agreement",
     "show_opening",
     "show_scores",
     "show_status",
     "usable",
+    "write_figure",
 ]
 
 
@@ -256,3 +264,22 @@ def _show_annotation_failures(out: Console, folder: Path, annotator: str, shown:
     if failures:
         out.print("  What failed says nothing and is in no score; --retry-failed asks it again.", style="yellow")
     return sum(failures.values())
+
+
+def figure_format(path: Path, option: str) -> Format:
+    """Return the format that the file's name asks for; RequestError for another than svg, png or pdf."""
+    from equivox.report.drawing import Format
+
+    kind = path.suffix.removeprefix(".")
+    if kind not in get_args(Format):
+        raise RequestError(f"`{option}` must end in .svg, .png or .pdf, got {path.name}")
+    return kind  # type: ignore[return-value]
+
+
+def write_figure(path: Path, figure: Figure) -> None:
+    """Write a figure in the format of its file's name, whole or not at all, and say where it is."""
+    from equivox.report.drawing import rendered
+
+    drawn = rendered(figure, figure_format(path, "output"))
+    write_whole(path, lambda temporary: temporary.write_bytes(drawn))
+    console().print(f"Figure: {path.resolve()}", markup=False)

@@ -20,8 +20,7 @@ def view(
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
 ) -> int:
     """Show answers in a browser: side by side by group, unreadable ones, and two runs."""
-    from equivox.cli import EXIT_DONE
-    from equivox.cli.output import echo_error, opens
+    from equivox.cli.output import EXIT_DONE, echo_error, opens
     from equivox.report.view.build import usable
     from equivox.report.view.server import serve
 

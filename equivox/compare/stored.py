@@ -18,7 +18,8 @@ from equivox.core.files import read_document, read_table
 from equivox.core.metric import Metric
 from equivox.core.scores import NAN, Score, family_of
 from equivox.core.task import Task
-from equivox.dataset_builders.corpus import SAMPLE, open_corpus
+from equivox.dataset_builders.corpus import SAMPLE
+from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import engine_of, model_label, model_names
 from equivox.run.annotating import count_answered
 from equivox.run.design import published_items

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from annotated_types import Ge, Gt, Le
 
 from equivox.core.attributes import OTHER, REFUSAL, UNSTATED, Attribute, Role, WorkedExample
-from equivox.core.errors import RequestError
 from equivox.core.hashing import digest
 from equivox.core.segments import AnnotationScheme, Segment, SegmentTool
 
@@ -50,7 +49,6 @@ __all__ = [
     "Tool",
     "WorkedExample",
     "digest",
-    "tasks_in",
 ]
 
 Column = str | int | float | None
@@ -404,13 +402,3 @@ class Task:
                 "annotation": [dict(self.annotation.identity), self.annotation.digest],
             }
         )
-
-
-def tasks_in(given: object, where: str) -> list[Task]:
-    """Return the tasks in a task or a sequence of tasks; RequestError for other objects and for impossible tasks."""
-    from equivox.core.task_checks import check_task
-
-    tasks = [given] if isinstance(given, Task) else given
-    if isinstance(tasks, Sequence) and tasks and all(isinstance(entry, Task) for entry in tasks):
-        return [check_task(task, where) for task in tasks]
-    raise RequestError(f"{where} gives {given!r:.60}, not tasks; give a Task or a non-empty list of tasks")

@@ -1,10 +1,10 @@
-"""What is wrong with a task that somebody wrote in Python, in one line, before anything is asked."""
+"""What is wrong with a task, in one line, before anything is asked: as it was written, or for who is to answer it."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from equivox.core.attributes import OTHER, REFUSAL, UNSTATED, Attribute
@@ -13,11 +13,19 @@ from equivox.core.fields import typed
 from equivox.core.metric import Metric
 from equivox.core.segments import AnnotationScheme
 from equivox.core.system_prompts import text_problem
-from equivox.core.task import DataSource, Media, Prompt, Sampling, Task
+from equivox.core.task import DataSource, Media, Need, Prompt, Sampling, Task
 from equivox.core.variants import MOST_TURNS, SENDS, SYSTEM, WORDING
 
 _NAME = re.compile(r"[^\s:]+:.*\S")
 _ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def tasks_in(given: object, where: str) -> list[Task]:
+    """Return the tasks in a task or a sequence of tasks; RequestError for other objects and for impossible tasks."""
+    tasks = [given] if isinstance(given, Task) else given
+    if isinstance(tasks, Sequence) and tasks and all(isinstance(entry, Task) for entry in tasks):
+        return [check_task(task, where) for task in tasks]
+    raise RequestError(f"{where} gives {given!r:.60}, not tasks; give a Task or a non-empty list of tasks")
 
 
 def check_task(task: Task, where: str) -> Task:
@@ -125,3 +133,20 @@ def _attribute_problems(attribute: Attribute) -> Iterator[str]:
         yield f"`options` of {attribute.name} has one, {options[0]!r}; a choice has two or more, an open attribute none"
     if clash := sorted({OTHER, UNSTATED} & set(options)) if attribute != REFUSAL else []:
         yield f"the option {clash[0]!r} of {attribute.name} is always there; leave it out"
+
+
+NEEDS: Mapping[Need, tuple[str, str]] = {
+    "turns": ("goes on after an answer", "use vllm, transformers, endpoint or a simulated model"),
+    "tools": ("lets the model call tools", "use endpoint, vllm with tool_call_parser=…, or a simulated model"),
+    "speech": ("is answered by voice", "use endpoint with voice=…, or a simulated model"),
+    "hidden states": ("replaces hidden states", "use `equivox run transformers:…`, or leave the task out"),
+}
+"""What a task needs, in words, and which engines do it."""
+
+
+def refuse_unable(tasks: Sequence[Task], able: Collection[Need], who: str) -> None:
+    """Raise RequestError for a task that needs more than `who` is able to do; one that ignored it would mislead."""
+    for task in tasks:
+        for need in sorted(task.prompt.needs - set(able)):
+            what, instead = NEEDS[need]
+            raise RequestError(f"{task.name} {what}, which {who} does not do here; {instead}")

@@ -1,17 +1,10 @@
-"""Figures of scores that were computed elsewhere, drawn with matplotlib: for the report, and for print.
-
-Text and axes have one colour, which the report replaces by that of the page, so that figures follow light and dark.
-Groups differ in hatching as well as in colour.
-"""
+"""Figures of scores that were computed elsewhere, drawn with matplotlib: for the report, and for print."""
 
 from __future__ import annotations
 
-import base64
-import io
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -30,6 +23,18 @@ from equivox.compare.runs import (
 from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import Panel
 from equivox.core.scores import Score
+from equivox.report.drawing import (
+    HATCHES,
+    INK,
+    LONGEST,
+    NARROW,
+    PALETTE,
+    PAPER,
+    PHONE,
+    WIDTH,
+    drawing,
+    short,
+)
 from equivox.report.numbers import DASH, UNTOLD, p_value, score_value, shortened
 from equivox.report.score_tables import marked
 from equivox.run.scoring import read_records
@@ -38,60 +43,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-Format = Literal["svg", "png", "pdf"]
-
-INK = "#12345a"
-"""The colour of text and axes; `svg_for_page` replaces it."""
-PAPER = "#fefefe"
-"""The colour inside an open dot; `svg_for_page` replaces it by the page's background."""
-PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
-"""Okabe and Ito's colours, which colour-blind people can distinguish."""
-HATCHES = ("", "////", "....", "xxxx", "----", "\\\\\\\\", "oo", "++")
-
-_WIDTH, _NARROW, _PHONE = 7.2, 5.4, 3.7
-_STYLE = {
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "font.family": "sans-serif",
-    "font.size": 9,
-    "hatch.linewidth": 0.6,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "equivox",
-    "text.color": INK,
-    # A response can contain a dollar sign; it must not start a formula.
-    "text.parse_math": False,
-    "xtick.color": INK,
-    "ytick.color": INK,
-}
-_LONGEST = 42
 _MANY = 12
 OF_ONE, OF_SEVERAL = ("forest", "heat", "metrics", "shares", "speakers"), ("ranks", "correlations")
 """The kinds of figures of one run, and of several together."""
-
-
-@contextmanager
-def drawing(
-    height: float, width: float = _WIDTH, title: str = "", shape: tuple[int, int] = (1, 1)
-) -> Iterator[tuple[Figure, Any]]:
-    """Yield a transparent figure in the style of all figures, and its axes; an array of axes for more than one."""
-    import matplotlib as mpl
-
-    from equivox.report.notebook import ShownFigure
-
-    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
-        figure = ShownFigure(figsize=(width, height), layout="constrained")
-        figure.patch.set_alpha(0.0)
-        grid = figure.subplots(*shape, sharex=True, sharey=True, squeeze=False)
-        for axes in grid.flat:
-            axes.patch.set_alpha(0.0)
-        if title:
-            grid[0, 0].set_title(_short(title), loc="left", fontsize=9, color=INK)
-        yield figure, grid if grid.size > 1 else grid[0, 0]
-
-
-_short = partial(shortened, longest=_LONGEST)
 
 
 def _broken(text: str, longest: int) -> str:
@@ -121,9 +75,9 @@ def draw_forest(rows: Sequence[tuple[str, Score]], title: str = "", *, layout: L
     `rows` holds (label, score). An undefined score has a line with a dash.
     """
     above = layout == "phone"
-    labels = [_broken(label, {"wide": _LONGEST, "narrow": 24, "phone": 44}[layout]) for label, _ in rows]
+    labels = [_broken(label, {"wide": LONGEST, "narrow": 24, "phone": 44}[layout]) for label, _ in rows]
     high = 0.24 + 0.12 * any("\n" in label for label in labels) + 0.17 * above
-    width = {"wide": _WIDTH, "narrow": _NARROW, "phone": _PHONE}[layout]
+    width = {"wide": WIDTH, "narrow": NARROW, "phone": PHONE}[layout]
     with drawing(0.9 + high * len(rows), width, title) as (figure, axes):
         for place, (_, score) in enumerate(rows):
             _draw_score(axes, place, score)
@@ -141,7 +95,7 @@ def draw_forest(rows: Sequence[tuple[str, Score]], title: str = "", *, layout: L
         axes.set_ylim(len(rows) - 0.4, -0.95 if above else -0.6)
         if rows:
             estimated = "estimated " if any(math.isfinite(score.estimate) for _, score in rows) else ""
-            name = f"{estimated}{rows[0][1].name} ({_short(rows[0][1].unit)})"
+            name = f"{estimated}{rows[0][1].name} ({short(rows[0][1].unit)})"
             axes.set_xlabel(_broken(name, 44) if above else name)
         return figure
 
@@ -175,13 +129,13 @@ def draw_shares(
                 [place + (g - (len(groups) - 1) / 2) * height for place in range(len(shares))],
                 [share.by_group.get(group, 0.0) for share in shares],
                 height=height,
-                label=_short(group),
+                label=short(group),
                 facecolor=PALETTE[g % len(PALETTE)],
                 edgecolor=INK,
                 linewidth=0.5,
                 hatch=HATCHES[g % len(HATCHES)],
             )
-        axes.set_yticks(range(len(shares)), [_short(share.value) for share in shares])
+        axes.set_yticks(range(len(shares)), [short(share.value) for share in shares])
         axes.set_ylim(len(shares) - 0.5, -0.5)
         axes.set_xlabel(unit)
         figure.legend(loc="outside upper right", ncols=len(groups), frameon=False, fontsize=8)
@@ -199,7 +153,7 @@ def draw_histograms(distributions: Mapping[str, Sequence[float]], quantity: str)
         panels = [grid] if n == 1 else list(grid.flat)
         for axes, (name, own) in zip(panels, distributions.items(), strict=True):
             axes.hist(own, bins=edges, facecolor=PALETTE[0], edgecolor=INK, linewidth=0.5)
-            axes.set_title(f"{_short(name)} ({len(own):,})", loc="left", fontsize=9, color=INK)
+            axes.set_title(f"{short(name)} ({len(own):,})", loc="left", fontsize=9, color=INK)
             axes.set_ylabel("number")
         panels[-1].set_xlabel(quantity)
         return figure
@@ -218,7 +172,7 @@ def draw_triangles(panels: Mapping[str, Mapping[tuple[str, str], float]]) -> Fig
     n = len(names)
     with drawing(1.6 + 0.42 * n, 1.0 + len(panels) * (1.6 + 0.5 * n), shape=(1, len(panels))) as (figure, grid):
         every = [grid] if len(panels) == 1 else list(grid.flat)
-        short = [_short(name.partition(":")[2] or name) for name in names]
+        labels = [short(name.partition(":")[2] or name) for name in names]
         for axes, (title, pairs) in zip(every, panels.items(), strict=True):
             matrix = np.full((n, n), np.nan)
             np.fill_diagonal(matrix, 1.0)
@@ -232,8 +186,8 @@ def draw_triangles(panels: Mapping[str, Mapping[tuple[str, str], float]]) -> Fig
                 ink = "white" if abs(matrix[i, j]) > 0.7 else "black"
                 axes.text(j, i, told, ha="center", va="center", color=ink, fontsize=7.5)
             axes.set_title(title, loc="left", fontsize=9, color=INK)
-            axes.set_xticks(range(n), short, rotation=40, ha="right")
-            axes.set_yticks(range(n), short)
+            axes.set_xticks(range(n), labels, rotation=40, ha="right")
+            axes.set_yticks(range(n), labels)
         figure.colorbar(image, ax=every, shrink=0.8, label="Pearson's r over models")
         return figure
 
@@ -266,8 +220,8 @@ def draw_heat_map(
                 known = np.isfinite(counts[i, j])
                 ink = INK if not known else "white" if counts[i, j] < 0.55 * top else "black"
                 axes.text(j, i, told.get((i, j), "—"), ha="center", va="center", color=ink, fontsize=8)
-        axes.set_xticks(range(len(identities)), [_short(name) for name in identities])
-        axes.set_yticks(range(len(categories)), [_short(name) for name in categories])
+        axes.set_xticks(range(len(identities)), [short(name) for name in identities])
+        axes.set_yticks(range(len(categories)), [short(name) for name in categories])
         figure.colorbar(image, ax=axes, shrink=0.8, label=unit)
         return figure
 
@@ -332,7 +286,7 @@ def draw_metric_panel(rows: Sequence[tuple[str, Score]], title: str = "", *, sid
     for (label, name), score in cells.items():
         if score.found and most[name]:
             shades[labels.index(label), names.index(name)] = score.value / most[name]
-    with drawing(1.1 + 0.42 * len(labels), max(_WIDTH, 2.2 + 0.82 * len(names)), title) as (figure, axes):
+    with drawing(1.1 + 0.42 * len(labels), max(WIDTH, 2.2 + 0.82 * len(names)), title) as (figure, axes):
         colours = LinearSegmentedColormap.from_list("sides", [PALETTE[4], "#ffffff", PALETTE[1]])
         axes.imshow(shades, cmap=colours, vmin=-1, vmax=1, aspect="auto")
         for i, label in enumerate(labels):
@@ -364,43 +318,6 @@ def favoured(score: Score | None, sides: tuple[str, str]) -> tuple[str, str]:
     if written.strip("0.") == "":
         return written, "even"
     return written + marked(score), f"▲ {sides[0]}" if score.value > 0 else f"▼ {sides[1]}"
-
-
-def rendered(figure: Figure, kind: Format, *, dpi: int = 300) -> bytes:
-    """Return a figure as the bytes of a file; the same figure always gives the same bytes."""
-    import matplotlib as mpl
-    from matplotlib.backends import backend_agg, backend_pdf, backend_svg
-
-    canvas = {
-        "svg": backend_svg.FigureCanvasSVG,
-        "png": backend_agg.FigureCanvasAgg,
-        "pdf": backend_pdf.FigureCanvasPdf,
-    }[kind](figure)
-    dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
-    buffer = io.BytesIO()
-    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
-        if kind != "svg":
-            figure.patch.set_alpha(1.0)
-        canvas.print_figure(buffer, format=kind, dpi=dpi, metadata=dated)
-    return buffer.getvalue()
-
-
-def svg_for_page(figure: Figure) -> bytes:
-    """Return a figure as SVG whose text colour follows the light or dark theme of the page.
-
-    Places are rounded to a hundredth of a point and lines are not indented: a page is a fifth smaller, and looks alike.
-    """
-    svg = rendered(figure, "svg").decode("utf-8").replace(INK, "var(--ink)").replace(PAPER, "var(--paper)")
-    light, dark = ":root{--ink:#1b1b1b;--paper:#fff}", ":root{--ink:#e8e8e8;--paper:#121212}"
-    style = f"<style>{light}@media (prefers-color-scheme:dark){{{dark}}}</style>"
-    plain = re.sub(r"\s*\n\s*", "\n", re.sub(r"(\d\.\d\d)\d+(?=[ \",)\n])", r"\1", svg))
-    head, end, rest = plain.partition("<defs>")
-    return f"{head}{style}{end}{rest}".encode()
-
-
-def figure_in_page(figure: Figure) -> str:
-    """Return a figure as SVG in base64, as the templates of the pages take it."""
-    return base64.b64encode(svg_for_page(figure)).decode()
 
 
 def told_forest(rows: Sequence[tuple[str, Score]]) -> str:
@@ -436,8 +353,8 @@ def metric_panels(run: ComparedRun) -> dict[str, tuple[Panel, list[tuple[str, Sc
     for score in sorted(run.scores, key=lambda score: ":" in score.task):
         panel = panels.get(score.family)
         if panel is not None and score.is_whole and run.measure(score) is not None:
-            short = score.task.partition(":")[2].partition("@")[0]
-            label = f"{panel.tasks[short]} ({short})" if short in panel.tasks else short or panel.whole
+            task = score.task.partition(":")[2].partition("@")[0]
+            label = f"{panel.tasks[task]} ({task})" if task in panel.tasks else task or panel.whole
             found.setdefault(score.family, (panel, []))[1].append((label, score))
     return found
 

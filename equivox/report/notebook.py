@@ -1,21 +1,8 @@
-"""What a notebook shows of a run: its opening and its scores as HTML, and its figures."""
+"""What a notebook shows of a run: its opening and its scores as HTML."""
 
 from __future__ import annotations
 
 from pathlib import Path
-
-from matplotlib.figure import Figure
-
-SCREEN_DPI = 100
-
-
-class ShownFigure(Figure):
-    """A figure that a notebook shows without `%matplotlib inline` and without pyplot."""
-
-    def _repr_png_(self) -> bytes:
-        from equivox.report.figures import rendered
-
-        return rendered(self, "png", dpi=SCREEN_DPI)
 
 
 def run_html(folder: Path) -> str:

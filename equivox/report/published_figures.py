@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from equivox.compare.published import ReproducedCell, ReproducedTable
-from equivox.report.figures import HATCHES, INK, PALETTE, draw_triangles, drawing
+from equivox.report.drawing import HATCHES, INK, PALETTE, drawing
+from equivox.report.figures import draw_triangles
 from equivox.report.numbers import DASH, shortened
 
 if TYPE_CHECKING:

@@ -58,7 +58,7 @@ def write_tables(paper: str, runs: Sequence[TableRun], folder: Path) -> list[Pat
     figure an SVG file. Nothing is written if one cannot be made; each file is whole or absent. Raises as
     `equivox.compare.published.reproduced`.
     """
-    from equivox.report.figures import rendered
+    from equivox.report.drawing import rendered
     from equivox.report.published_figures import draw_published
 
     texts: dict[Path, str] = {}

@@ -9,7 +9,8 @@ from pathlib import Path
 from equivox.core.errors import RequestError
 from equivox.core.task import DataSource, Task
 from equivox.dataset_builders.base import CorpusFacts
-from equivox.dataset_builders.corpus import BUILD, SAMPLE, media_of, openers, read_build
+from equivox.dataset_builders.corpus import BUILD, SAMPLE, media_of, read_build
+from equivox.dataset_builders.opening import openers
 from equivox.dataset_builders.parquet import facts_of
 
 COMMON = ("text", "speaker")

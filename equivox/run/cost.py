@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 from equivox.annotate import RULES, added_annotators, declared_annotator, evaluation_of
 from equivox.core.task import Task
 from equivox.core.variants import asks_nothing
-from equivox.dataset_builders.corpus import Corpus, open_corpus
+from equivox.dataset_builders.corpus import Corpus
+from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import REPLICAS, EngineIdentity, engine_of
 from equivox.engines.endpoint import EndpointSettings
 from equivox.run.design import published_items

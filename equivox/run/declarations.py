@@ -30,7 +30,8 @@ from equivox.core.files import damaged, is_file_name, read_document, write_docum
 from equivox.core.metric import Metric
 from equivox.core.plugins import TASKS, added, plugin_packages
 from equivox.core.segments import AnnotationScheme
-from equivox.core.task import DataSource, Media, Patch, Prompt, Sampling, SimulatedAnswers, Task, Tool, tasks_in
+from equivox.core.task import DataSource, Media, Patch, Prompt, Sampling, SimulatedAnswers, Task, Tool
+from equivox.core.task_checks import tasks_in
 
 TASKS_FILE = "tasks.json"
 FILE_MODULE = "equivox_task_files"

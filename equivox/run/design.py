@@ -66,7 +66,7 @@ def _published(task: Task) -> Mapping[str, int]:
 
 
 def _from_corpus(task: Task, data: str | None) -> Design:
-    from equivox.dataset_builders.corpus import open_corpus
+    from equivox.dataset_builders.opening import open_corpus
     from equivox.engines import EngineIdentity
     from equivox.run.asked_of import asked_of
     from equivox.run.plan import make_plan

@@ -17,11 +17,11 @@ from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import EngineIdentity, Request, Response
 from equivox.core.scores import Score
 from equivox.core.task import Task
+from equivox.core.task_checks import refuse_unable
 from equivox.core.variants import SHUFFLED, asks_nothing, declared_name
 from equivox.dataset_builders.corpus import Corpus
 from equivox.engines.function import RecordedEngine
 from equivox.run.generating import IMPORTED, count_failures
-from equivox.run.needs import refuse_unable
 from equivox.run.pipeline import execute, open_corpora
 from equivox.run.plan import samples_of
 from equivox.run.response_table import SAMPLE, Table, described_corpora, lacking

@@ -27,9 +27,11 @@ from equivox.core.redact import remember_secrets
 from equivox.core.scores import DEFAULT_OPTIONS, Score, ScoringOptions
 from equivox.core.segments import check_tools
 from equivox.core.task import Task
+from equivox.core.task_checks import refuse_unable
 from equivox.core.variants import dose_of
 from equivox.core.voice import require_world
-from equivox.dataset_builders.corpus import Corpus, open_corpus
+from equivox.dataset_builders.corpus import Corpus
+from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import Engine, Workers, open_engine, public_name
 from equivox.engines.arguments import refuse_overrides
 from equivox.run.annotating import annotate
@@ -47,7 +49,6 @@ from equivox.run.manifest import (
     run_identity,
     write_manifest,
 )
-from equivox.run.needs import refuse_unable
 from equivox.run.opening import computing, note_made
 from equivox.run.plan import PLAN_FILE, Plan, make_plan
 from equivox.run.scoring import follow_up, open_samples, remove_scores, score, scores_path

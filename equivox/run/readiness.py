@@ -18,10 +18,11 @@ from equivox.annotate.embedding import load_encoder
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import EquivoxError
 from equivox.core.task import Task
-from equivox.dataset_builders.corpus import Corpus, open_corpus
+from equivox.core.task_checks import refuse_unable
+from equivox.dataset_builders.corpus import Corpus
+from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import engine_of, model_file, open_engine, retirement
 from equivox.run.cost import LOCAL, server_hosts
-from equivox.run.needs import refuse_unable
 from equivox.run.pipeline import check_output
 from equivox.run.plan import make_plan
 from equivox.run.run_files import Setting

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from equivox.core.scores import NAN, Merge
-from equivox.metrics.badf.documents import Document, Documents, leaders_of
+from equivox.core.scores import NAN
+from equivox.metrics.badf.documents import Document, Documents
 
 if TYPE_CHECKING:
     import numpy as np
@@ -102,41 +102,6 @@ class Association:
     def score(self) -> float:
         """BADF's score."""
         return self.phrase.scores[self.place]
-
-
-def unify_phrases(
-    documents: Sequence[Document] | Documents, *, merge: Merge, encoder: str = "", threshold: float = 1.0
-) -> Documents:
-    """Return the documents with `unified` filled in, category by category.
-
-    The first wording represents all that are merged with it: `none` merges nothing, `lemma` merges equal dictionary
-    forms, `embedding` similar meanings (arXiv 2508.01412, appendix G), by `equivox.annotate.embedding`.
-    """
-    columns = Documents.of(documents)
-    return columns.unify(leaders_of(columns, merge, encoder, threshold))
-
-
-_KNOWN: dict[tuple[tuple[str, ...], str, float], dict[str, str]] = {}
-"""Cache of the latest leaders by meaning, for the follow-up and the scores of one command."""
-
-
-def leaders(phrases: tuple[str, ...], merge: Merge, encoder: str, threshold: float) -> dict[str, str]:
-    """Return the wording that represents each of `phrases`, which are in order of first occurrence."""
-    if merge == "none":
-        return {phrase: phrase for phrase in phrases}
-    if merge == "lemma":
-        from equivox.annotate.merging import lemmas
-
-        first: dict[str, str] = {}
-        return {phrase: first.setdefault(lemmas(phrase), phrase) for phrase in phrases}
-    from equivox.annotate.embedding import unify
-
-    key = (phrases, encoder, threshold)
-    if key not in _KNOWN:
-        if len(_KNOWN) >= 64:
-            _KNOWN.clear()
-        _KNOWN[key] = dict(zip(phrases, unify(phrases, encoder, threshold), strict=True))
-    return _KNOWN[key]
 
 
 def count(documents: Sequence[Document] | Documents, category: str, identities: Sequence[str]) -> Counts:

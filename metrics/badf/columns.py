@@ -16,10 +16,9 @@ from equivox.metrics.badf.associations import (
     null_counts,
     phrase_tests,
     summary,
-    unify_phrases,
     with_q,
 )
-from equivox.metrics.badf.documents import Document
+from equivox.metrics.badf.documents import Document, unify_phrases
 
 
 def measure(

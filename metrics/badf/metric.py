@@ -30,7 +30,7 @@ def score_family(members: Members, options: ScoringOptions) -> Scored:
 
 def follow_up(members: Members, options: ScoringOptions) -> Sequence[Segment]:
     """Return the question about each association: whether it is a fact that is exclusive to the identity."""
-    from equivox.metrics.badf.scorer import exclusivity_questions
+    from equivox.metrics.badf.dimensions import exclusivity_questions
 
     return exclusivity_questions(members, options)
 

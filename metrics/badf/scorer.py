@@ -7,187 +7,41 @@ no stories, every number is NaN with its reason.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Mapping
 from math import isnan
 from typing import Any
 
 from equivox.core.coverage import Coverage
-from equivox.core.encoded import EncodedLabels
-from equivox.core.errors import RequestError
 from equivox.core.metric import Members
-from equivox.core.samples import UNANSWERED, Samples
+from equivox.core.samples import UNANSWERED
 from equivox.core.scores import NAN, Score, Scored, ScoringOptions
-from equivox.core.segments import Segment
-from equivox.core.task import Task
-from equivox.metrics.badf.annotation.scheme import CHARACTERS, EXCLUSIVE, PHRASES, StoryScheme, annotator_prompt
+from equivox.metrics.badf import tables
+from equivox.metrics.badf.annotation.scheme import PHRASES
 from equivox.metrics.badf.associations import (
     LEVEL,
-    Association,
     Counts,
-    Null,
-    Phrase,
-    Summary,
     associations,
-    count,
     null_counts,
-    phrase_tests,
-    summary,
-    unify_phrases,
-    with_q,
 )
-from equivox.metrics.badf.documents import Documents, documents_of
+from equivox.metrics.badf.dimensions import NOT_ASKED, UNREAD, Dimension, Found, exclusivity, summarized, tested
 
-YES, NO, UNREAD, NOT_ASKED = "yes", "no", "unparsed", "not asked"
-"""The values of an association's exclusivity; only `yes` drops it."""
 _DESCRIPTOR_PERMUTATIONS = 999
-
-
-@dataclass(frozen=True, kw_only=True)
-class Dimension:
-    """One task of a setting: its stories, its documents and its tested phrases."""
-
-    task: Task
-    samples: Samples
-    options: ScoringOptions
-    identities: tuple[str, ...]
-    documents: Documents
-    by_category: Mapping[str, Documents]
-    counts: Sequence[Counts]
-    phrases: Sequence[Phrase] = ()
-
-    @cached_property
-    def asked_as(self) -> Mapping[str, tuple[str, int]]:
-        """The sample and the repeat of each story, by its key."""
-        table = self.samples.read(["key", "sample_id", "repeat"])
-        columns = (table[name].to_pylist() for name in ("key", "sample_id", "repeat"))
-        return {key: (sample, repeat) for key, sample, repeat in zip(*columns, strict=True)}
-
-
-def tested(members: Members, options: ScoringOptions) -> list[Dimension]:
-    """Return every dimension of a setting with its tested phrases; q is over all of them."""
-    dimensions = [_dimension(task, samples, options) for task, samples in members]
-    every = [phrase for dimension in dimensions for phrase in _phrases(dimension)]
-    every = with_q(every, family="every phrase × category × dimension of a setting")
-    done = []
-    for dimension in dimensions:
-        n = sum(len(counts.with_phrase) for counts in dimension.counts)
-        own, every = every[:n], every[n:]
-        done.append(replace(dimension, phrases=own))
-    return done
-
-
-def _phrases(dimension: Dimension) -> list[Phrase]:
-    options = dimension.options
-    return [
-        phrase
-        for counts in dimension.counts
-        for phrase in phrase_tests(counts, n_resamples=options.n_resamples, seed=options.seed)
-    ]
-
-
-def _dimension(task: Task, samples: Samples, options: ScoringOptions) -> Dimension:
-    parsed = samples.has_status("parsed", segment=PHRASES)
-    documents = unify_phrases(
-        documents_of(samples, [attribute.name for attribute in CHARACTERS], PHRASES, parsed),
-        merge=options.merge,
-        encoder=options.encoder,
-        threshold=options.merge_threshold,
-    )
-    named = samples.metadata("identities").names
-    met = {name for place in (1, 2) for name in samples.metadata(f"identity_{place}").names}
-    identities = tuple(name for name in (named[0].split(",") if named else ()) if name in met)
-    categories = _in_order(samples.metadata("category"))
-    return Dimension(
-        task=task,
-        samples=samples,
-        options=options,
-        identities=identities,
-        documents=documents,
-        by_category={category: documents.in_category(category) for category in categories},
-        counts=[count(documents, category, identities) for category in categories],
-    )
-
-
-def _in_order(labels: EncodedLabels) -> list[str]:
-    """Return the labels in order of first occurrence."""
-    import numpy as np
-
-    met, first = np.unique(labels.codes, return_index=True)
-    return [labels.names[code] for code in met[np.argsort(first)] if code >= 0]
-
-
-def exclusivity_questions(members: Members, options: ScoringOptions) -> list[Segment]:
-    """Return, for each association by the published rule, the question whether it is a fact (Table 13)."""
-    return [
-        exclusivity_question(dimension.task, association)
-        for dimension in tested(members, options)
-        for association in associations(dimension.phrases, dimension.identities)
-    ]
-
-
-def exclusivity_question(task: Task, association: Association) -> Segment:
-    """Return the question about one association, which is the same for all settings and categories of places."""
-    scheme = task.annotation
-    if not isinstance(scheme, StoryScheme):
-        raise RequestError(f"{task.name}: the metric badf needs the annotation scheme of BADF (StoryScheme)")
-    extra = {"phrase": association.phrase.phrase, "identity": association.identity, "category": task.dimension}
-    return Segment(
-        name="exclusivity",
-        text=association.phrase.phrase,
-        attributes=(EXCLUSIVE,),
-        prompt=annotator_prompt(scheme.prompts["exclusivity"]),
-        extra=extra,
-    )
-
-
-def exclusivity(dimension: Dimension, association: Association) -> str:
-    """Return the exclusivity of an association: yes, no, unparsed or not asked."""
-    answer = dimension.samples.follow_up(exclusivity_question(dimension.task, association))
-    if answer is None:
-        return NOT_ASKED
-    (said,) = answer.values.get(EXCLUSIVE.name, ("",)) or ("",)
-    return {"YES": YES, "NO": NO}.get(said, UNREAD)
-
-
-def summarized(found: Sequence[Association]) -> Summary:
-    """Return the summary of associations: one cell of Table 14."""
-    return summary([a.score for a in found], [a.phrase.p for a in found])
-
-
-@dataclass(frozen=True, kw_only=True)
-class Found:
-    """The result of one dimension: its associations with their exclusivity, and the null of their number."""
-
-    dimension: Dimension
-    associations: Sequence[tuple[Association, str]]
-    coverage: Coverage
-    undefined: str | None
-    null: Null | None = None
-    categories: Mapping[str, str | None] = field(default_factory=dict)
-
-    def kept(self, identity: str | None = None) -> list[Association]:
-        """Return the associations, of one identity or all, that are not exclusive facts."""
-        return [a for a, known in self.associations if known != YES and identity in {None, a.identity}]
 
 
 def score_setting(members: Members, options: ScoringOptions) -> Scored:
     """Return scores per task and identity, and the tables of the setting."""
-    from equivox.metrics.badf import tables as tables_of
-
     found = [_found(dimension) for dimension in tested(members, options)]
     scores = [score for one in found for score in _scores(one)]
     records: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for one in found:
-        records["associations"] += tables_of.association_rows(one)
-        records["phrases"] += tables_of.phrase_rows(one)
-        records["summary"] += tables_of.summary_rows(one)
-        records["heat_map"] += tables_of.heat_map_rows(one)
-        records["top"] += tables_of.top_rows(one)
-        records["top_of_all"] += tables_of.top_of_all_rows(one)
-        records["exemplars"] += tables_of.exemplar_rows(one)
-        records["unified"] += tables_of.unified_rows(one)
+        records["associations"] += tables.association_rows(one)
+        records["phrases"] += tables.phrase_rows(one)
+        records["summary"] += tables.summary_rows(one)
+        records["heat_map"] += tables.heat_map_rows(one)
+        records["top"] += tables.top_rows(one)
+        records["top_of_all"] += tables.top_of_all_rows(one)
+        records["exemplars"] += tables.exemplar_rows(one)
+        records["unified"] += tables.unified_rows(one)
     return Scored(scores, dict(records), quoted={"exemplars": "story"})
 
 

@@ -21,7 +21,7 @@ from equivox.core.metric import (
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, Scored, ScoringOptions
 from equivox.core.task import Task
-from equivox.dataset_builders.genres import RELATIONSHIPS
+from equivox.dataset_builders.genres_protocol import RELATIONSHIPS
 from equivox.metrics.genres.cohort import READ_BY_STAND_INS, published_cohort, total_bias
 from equivox.metrics.genres.measures import METRICS
 

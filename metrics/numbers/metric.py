@@ -9,13 +9,12 @@ from equivox.core.metric import Measure, Metric, PairedTask, PairedValues
 from equivox.core.samples import Samples
 from equivox.core.scores import Scored, ScoringOptions
 from equivox.core.task import Task
+from equivox.metrics.numbers.names import DIFFERENCE, DISTANCE
 
 if TYPE_CHECKING:
     import numpy as np
 
     from equivox.core.columns import ColumnMetric
-
-DIFFERENCE, DISTANCE = "mean difference", "distance of distributions"
 
 
 def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:

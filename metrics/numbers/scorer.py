@@ -12,7 +12,7 @@ from equivox.core.errors import RequestError
 from equivox.core.samples import Samples
 from equivox.core.scores import NAN, Score, Scored, ScoringOptions
 from equivox.core.task import Attribute, Task, digest
-from equivox.metrics.numbers.metric import DIFFERENCE, DISTANCE
+from equivox.metrics.numbers.names import DIFFERENCE, DISTANCE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

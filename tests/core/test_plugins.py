@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from equivox.core import plugins
-from equivox.dataset_builders import corpus
+from equivox.dataset_builders import opening
 from equivox.tasks import registry
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -61,7 +61,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
 
 def forget() -> None:
-    for cached in (plugins.added, plugins.plugin_packages, registry._added_tasks, corpus.openers):
+    for cached in (plugins.added, plugins.plugin_packages, registry._added_tasks, opening.openers):
         cached.cache_clear()
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from equivox import measure
 from equivox.core.errors import RequestError, RunError
-from equivox.core.task import IMAGE, AnnotationScheme, Attribute, DataSource, Sampling, Task, tasks_in
-from equivox.core.task_checks import check_task
+from equivox.core.task import IMAGE, AnnotationScheme, Attribute, DataSource, Sampling, Task
+from equivox.core.task_checks import check_task, tasks_in
 from equivox.engines import Engine, EngineIdentity, Request, Response
 from equivox.run.store import Store, response_schema
 from equivox.tasks.registry import builtin_tasks

@@ -15,7 +15,7 @@ import pytest
 from equivox.core import media
 from equivox.core.errors import RequestError
 from equivox.core.variants import conditions_of, declared_name, parse_conditions, parse_group, vary, with_sampling
-from equivox.dataset_builders.corpus import open_corpus
+from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import EngineIdentity
 from equivox.run.plan import Plan, make_plan
 from equivox.tasks.registry import builtin_tasks

@@ -11,7 +11,7 @@ import pytest
 from equivox.core.errors import RequestError
 from equivox.core.task import DataSource
 from equivox.dataset_builders import sample_source
-from equivox.dataset_builders.corpus import open_corpus
+from equivox.dataset_builders.opening import open_corpus
 
 Cli = Callable[..., tuple[int, str, str]]
 

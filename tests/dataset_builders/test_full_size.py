@@ -16,8 +16,8 @@ from look_alike import crema_d_names, l2_arctic_prompts, make_crema_d, make_l2_a
 
 from equivox.core.task import DataSource
 from equivox.dataset_builders import build, open_builder
-from equivox.dataset_builders.corpus import open_corpus
 from equivox.dataset_builders.l2_arctic import identity_words, words_of
+from equivox.dataset_builders.opening import open_corpus
 
 pytestmark = pytest.mark.slow
 

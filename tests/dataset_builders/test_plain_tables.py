@@ -15,7 +15,7 @@ import pytest
 
 from equivox.core.errors import RequestError
 from equivox.dataset_builders import plain_tables
-from equivox.dataset_builders.corpus import open_corpus
+from equivox.dataset_builders.opening import open_corpus
 from equivox.dataset_builders.plain_tables import as_columns, read_columns
 from equivox.tasks.registry import builtin_tasks
 

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from equivox.core import plugins
-from equivox.dataset_builders import corpus
+from equivox.dataset_builders import opening
 from equivox.tasks import registry
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,7 +25,7 @@ WORKED = [page for page in PAGES if page.name.startswith(("add_", "ci", "quickst
 
 Cli = Callable[..., tuple[int, str, str]]
 _FILE = re.compile(r"# (?P<path>[\w/]+\.(?:py|yaml))\n")
-_CACHES = (plugins.added, plugins.plugin_packages, registry._added_tasks, corpus.openers)
+_CACHES = (plugins.added, plugins.plugin_packages, registry._added_tasks, opening.openers)
 GROUPS_OF_COMMANDS = frozenset({"data", "tasks", "audit", "metric"})
 
 

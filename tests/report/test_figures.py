@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 import pytest
 
 from equivox.compare.runs import ValueShares
-from equivox.report.figures import INK, draw_heat_map, draw_shares, figure_of, rendered, svg_for_page
+from equivox.report.drawing import INK, rendered, svg_for_page
+from equivox.report.figures import draw_heat_map, draw_shares, figure_of
 
 Cli = Callable[..., tuple[int, str, str]]
 

@@ -14,7 +14,7 @@ from equivox.core.files import write_table
 from equivox.core.progress import Event
 from equivox.core.segments import Segment
 from equivox.core.task import REFUSAL, Attribute
-from equivox.dataset_builders.corpus import open_corpus
+from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import EngineIdentity
 from equivox.run.annotating import annotate, run_jobs, stored_follow_ups
 from equivox.run.pipeline import execute

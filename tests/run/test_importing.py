@@ -14,7 +14,8 @@ import pytest
 
 import equivox as eq
 from equivox.core.errors import RequestError
-from equivox.dataset_builders.corpus import Corpus, open_corpus
+from equivox.dataset_builders.corpus import Corpus
+from equivox.dataset_builders.opening import open_corpus
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -160,7 +161,7 @@ def test_stories_are_matched_by_characters_and_place(tmp_path: Path, equivox: Cl
 
 
 def test_samples_may_be_named_by_their_files(tmp_path: Path) -> None:
-    from equivox.dataset_builders.corpus import open_corpus
+    from equivox.dataset_builders.opening import open_corpus
 
     task = eq.load_task("genres_standin:mp")
     told = [
@@ -280,7 +281,7 @@ def test_what_fits_nothing_is_refused_before_anything_is_written(
 
 
 def test_how_a_sample_was_presented_must_be_told(tmp_path: Path) -> None:
-    from equivox.dataset_builders.corpus import open_corpus
+    from equivox.dataset_builders.opening import open_corpus
 
     task = eq.load_task("spoken_stereoset:gender")
     sample = next(s for s in open_corpus(task.data, "sample").samples if s.columns["domain"] == "gender")

@@ -11,7 +11,7 @@ from equivox.annotate.rules import RulesAnnotator
 from equivox.core.errors import RequestError, RunError
 from equivox.core.files import write_table
 from equivox.core.task import AnnotationScheme
-from equivox.dataset_builders.corpus import open_corpus
+from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import Engine, EngineIdentity, Request, Response
 from equivox.run.annotating import annotate
 from equivox.run.generating import generate

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from equivox.dataset_builders import corpus as corpora
+from equivox.dataset_builders import opening as corpora
 from equivox.dataset_builders.corpus import Corpus, text_sample
 from equivox.run.annotating import TOOLS
 from equivox.run.declarations import load_file
@@ -91,10 +91,10 @@ def test_code_of_a_task_file_is_found_only_where_the_user_names_the_file(tmp_pat
     import sys
 
     start = (
-        "import sys; from equivox import cli; from equivox.dataset_builders import corpus as corpora;"
-        "items = tuple(corpora.text_sample(f'item{n}', {'topic': f'topic{n % 2}', 'orders': 'one'}) for n in range(4));"
+        "import sys; from equivox import cli; from equivox.dataset_builders import corpus, opening as corpora;"
+        "items = tuple(corpus.text_sample(f'item{n}', {'topic': f'topic{n % 2}', 'orders': 'one'}) for n in range(4));"
         "corpora.openers = lambda: {'toy': lambda source, data: "
-        "corpora.Corpus(name='toy', fingerprint='0', samples=items)};"
+        "corpus.Corpus(name='toy', fingerprint='0', samples=items)};"
         "sys.exit(cli.run(sys.argv[1:]))"
     )
 

@@ -16,7 +16,7 @@ from PIL import Image
 
 from equivox import measure
 from equivox.core.errors import RequestError
-from equivox.dataset_builders.corpus import open_corpus
+from equivox.dataset_builders.opening import open_corpus
 from equivox.run.declarations import read_tasks
 from equivox.run.plan import make_plan, read_plan
 from equivox.tasks.files import load_task_file

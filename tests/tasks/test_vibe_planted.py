@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from equivox.core.scores import Score, ScoringOptions
-from equivox.dataset_builders.corpus import Corpus, open_corpus
+from equivox.dataset_builders.corpus import Corpus
+from equivox.dataset_builders.opening import open_corpus
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks

@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from equivox.dataset_builders.base import Column, CorpusFacts
-from equivox.integrations.hub.dataset_folder import RowSet
+
+if TYPE_CHECKING:
+    from equivox.integrations.hub.dataset_folder import RowSet
 
 CROISSANT = "croissant.json"
 CONFORMS_TO = ("http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0")

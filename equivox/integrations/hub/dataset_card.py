@@ -8,16 +8,48 @@ from typing import TYPE_CHECKING, Any
 from equivox.core.task import Task
 from equivox.dataset_builders.base import CorpusFacts
 from equivox.dataset_builders.card import about_corpus, size_category
-from equivox.integrations.hub.dataset_folder import RowSet, config_name, is_restricted, submitted_metrics
 
 if TYPE_CHECKING:
     import datasets
+
+    from equivox.integrations.hub.dataset_folder import RowSet
 
 FRAMEWORK = "inspect-ai"
 """The value of `evaluation_framework`: the Hub accepts listed names alone, and equivox, whose tasks run inside this one
 (`inspect eval equivox/TASK`), is not among them. The list is `packages/tasks/src/eval.ts` of huggingface.js."""
 
+OPEN_LICENCES = frozenset(
+    {"apache-2.0", "mit", "cc0-1.0", "cc-by-4.0", "cc-by-3.0", "cc-by-sa-4.0", "cc-by-sa-3.0", "odbl", "odc-by"}
+)
+"""Hub identifiers of licences that let anybody pass the data on; all other corpora get a gate."""
+
 _CATEGORIES = {"audio": "audio-text-to-text", "image": "image-text-to-text", None: "text-generation"}
+
+
+def config_name(task: str) -> str:
+    """Return the name of a task without `:`, for configurations and file names.
+
+    >>> config_name("vibe_gender:story")
+    'vibe_gender-story'
+    """
+    return task.replace(":", "-").replace("@", "-at-")
+
+
+def submitted_metrics(task: Task) -> dict[str, str]:
+    """Return the id of a task's submitted scalar for each metric; a single one has the task's name.
+
+    >>> from equivox.tasks.registry import builtin_tasks
+    >>> submitted_metrics(builtin_tasks()["vibe_gender:story"])
+    {'nTVD': 'vibe_gender-story'}
+    """
+    name = config_name(task.name)
+    metrics = [measure.name for measure in task.metric.measures if measure.published is not None]
+    return {metric: name if len(metrics) == 1 else f"{name}-{metric}" for metric in metrics}
+
+
+def is_restricted(facts: CorpusFacts) -> bool:
+    """Return whether the corpus's licence excludes some users or uses, or is not stated."""
+    return facts.licence_id not in OPEN_LICENCES
 
 
 def dataset_card(

@@ -24,8 +24,11 @@ from equivox.core.scores import NAN, Score
 from equivox.core.task import Task, digest
 from equivox.core.version import __version__
 from equivox.dataset_builders.base import CorpusFacts
-from equivox.dataset_builders.corpus import Corpus, Sample, build_folder, builder_of, open_corpus, read_build
+from equivox.dataset_builders.corpus import Corpus, Sample, build_folder, builder_of, read_build
+from equivox.dataset_builders.opening import open_corpus
 from equivox.dataset_builders.parquet import facts_of
+from equivox.integrations.hub.croissant import CROISSANT, croissant
+from equivox.integrations.hub.dataset_card import config_name, dataset_card, eval_file
 from equivox.run.plan import samples_of
 from equivox.tasks.registry import builtin_tasks, resolve_tasks
 
@@ -36,11 +39,6 @@ SPLIT = "test"
 RECORD = "equivox.json"
 CARD = "README.md"
 EVAL = "eval.yaml"
-
-OPEN_LICENCES = frozenset(
-    {"apache-2.0", "mit", "cc0-1.0", "cc-by-4.0", "cc-by-3.0", "cc-by-sa-4.0", "cc-by-sa-3.0", "odbl", "odc-by"}
-)
-"""Hub identifiers of licences that let anybody pass the data on; all other corpora get a gate."""
 
 _BADF = CorpusFacts(
     name="badf",
@@ -71,38 +69,12 @@ class RowSet:
     samples: tuple[Sample, ...]
 
 
-def config_name(task: str) -> str:
-    """Return the name of a task without `:`, for configurations and file names.
-
-    >>> config_name("vibe_gender:story")
-    'vibe_gender-story'
-    """
-    return task.replace(":", "-").replace("@", "-at-")
-
-
 def scalar(task: Task, score: Score) -> float:
     """Return the number that is submitted for a score; NaN if the score is undefined."""
     measure = task.metric.by_name[score.name]
     if not score.defined or measure.published is None:
         return NAN
     return measure.published(score) + 0.0  # no -0.0
-
-
-def submitted_metrics(task: Task) -> dict[str, str]:
-    """Return the id of a task's submitted scalar for each metric; a single one has the task's name.
-
-    >>> from equivox.tasks.registry import builtin_tasks
-    >>> submitted_metrics(builtin_tasks()["vibe_gender:story"])
-    {'nTVD': 'vibe_gender-story'}
-    """
-    name = config_name(task.name)
-    metrics = [measure.name for measure in task.metric.measures if measure.published is not None]
-    return {metric: name if len(metrics) == 1 else f"{name}-{metric}" for metric in metrics}
-
-
-def is_restricted(facts: CorpusFacts) -> bool:
-    """Return whether the corpus's licence excludes some users or uses, or is not stated."""
-    return facts.licence_id not in OPEN_LICENCES
 
 
 def corpus_tasks(name: str) -> list[Task]:
@@ -177,9 +149,6 @@ def write_dataset(
             },
             "files": files,
         }
-        from equivox.integrations.hub.croissant import CROISSANT, croissant
-        from equivox.integrations.hub.dataset_card import dataset_card, eval_file
-
         (partial / RECORD).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
         (partial / CARD).write_text(dataset_card(repo, facts, sets, features, sizes, record), "utf-8")
         (partial / EVAL).write_text(eval_file(facts.title, tasks), "utf-8")

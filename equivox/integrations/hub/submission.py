@@ -23,14 +23,8 @@ from equivox.core.task import Task
 from equivox.core.variants import AS_DECLARED
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.engines import model_label
-from equivox.integrations.hub.dataset_folder import (
-    RECORD,
-    folder_being_written,
-    put_in_place,
-    scalar,
-    source_corpus,
-    submitted_metrics,
-)
+from equivox.integrations.hub.dataset_card import submitted_metrics
+from equivox.integrations.hub.dataset_folder import RECORD, folder_being_written, put_in_place, scalar, source_corpus
 from equivox.integrations.hub.run_folder import refuse_unfinished
 from equivox.report.numbers import p_value, score_interval, score_value
 from equivox.run.asked_of import moved_tasks

@@ -23,6 +23,7 @@ from equivox.core.progress import Progress, no_progress
 from equivox.core.scores import DEFAULT_OPTIONS, Score
 from equivox.core.segments import check_tools
 from equivox.core.task import Task, digest
+from equivox.core.task_checks import refuse_unable
 from equivox.core.variants import AS_DECLARED, GREEDILY
 from equivox.dataset_builders.corpus import Corpus
 from equivox.engines import Engine, EngineIdentity, Request, Response, open_engine, public_name
@@ -31,7 +32,6 @@ from equivox.engines.messages import split_thinking
 from equivox.integrations.lighteval.settings import DATA, Settings
 from equivox.run.generating import generate, pending_rows
 from equivox.run.manifest import run_identity
-from equivox.run.needs import refuse_unable
 from equivox.run.pipeline import annotate_and_score, begin, open_corpora, writing
 from equivox.run.plan import Plan, make_plan
 from equivox.run.run_files import folder_name

@@ -242,7 +242,8 @@ FEW = 2
 
 
 def _metric(rows: Sequence[tuple[ComparedRun, Score]], family: str, *, narrow: bool) -> dict[str, Any]:
-    from equivox.report.figures import draw_forest, figure_in_page, told_forest
+    from equivox.report.drawing import figure_in_page
+    from equivox.report.figures import draw_forest, told_forest
 
     run, first = rows[0]
     several = len({run.model for run, _ in rows}) > 1
@@ -309,7 +310,8 @@ def _task_cards(comparison: Comparison) -> dict[str, str]:
 
 
 def _movers(comparison: Comparison, wanted: int) -> Iterator[dict[str, str]]:
-    from equivox.report.figures import draw_shares, figure_in_page
+    from equivox.report.drawing import figure_in_page
+    from equivox.report.figures import draw_shares
 
     for run in comparison.runs:
         for score, shares in top_movers(run, attributes=wanted, values=6):
@@ -341,7 +343,8 @@ def _by_model(found: Iterator[dict[str, str]]) -> list[dict[str, Any]]:
 
 def _heat_maps(comparison: Comparison) -> Iterator[dict[str, Any]]:
     """Yield a heat map for every task with counts, and its strongest findings."""
-    from equivox.report.figures import draw_heat_map, figure_in_page, heat_maps
+    from equivox.report.drawing import figure_in_page
+    from equivox.report.figures import draw_heat_map, heat_maps
 
     maps = {run.model: heat_maps(run) for run in comparison.runs}
     # All models of a task share one scale, so that a colour means the same in each map.
@@ -379,7 +382,8 @@ def _number(name: str, value: object) -> str:
 
 
 def _correlations(comparison: Comparison) -> Iterator[dict[str, str]]:
-    from equivox.report.figures import draw_correlations, figure_in_page
+    from equivox.report.drawing import figure_in_page
+    from equivox.report.figures import draw_correlations
 
     found = task_correlations(comparison)
     for (dimension, condition, _), pairs in split_by(found, lambda c: (c.dimension, c.condition, c.metric)).items():

@@ -54,7 +54,8 @@ def conditions(judged: Judged) -> dict[str, Any] | None:
 
 
 def _family(judged: Judged, family: str, condition: str) -> dict[str, Any]:
-    from equivox.report.figures import draw_ranks, figure_in_page
+    from equivox.report.drawing import figure_in_page
+    from equivox.report.figures import draw_ranks
 
     ranks = [s for s in judged.ranks if (s.family, s.condition) == (family, condition)]
     tests = [t for t in judged.tests if (t.family, t.condition) == (family, condition)]
@@ -114,7 +115,8 @@ def _shade(score: Score | None, most: float) -> str:
 
 def speaker_panels(comparison: Comparison) -> Iterator[dict[str, Any]]:
     """Yield a figure with the scores of single speakers, the largest first, for each model and task."""
-    from equivox.report.figures import draw_speakers, figure_in_page, speakers_of, told_forest
+    from equivox.report.drawing import figure_in_page
+    from equivox.report.figures import draw_speakers, speakers_of, told_forest
 
     for run in comparison.runs:
         for task, rows in speakers_of(run).items():

@@ -11,7 +11,8 @@ from equivox.core.errors import EquivoxError, RequestError
 from equivox.core.media import MediaError, checked_image, compact_audio
 from equivox.core.redact import redacted_text
 from equivox.core.task import DataSource
-from equivox.dataset_builders.corpus import Sample, open_corpus, open_unread, table_in
+from equivox.dataset_builders.corpus import Sample, table_in
+from equivox.dataset_builders.opening import open_corpus, open_unread
 from equivox.report.view.answers import sent_media
 from equivox.run.opening import data_of
 from equivox.run.pipeline import run_tasks

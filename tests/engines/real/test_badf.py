@@ -20,13 +20,12 @@ from equivox.core.errors import RequestError
 from equivox.core.requests import Patching
 from equivox.core.scores import ScoringOptions
 from equivox.dataset_builders.badf import read_grid
-from equivox.dataset_builders.corpus import open_corpus
+from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import Request
 from equivox.engines.patching import layers_of
 from equivox.engines.transformers import TransformersEngine
 from equivox.metrics.badf.annotation.scheme import STAGES
-from equivox.metrics.badf.associations import unify_phrases
-from equivox.metrics.badf.documents import Document
+from equivox.metrics.badf.documents import Document, unify_phrases
 from equivox.run.pipeline import execute, rescore
 from equivox.run.plan import make_plan
 from equivox.run.spec import RunSpec

@@ -112,7 +112,7 @@ def test_a_model_that_cannot_hear_is_refused_and_never_scored(model: Callable[[s
 
 def test_clips_that_did_not_arrive_stop_the_run(model: Callable[[str], str], tmp_path: Path) -> None:
     """The transformers engine, asked without a check, drops a clip its model has no place for: this must not score."""
-    from equivox.dataset_builders.corpus import open_corpus
+    from equivox.dataset_builders.opening import open_corpus
     from equivox.tasks.registry import resolve_tasks
 
     tasks = resolve_tasks(TASK)

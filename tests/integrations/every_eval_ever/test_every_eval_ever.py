@@ -15,7 +15,7 @@ import pytest
 
 from equivox.core.coverage import Coverage
 from equivox.core.scores import Score, ScoringOptions
-from equivox.dataset_builders.corpus import open_corpus
+from equivox.dataset_builders.opening import open_corpus
 from equivox.integrations.every_eval_ever.results import distance, interval_of, missing
 from equivox.run.pipeline import execute
 from equivox.run.scoring import read_scores

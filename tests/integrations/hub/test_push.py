@@ -16,7 +16,7 @@ import yaml
 from scored_here import scored_here
 
 from equivox.core.media import sha256
-from equivox.dataset_builders.corpus import open_corpus
+from equivox.dataset_builders.opening import open_corpus
 from equivox.integrations.hub.dataset_folder import corpus_tasks, write_dataset
 from equivox.run.plan import samples_of
 from equivox.tasks.registry import builtin_tasks

@@ -17,7 +17,8 @@ import equivox as package
 from equivox.core.coverage import Coverage
 from equivox.core.files import read_document, write_document
 from equivox.core.scores import Score
-from equivox.integrations.hub.dataset_folder import scalar, submitted_metrics
+from equivox.integrations.hub.dataset_card import submitted_metrics
+from equivox.integrations.hub.dataset_folder import scalar
 from equivox.run.scoring import read_scores
 from equivox.tasks.registry import builtin_tasks
 

@@ -20,7 +20,7 @@ from planted import TOLERATED, assert_same, evaluated, metrics, planted_model
 
 from equivox.core.errors import EquivoxError
 from equivox.core.scores import Score
-from equivox.dataset_builders.corpus import open_corpus
+from equivox.dataset_builders.opening import open_corpus
 from equivox.engines.messages import media_content
 from equivox.run.importing import import_responses
 from equivox.run.pipeline import execute

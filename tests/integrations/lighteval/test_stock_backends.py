@@ -18,7 +18,7 @@ pytest.importorskip("lighteval.pipeline", reason="these tests need lighteval: ma
 from evaluating import MODEL_FILE, Evaluated, assert_same, flat_by_task
 
 from equivox.core.errors import EquivoxError
-from equivox.dataset_builders.corpus import open_corpus
+from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import EngineIdentity, open_engine
 from equivox.engines.function import FunctionEngine
 from equivox.integrations.lighteval.table import lighteval_tasks

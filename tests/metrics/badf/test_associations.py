@@ -24,10 +24,9 @@ from equivox.metrics.badf.associations import (
     phrase_tests,
     summary,
     tally,
-    unify_phrases,
     with_q,
 )
-from equivox.metrics.badf.documents import Document
+from equivox.metrics.badf.documents import Document, unify_phrases
 from equivox.statistics import association_test
 
 OPEN_BOX_P = {"Female": 0.0132, "Male": 0.0150}

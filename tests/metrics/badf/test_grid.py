@@ -12,7 +12,8 @@ import pytest
 from equivox.core.errors import RequestError
 from equivox.core.task import DataSource, Task
 from equivox.dataset_builders.badf import read_grid
-from equivox.dataset_builders.corpus import Corpus, open_corpus
+from equivox.dataset_builders.corpus import Corpus
+from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import EngineIdentity
 from equivox.run.plan import make_plan
 from equivox.tasks.registry import resolve_tasks

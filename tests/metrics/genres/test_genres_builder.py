@@ -14,8 +14,8 @@ from equivox.core.errors import RequestError
 from equivox.core.requests import EngineIdentity
 from equivox.core.task import DataSource
 from equivox.dataset_builders import open_builder, sample_source
-from equivox.dataset_builders.corpus import open_corpus
-from equivox.dataset_builders.genres import Element, nep_prompt, plot_of
+from equivox.dataset_builders.genres_protocol import Element, nep_prompt, plot_of
+from equivox.dataset_builders.opening import open_corpus
 from equivox.run.plan import make_plan
 from equivox.tasks.registry import resolve_tasks
 

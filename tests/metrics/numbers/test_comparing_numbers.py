@@ -23,7 +23,7 @@ from equivox.core.errors import RequestError
 from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import Samples
 from equivox.metrics.numbers.comparison import compare_means
-from equivox.metrics.numbers.metric import DIFFERENCE, DISTANCE
+from equivox.metrics.numbers.names import DIFFERENCE, DISTANCE
 from equivox.metrics.numbers.scorer import score_numbers
 from equivox.run.declarations import decode
 

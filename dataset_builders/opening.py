@@ -1,0 +1,76 @@
+"""The corpus that a task asks about: found by its name, its table or its builder, and opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from equivox.core.task import DataSource
+from equivox.dataset_builders.corpus import Corpus, Sample, builder_of, open_clips
+
+if TYPE_CHECKING:
+    from equivox.core.plugins import Plugin
+
+Opener = Callable[[DataSource, "str | Path | None"], Corpus]
+"""Function of a source and the value of `--data` that returns the corpus."""
+
+
+@cache
+def openers() -> Mapping[str, Opener]:
+    """Return the functions that open corpora without the usual layout of clips or images, by the builder's name.
+
+    A package adds one by an entry point in the group `equivox.dataset_builders` that is such a function.
+    """
+    from equivox.dataset_builders import added_builders
+    from equivox.dataset_builders.badf import open_grid
+    from equivox.dataset_builders.genres_corpus import open_genres
+    from equivox.dataset_builders.profiles import open_profiles
+
+    plugins = {name: plugin.given or _refused(plugin) for name, plugin in added_builders().items()}
+    functions = {name: given for name, given in plugins.items() if not isinstance(given, type)}
+    return {"badf": open_grid, "genres": open_genres, "profiles": open_profiles, **functions}
+
+
+def _refused(plugin: Plugin) -> Opener:
+    """Return a function that opens nothing: it raises RequestError with the reason why the plug-in is refused."""
+    return lambda source, data: plugin.use()
+
+
+def open_corpus(source: DataSource, data: str | Path | None) -> Corpus:
+    """Return the corpus of `source`, found through `data`.
+
+    `data` is `sample`, the folder that `equivox data build` wrote into (with `<corpus>/build.json`), or the folder of
+    the build itself. A source with a custom table needs no `data`.
+    """
+    if source.table is not None and source.kind == "text":
+        from equivox.dataset_builders.text_table import open_texts
+
+        return open_texts(source)
+    opener = openers().get(source.builder or source.corpus)
+    return open_clips(source, data) if opener is None else opener(source, data)
+
+
+def open_unread(source: DataSource, data: str | Path | None) -> Corpus | None:
+    """Return a corpus without opening its clips, to show some of them: it has no hash, no problem and no duration.
+
+    None for a corpus that `open_corpus` opens without reading clips, or with an opener of its own.
+    """
+    if source.kind == "text":
+        return None
+    builder = None if (source.builder or source.corpus) in openers() else builder_of(source, data)
+    if builder is None:
+        return None
+    samples = tuple(
+        Sample(
+            sample_id=clip.clip_id,
+            columns={"text": clip.text, "speaker": clip.speaker, **clip.columns},
+            sha256="",
+            file_name=clip.path.name,
+            problem=None,
+            load=clip.path.read_bytes,
+        )
+        for clip in builder.clips()
+    )
+    return Corpus(name=builder.facts.name, fingerprint="", samples=samples)

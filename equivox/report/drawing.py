@@ -1,0 +1,118 @@
+"""How figures look, in print and on pages, and how they become bytes.
+
+Text and axes have one colour, which the report replaces by that of the page, so that figures follow light and dark.
+Groups differ in hatching as well as in colour.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Literal
+
+from matplotlib.figure import Figure
+
+from equivox.report.numbers import shortened
+
+Format = Literal["svg", "png", "pdf"]
+
+INK = "#12345a"
+"""The colour of text and axes; `svg_for_page` replaces it."""
+PAPER = "#fefefe"
+"""The colour inside an open dot; `svg_for_page` replaces it by the page's background."""
+PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
+"""Okabe and Ito's colours, which colour-blind people can distinguish."""
+HATCHES = ("", "////", "....", "xxxx", "----", "\\\\\\\\", "oo", "++")
+
+WIDTH, NARROW, PHONE = 7.2, 5.4, 3.7
+"""Inches, on three sizes of page."""
+
+LONGEST = 42
+"""Signs of a label; `short` cuts longer ones."""
+
+short = partial(shortened, longest=LONGEST)
+
+_STYLE = {
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "hatch.linewidth": 0.6,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "equivox",
+    "text.color": INK,
+    # A response can contain a dollar sign; it must not start a formula.
+    "text.parse_math": False,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
+
+SCREEN_DPI = 100
+
+
+class ShownFigure(Figure):
+    """A figure that a notebook shows without `%matplotlib inline` and without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        return rendered(self, "png", dpi=SCREEN_DPI)
+
+
+@contextmanager
+def drawing(
+    height: float, width: float = WIDTH, title: str = "", shape: tuple[int, int] = (1, 1)
+) -> Iterator[tuple[Figure, Any]]:
+    """Yield a transparent figure in the style of all figures, and its axes; an array of axes for more than one."""
+    import matplotlib as mpl
+
+    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
+        figure = ShownFigure(figsize=(width, height), layout="constrained")
+        figure.patch.set_alpha(0.0)
+        grid = figure.subplots(*shape, sharex=True, sharey=True, squeeze=False)
+        for axes in grid.flat:
+            axes.patch.set_alpha(0.0)
+        if title:
+            grid[0, 0].set_title(short(title), loc="left", fontsize=9, color=INK)
+        yield figure, grid if grid.size > 1 else grid[0, 0]
+
+
+def rendered(figure: Figure, kind: Format, *, dpi: int = 300) -> bytes:
+    """Return a figure as the bytes of a file; the same figure always gives the same bytes."""
+    import matplotlib as mpl
+    from matplotlib.backends import backend_agg, backend_pdf, backend_svg
+
+    canvas = {
+        "svg": backend_svg.FigureCanvasSVG,
+        "png": backend_agg.FigureCanvasAgg,
+        "pdf": backend_pdf.FigureCanvasPdf,
+    }[kind](figure)
+    dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
+    buffer = io.BytesIO()
+    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
+        if kind != "svg":
+            figure.patch.set_alpha(1.0)
+        canvas.print_figure(buffer, format=kind, dpi=dpi, metadata=dated)
+    return buffer.getvalue()
+
+
+def svg_for_page(figure: Figure) -> bytes:
+    """Return a figure as SVG whose text colour follows the light or dark theme of the page.
+
+    Places are rounded to a hundredth of a point and lines are not indented: a page is a fifth smaller, and looks alike.
+    """
+    svg = rendered(figure, "svg").decode("utf-8").replace(INK, "var(--ink)").replace(PAPER, "var(--paper)")
+    light, dark = ":root{--ink:#1b1b1b;--paper:#fff}", ":root{--ink:#e8e8e8;--paper:#121212}"
+    style = f"<style>{light}@media (prefers-color-scheme:dark){{{dark}}}</style>"
+    plain = re.sub(r"\s*\n\s*", "\n", re.sub(r"(\d\.\d\d)\d+(?=[ \",)\n])", r"\1", svg))
+    head, end, rest = plain.partition("<defs>")
+    return f"{head}{style}{end}{rest}".encode()
+
+
+def figure_in_page(figure: Figure) -> str:
+    """Return a figure as SVG in base64, as the templates of the pages take it."""
+    return base64.b64encode(svg_for_page(figure)).decode()
