@@ -9,12 +9,14 @@ An overhead is the median over rounds of the ratio within a round; in brackets t
 are short and many, and the order of the variants turns round after each with the bare chat in the middle, so that a
 machine that becomes slower or faster favours none. Tiny models on a CPU are the worst case: on a real one the model
 itself takes nearly all the time. `python -m benchmarks.engine text` runs the first part alone, `larger` the
-same with a Llama of 8 layers and 512 dimensions, `speech` the second part.
+same with a Llama of 8 layers and 512 dimensions, `speech` the second part. `dialogues` has 2,000 dialogues of three
+turns beside one bare `LLM.chat` of the same 6,000 requests, which knows all answers before it begins.
 """
 
 from __future__ import annotations
 
 import base64
+import gc
 import io
 import os
 import resource
@@ -23,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,6 +47,19 @@ ARGUMENTS = {
 PROMPTS, TOKENS, ROUNDS = 500, 16, 24
 CLIPS, PER_CLIP = 24, 6
 SECONDS = 5
+DIALOGUES = 2_000
+TALK = f"""\
+name: talk
+table: talk.csv
+group: gender
+swap: {{name: {{female: [Anna], male: [Jonas]}}}}
+questions:
+  - name: invite
+    sampling: {{max_new_tokens: {TOKENS}, temperature: 1.0}}
+    text: "{{text}} Should we invite {{name}}?"
+    attributes: [{{name: decision, asks: the decision, options: [invite, reject]}}]
+    turns: ["Are you sure about {{name}}?", "Decide again."]
+"""
 LARGER = {"hidden_size": 512, "intermediate_size": 1024, "num_hidden_layers": 8, "num_attention_heads": 8}
 
 
@@ -207,6 +222,52 @@ def speech_overhead(model: str) -> None:
             say_overheads(costs, reference)
 
 
+def dialogue_overhead(model: str, folder: Path) -> None:
+    import pyarrow as pa
+
+    from equivox.cli import CYCLES_AFTER
+    from equivox.engines.messages import chat_of
+    from equivox.engines.vllm import VLLMEngine
+    from equivox.run.dialogues import dialogues
+    from equivox.run.pipeline import open_corpora
+    from equivox.run.plan import make_plan
+    from equivox.run.spec import RunSpec
+    from equivox.tasks.files import load_task_file
+
+    texts = [f'"{{name}} has worked for us as number {row}."' for row in range(DIALOGUES // 2)]
+    (folder / "talk.csv").write_text("\n".join(["text", *texts]))
+    (folder / "talk.yaml").write_text(TALK)
+    tasks = RunSpec.typed("vllm", load_task_file(folder / "talk.yaml"), folder / "run").varied
+    with closing(VLLMEngine.from_args({"model_name": model} | ARGUMENTS)) as engine:
+        plan = make_plan(tasks, open_corpora(tasks, None, {}), engine.identity)
+        rows = plan.pending(pa.array([], pa.string()))
+        asked: dict[str, Request] = {}
+
+        def noted(requests: Iterable[Request]) -> Iterator[Request]:
+            for entry in requests:
+                asked[entry.key] = entry
+                yield entry
+
+        def talk() -> None:
+            gc.set_threshold(CYCLES_AFTER)  # as the command line does
+            with tempfile.TemporaryDirectory() as scratch, Store(Path(scratch), response_schema()) as store:
+                for response in dialogues(plan, rows, store, lambda requests: engine.generate(noted(requests))):
+                    store.append({**vars(response), "error": response.error})
+            gc.set_threshold(usual)
+
+        usual = gc.get_threshold()[0]
+        talk()
+        ordered = [asked[key] for key in plan.table["key"].take(rows).to_pylist()]
+        chats = [chat_of(entry, [], None) for entry in ordered]
+        bare = f"one bare LLM.chat, {len(ordered)} prompts"
+        costs = in_turns(
+            engine,
+            {bare: lambda: through_bare_chat(engine, chats, ordered), "dialogues, every response stored": talk},
+            rounds=ROUNDS // 2,
+        )
+        say_overheads(costs, bare)
+
+
 def files_as_messages(entry: Request) -> list[dict[str, Any]]:
     """Return the request as a user of bare vLLM would write it: the bytes of the files, which vLLM decodes."""
     content: list[dict[str, Any]] = [
@@ -277,10 +338,11 @@ def main(parts: Sequence[str]) -> None:
             "text": lambda: text_overhead(tiny(folder, "llama")),
             "larger": lambda: text_overhead(larger(folder)),
             "speech": lambda: speech_overhead(tiny(folder, "qwen2audio")),
+            "dialogues": lambda: dialogue_overhead(tiny(folder, "llama"), Path(folder)),
             "grouping": lambda: grouping(tiny(folder, "qwen2audio")),
             "peak": lambda: peaks(tiny(folder, "llama")),
         }
-        for part in parts or ("text", "speech", "grouping", "peak"):
+        for part in parts or ("text", "speech", "dialogues", "grouping", "peak"):
             steps[part]()
 
 

@@ -37,8 +37,6 @@ from equivox.engines.vllm_needs import adapters, refuse_missing_package, refuse_
 _PATIENCE_S = 1.0
 _DEATHS = 2
 """The number of times that vLLM may die in a row without an answer in between."""
-_FREE = 8
-"""The window is filled again when one request in so many has left it."""
 _TOO_LONG = ("maximum model length", "maximum context length", "longer than the maximum")
 
 
@@ -152,7 +150,7 @@ class VLLMEngine(Engine):
                 raise RequestError(f"vLLM's guidance backend refuses a schema: {one_line(error)}") from error
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
-        """Yield each response as soon as it is finished; at most 2 × max_num_seqs requests are taken at a time.
+        """Yield each response as soon as it is finished; at most 4 × max_num_seqs requests are taken at a time.
 
         Raises RequestError when the model cannot be loaded, RunError when vLLM keeps dying without an answer.
         """
@@ -193,15 +191,19 @@ class VLLMEngine(Engine):
     def _fill(self, ahead: MediaAhead, sent: dict[str, _Sent]) -> Iterator[Response]:
         """Pass requests to vLLM until the window is full; yield the failures of those that cannot be sent.
 
-        The window is filled again when an eighth of it is free: to change between writing prompts and computing costs
-        a processor its caches. Media are waited for until half of the window is inside, which vLLM computes at a time.
+        To change between writing prompts and computing costs a processor its caches, so texts go in by twice the number
+        that vLLM computes at a time. Media take memory while they wait, and threads make them ready meanwhile: their
+        window is half as large and filled by small portions, and they are waited for only as long as vLLM has too few.
         """
-        window = self._window()
+        computed = self._computed()
+        ahead.take(1)
+        media = ahead.first is not None and bool(ahead.first.media)
+        window, portion = (2 * computed, computed // 4) if media else (4 * computed, 2 * computed)
         ahead.take(window - len(sent))
-        if sent and window - len(sent) < window // _FREE:
+        if sent and window - len(sent) < portion:
             return
         while len(sent) < window and ahead.first is not None:
-            if 2 * len(sent) >= window and not ahead.ready():
+            if len(sent) >= computed and not ahead.ready():
                 return
             failure = self._send(ahead.first, ahead.media, sent)
             ahead.drop()
@@ -218,12 +220,12 @@ class VLLMEngine(Engine):
         if noise is not None:
             noise.close()
 
-    def _window(self) -> int:
-        """Return the number of requests inside vLLM at a time; loads the model if necessary."""
+    def _computed(self) -> int:
+        """Return the number of requests that vLLM computes at a time; loads the model if necessary."""
         if self._llm is None:
             self._llm, self._noise = load(self.arguments.engine, self.checkpoint)
             self._watch()
-        return 2 * int(self._llm.llm_engine.vllm_config.scheduler_config.max_num_seqs)
+        return int(self._llm.llm_engine.vllm_config.scheduler_config.max_num_seqs)
 
     def _watch(self) -> None:
         """Record the media features that vLLM sends to its core process, and detect the death of that process.

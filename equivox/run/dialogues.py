@@ -1,7 +1,7 @@
 """Dialogues: each turn is asked as soon as the answers before it are there.
 
-A turn that follows goes before new dialogues, so that a server still has what was said before in its cache, and the
-engine is busy until the last dialogues end.
+A turn that follows goes before new dialogues, so that a server still has what was said before in its cache. The last
+dialogues are begun before that: where no new one is left, the engine would wait for answers that others follow.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ def dialogues(plan: Plan, rows: NDArray[np.int64], store: Store, send: Send) -> 
     yield from open_.over
     while open_.fresh or open_.ready:
         for response in send(open_.requests()):
+            open_.sent -= 1
             yield response
             yield from open_.answered(response)
 
@@ -49,6 +50,8 @@ class _Open:
         """Rows without a turn before them that is asked in this call."""
         self.ready: deque[int] = deque()
         """Rows whose last answer has just come."""
+        self.sent = 0
+        """The number of requests that were taken and are not answered."""
         self.over: list[Response] = []
         """Failures of rows whose dialogue ended before this call."""
         self._after: dict[str, list[int]] = defaultdict(list)
@@ -69,11 +72,15 @@ class _Open:
                 self.fresh.append(row)
 
     def requests(self) -> Iterator[Request]:
-        """Yield what can be asked now, turns that follow first; it ends where everything else waits for an answer."""
+        """Yield what can be asked now; it ends where everything else waits for an answer."""
         while waiting := self.ready or self.fresh:
+            if 0 < len(self.fresh) <= self.sent:
+                waiting = self.fresh
             # Requests are made in blocks: one by one they cost three times as much.
             rows = [waiting.popleft() for _ in range(min(len(waiting), _BLOCK))]
-            yield from self.plan.requests(rows, self._answers)
+            for request in self.plan.requests(rows, self._answers):
+                self.sent += 1
+                yield request
 
     def answered(self, response: Response) -> Iterator[Response]:
         """Let what follows a response be asked; yield the failures of what cannot, because it is none."""
