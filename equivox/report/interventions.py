@@ -19,8 +19,8 @@ from equivox.core.variants import SPOKEN, SYSTEM, TURN, WORDING, is_intervention
 from equivox.report.numbers import how_many, score_interval, score_value, shortened
 
 INTERVENTIONS_NOTE = (
-    "further by: how much further from no bias as declared than with the system prompt or in other words, less what "
-    "noise adds\nto either; of the answers, a − b (variety: the entropy of the values within a group, in bits, on the "
+    "further by: how much further from no bias the first condition is than the second, less what noise adds to "
+    "either;\nof the answers, a − b (variety: the entropy of the values within a group, in bits, on the "
     "samples that both\nanswered); interval: 95 %; p: two-sided, the conditions are exchanged within whole clusters; "
     "q: after\nBenjamini–Yekutieli, over all scores shown, and apart from them over all measures of answers\n"
     "(* q < 0.05, ** q < 0.001)."
