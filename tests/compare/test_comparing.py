@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
+from equivox.compare import agreement as agreeing
 from equivox.compare.dimensions import dimension_contrasts
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
 from equivox.core.coverage import Coverage
@@ -22,6 +23,7 @@ from equivox.core.scores import Score
 from equivox.metrics.ntvd.metric import METRIC
 from equivox.report.comparison_tables import contrast_tables
 from equivox.report.score_tables import marks, task_tables
+from equivox.run.panel import PANEL
 from equivox.run.spec import RunSpec
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -268,3 +270,10 @@ def test_gender_against_accent_from_table_1() -> None:
     (table,) = contrast_tables(list(found.values()))
     assert table.caption.startswith("nTVD, gender minus accent, over models")
     assert dimension_contrasts(Comparison(runs[:1], [])) == []
+
+
+def test_an_annotator_does_not_agree_with_the_majority_that_it_is_part_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(agreeing, "annotators_of", lambda folder: ["one", PANEL, "two"])
+    monkeypatch.setattr(agreeing, "sample_rows", lambda folder, tasks, name: read.append(name) or {})
+    assert agreeing.agreement(Path("run"), []) == [] and read == ["one", "two"]

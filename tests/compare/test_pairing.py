@@ -92,6 +92,7 @@ def test_q_is_over_all_pairs_tasks_and_metrics(judged: Judged) -> None:
 def test_an_undefined_score_has_no_rank_and_says_why(judged: Judged) -> None:
     lost = [s for s in judged.ranks if s.model == "simulated:random,fail=0.6"]
     assert lost and all(s.rank == 0 and s.undefined and math.isnan(s.distance) for s in lost)
+    assert lost and {(s.rank, s.low, s.high) for s in lost if s.undefined} == {(0, 0, 0)}
     ranked = [s for s in judged.ranks if s.rank]
     assert {s.n_ranked for s in ranked} == {4}
     assert all(1 <= s.low <= s.high <= 4 for s in ranked)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from equivox.annotate.model import prompt_text
 from equivox.core.files import write_document
 from equivox.run.cost import annotator_effort, estimate, target_effort
 from equivox.run.dry_run import MEDIA_TOKENS, dry_run
@@ -72,6 +74,13 @@ def test_an_endpoint_with_prices(equivox: Cli, tmp_path: Path, chat_server: Call
     assert found.target.completion_tokens == 20 * 300
     assert found.target.cost == pytest.approx((2 * found.target.prompt_tokens + 10 * 20 * 300) / 1e6)
     assert (found.target.gpu_hours, found.annotator) == (0, None)
+    judged = dry_run(replace(spec, annotator=f"endpoint:{arguments}")).annotator
+    (segment,) = spec.tasks[0].annotation.most_calls(spec.tasks[0])
+    # One question to the annotator for each answer: its words, and an answer of 300 tokens.
+    assert judged is not None and judged.calls == 20
+    assert judged.prompt_tokens == pytest.approx(20 * (len(prompt_text(segment)) / 4 + 300))
+    asked.clear()
+    dry_run(spec)
     run = (
         "run",
         f"endpoint:{arguments}",
@@ -108,6 +117,13 @@ def test_hours_on_the_clock_are_gpu_hours_over_the_workers() -> None:
     assert (reader.gpu_hours, reader.hours) == pytest.approx((1, 1 / 4))
     bought = annotator_effort("gpt-4o", 90_000, workers=4)
     assert (bought.engine, bought.gpu_hours, bought.hours) == ("endpoint", 0, 0)
+
+
+@pytest.mark.parametrize("price", ["-2", "free", "0"])
+def test_a_price_that_is_none_gives_no_cost(tmp_path: Path, price: str) -> None:
+    model = f"endpoint:model_name=m,base_url=http://127.0.0.1:9/v1,prompt_price={price}"
+    effort = target_effort(model, 10, folder=tmp_path, prompt_tokens=100, completion_tokens=10, workers=1)
+    assert math.isnan(effort.cost)
 
 
 def test_servers_of_ones_own_take_gpu_hours() -> None:

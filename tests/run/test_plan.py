@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from equivox.core.errors import RequestError
 from equivox.core.hashing import digest
-from equivox.core.task import AUDIO, Media, Prompt, Sampling, Task
+from equivox.core.task import AUDIO, IMAGE, Media, Prompt, Sampling, Task
 from equivox.core.variants import vary
 from equivox.dataset_builders.corpus import Corpus, Sample
 from equivox.engines import EngineIdentity
@@ -257,6 +257,15 @@ def test_silence_needs_the_length_of_a_recording_and_not_the_recording() -> None
     assert problems() == ["f0_0.wav: it is empty", None, None]
     assert problems(condition="silence") == [None, "f0_1.wav: its length is not known", None]
     assert problems(media=()) == [None, None, None]
+
+
+def test_a_dose_is_of_recordings_and_of_nothing_else() -> None:
+    (plain,), (higher,), (seen,) = (
+        make_plan([variant(**changes)], {"crema_d": corpus()}, IDENTITY).request(0).media
+        for changes in ({}, {"condition": "pitch=2"}, {"condition": "pitch=2", "media": (IMAGE,)})
+    )
+    assert (plain.name, higher.name, seen.name) == ("f0_0.wav", "pitch=2 of f0_0.wav", "f0_0.wav")
+    assert plain.sha256 == seen.sha256 != higher.sha256
 
 
 @pytest.mark.parametrize("absent", [None, ""])

@@ -69,6 +69,23 @@ def test_every_loss_has_its_own_status_and_no_response_shifts(tmp_path: Path, ba
     assert sorted(errors) == ["out of memory", "the engine gave no response"]
 
 
+def test_a_secret_among_an_own_engine_s_settings_is_in_no_file(tmp_path: Path) -> None:
+    class Leaking(ScriptedEngine):
+        identity = EngineIdentity(
+            engine="scripted", model="leaking", revision="1", settings={"token": "hunter2-of-engine"}
+        )
+
+        def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+            for request in requests:
+                yield Response(key=request.key, text=None, error="401: the token hunter2-of-engine is refused")
+
+    folder = tmp_path / "run"
+    execute(RunSpec.typed("leaking", [TASK], folder, data="sample", limit=4, stop_after=0), engine=Leaking([]))
+    stored = Store(folder / "responses", response_schema()).table(("error",))["error"].to_pylist()
+    assert len(stored) == 4 and all("is refused" in error for error in stored)
+    assert not [path for path in folder.rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()]
+
+
 def test_what_failed_is_asked_again_on_request_and_nothing_else_is(tmp_path: Path) -> None:
     script = ["I suggest chess.", None, "Try yoga.", None]
     first = ScriptedEngine(script)
