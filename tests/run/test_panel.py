@@ -1,5 +1,6 @@
 """A panel of three annotators, two of which are the first one with known mistakes."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +13,10 @@ from equivox.core.samples import Row, samples_table
 from equivox.core.scores import ScoringOptions
 from equivox.core.segments import WHOLE, SegmentAnnotation
 from equivox.run.annotating import Responses, write_samples
+from equivox.run.manifest import read_manifest
 from equivox.run.panel import combine, score_panel
-from equivox.run.pipeline import _others, execute, run_tasks
-from equivox.run.scoring import open_samples, sample_rows, score
+from equivox.run.pipeline import _others, execute, run_tasks, use_annotator
+from equivox.run.scoring import open_samples, read_scores, sample_rows, score
 from equivox.run.spec import RunSpec
 from equivox.run.stored import annotations_folder
 from equivox.tasks.registry import resolve_tasks
@@ -134,3 +136,16 @@ def test_the_other_annotators_of_an_evaluation_are_those_of_its_number_or_withou
         (place / "annotator.json").write_text("{}")
     assert _others(tmp_path, "judge@1") == ["rules", "second@1"]
     assert _others(tmp_path, "rules") == []
+
+
+def test_another_annotator_becomes_the_run_s_own_and_the_first_stays_beside_it(run: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(run, tmp_path / "run"))
+    annotated_by(folder, "other", lambda number, row: said(row, hobby=(("chess", "yoga")[number % 3 > 0],)))
+    (first,) = [one for one in read_scores(folder, "rules") if one.is_whole]
+    (second,) = [one for one in use_annotator(folder, "other", OPTIONS) if one.is_whole]
+    assert second.value != first.value
+    assert read_manifest(folder)["command"]["annotator"] == "other"
+    assert [one.value for one in read_scores(folder) if one.is_whole] == [second.value]
+    assert [one.value for one in read_scores(folder, "rules") if one.is_whole] == [first.value]
+    with pytest.raises(RequestError, match="nobody"):
+        use_annotator(folder, "nobody", OPTIONS)
