@@ -12,10 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
-from equivox.annotate.embedding import leader_clusters
+from equivox.annotate.embedding import _near, leader_clusters
 from equivox.annotate.merging import merge_samples, merged
-from equivox.annotate.schema import read_values
+from equivox.annotate.schema import read_values, response_form
 from equivox.core.attributes import Attribute
 from equivox.core.errors import RequestError
 from equivox.core.samples import Row, Samples
@@ -174,3 +175,21 @@ def test_merging_by_meaning_without_the_library_is_one_line(
 def test_a_threshold_out_of_range() -> None:
     with pytest.raises(RequestError, match="`merge_threshold`: input should be greater than 0, got 0"):
         scoring_options(merge="embedding", merge_threshold=0.0)
+
+
+def test_a_value_has_at_least_one_sign() -> None:
+    form = response_form((Attribute(name="job", asks="the job"),))
+    assert form.model_validate({"job": "x"}).model_dump() == {"job": "x"}
+    with pytest.raises(ValidationError, match="at least 1 character"):
+        form.model_validate({"job": ""})
+
+
+def test_meanings_at_the_threshold_are_compared_in_double_precision() -> None:
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(200, 64))
+    left, right = (half / np.linalg.norm(half, axis=1, keepdims=True) for half in np.split(vectors.astype("f4"), 2))
+    for a, b in zip(left, right, strict=True):
+        wide_a, wide_b = a.astype(float), b.astype(float)
+        cosine = (wide_a * wide_b).sum() / np.sqrt((wide_a * wide_a).sum() * (wide_b * wide_b).sum())
+        assert _near(a[None], b[None], cosine).all()
+        assert not _near(a[None], b[None], np.nextafter(cosine, 2)).any()

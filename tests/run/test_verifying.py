@@ -263,6 +263,13 @@ def test_files_that_are_added_missing_or_damaged_are_named(run: Path, equivox: C
     assert found.outcome == "differs"
 
 
+def test_a_run_without_its_scores_is_not_verified(run: Path) -> None:
+    (run / "scores.json").unlink()
+    found = verify(run)
+    assert any("has no scores by its annotator rules" in problem for problem in found.problems)
+    assert found.outcome == "differs"
+
+
 @pytest.mark.parametrize(
     "file",
     ["manifest.json", "tasks.json", SHARD, ANNOTATIONS, SAMPLES, "scores.json", "annotations/rules/annotator.json"],
