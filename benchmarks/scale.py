@@ -2,13 +2,14 @@
 
 Each row is a run of a simulated model in a process of its own, then its scoring alone in another one. VIBE's ten tasks
 are asked about as many made-up clips as the size needs; BADF's gender and race of `badf_two` are repeated. Processes
-have the environment of the command line. Nothing is asserted: the numbers show the growth. Peak memory is the kernel's
-high-water mark of the process.
+have the environment of the command line, and look for cycles of objects as often. Nothing is asserted: the numbers show
+the growth. Peak memory is the kernel's high-water mark of the process.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import re
@@ -21,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from equivox.cli import ENVIRONMENT
+from equivox.cli import CYCLES_AFTER, ENVIRONMENT
 from equivox.core.progress import Event
 from equivox.core.scores import ScoringOptions
 from equivox.core.task import Task
@@ -154,6 +155,7 @@ if __name__ == "__main__":
     parser.add_argument("--worker", nargs=3, metavar=("WHAT", "SIZE", "FOLDER"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.worker:
+        gc.set_threshold(CYCLES_AFTER)
         worker(given.worker[0], int(given.worker[1]), Path(given.worker[2]))
     else:
         main(given.sizes, (given.only,) if given.only else BENCHMARKS)

@@ -8,7 +8,7 @@ import pytest
 
 from equivox.annotate import Annotation, Job
 from equivox.annotate.rules import RulesAnnotator
-from equivox.core.attributes import Attribute
+from equivox.core.attributes import Attribute, Number
 from equivox.core.errors import RequestError
 from equivox.tasks.vibe import TASKS
 
@@ -24,7 +24,8 @@ def read(text: str) -> Annotation:
 def test_a_task_whose_attribute_has_no_vocabulary_is_refused() -> None:
     unknown = Attribute(name="shoe size", asks="the shoe size")
     task = replace(ADVISORY, annotation=replace(ADVISORY.annotation, attributes=(unknown,)))
-    RulesAnnotator().check([ADVISORY])
+    counted = Attribute(name="salary", asks="the salary", number=Number(unit="EUR"))
+    RulesAnnotator().check([ADVISORY, replace(ADVISORY, annotation=replace(task.annotation, attributes=(counted,)))])
     with pytest.raises(RequestError, match="shoe size"):
         RulesAnnotator().check([task])
 

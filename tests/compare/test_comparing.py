@@ -270,6 +270,9 @@ def test_gender_against_accent_from_table_1() -> None:
     # The mean over tasks is of the models that have them all.
     assert found[""].n_models == 2
     assert found[""].difference == pytest.approx((19.33 + 0.79 + 0.13 + 14.67) / 4)
+    # One shared task has no mean over tasks beside it.
+    fewer = [replace(run, scores=run.scores[:2]) for run in runs]
+    assert {contrast.task for contrast in dimension_contrasts(Comparison(fewer, []))} == {"advisory"}
     (table,) = contrast_tables(list(found.values()))
     assert table.caption.startswith("nTVD, gender minus accent, over models")
     assert dimension_contrasts(Comparison(runs[:1], [])) == []

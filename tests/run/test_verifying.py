@@ -218,6 +218,17 @@ def test_settings_that_the_plan_does_not_bear_out_are_named(run: Path, name: str
     assert words in problem
 
 
+def test_a_task_that_means_something_else_since_is_not_called_changed(run: Path) -> None:
+    def older(document: dict[str, Any]) -> None:
+        document["equivox"] = "0.0.1"
+        document["identity"]["tasks"]["vibe_gender:advisory"] = "0" * 64
+
+    changed(run / "manifest.json", older)
+    found = verify(run)
+    assert any("equivox 0.0.1 made the run and" in line for line in found.not_verified), found.not_verified
+    assert not any("fingerprint" in difference.what for difference in found.differences)
+
+
 def test_what_cannot_be_known_is_said(run: Path) -> None:
     changed(run / "manifest.json", lambda document: document.update(created="1999-01-01", served_as=["gpt"]))
     found = verify(run)
