@@ -164,3 +164,11 @@ def test_a_wrong_annotator_file_is_one_line(old: str, new: str, hint: str, tmp_p
 
 def test_a_key_that_a_merge_brings_is_not_given_twice() -> None:
     assert load_yaml("a: &a {x: 1}\nb: {<<: *a, x: 2}\n") == {"a": {"x": 1}, "b": {"x": 2}}
+
+
+def test_a_file_that_is_not_there_is_told_with_those_of_like_names_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "applications.yaml").write_text("name: x")
+    with pytest.raises(RequestError, match=r"No such file or directory; did you mean applications.yaml$"):
+        read_config_file(AnnotatorFile, str(tmp_path / "aplications.yaml"), "annotators")
+    with pytest.raises(RequestError, match=r"No such file or directory; check the path$"):
+        read_config_file(AnnotatorFile, str(tmp_path / "nowhere" / "zzz.yaml"), "annotators")
