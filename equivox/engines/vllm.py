@@ -9,7 +9,7 @@ were lost.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from queue import Empty
 from typing import Any
@@ -161,7 +161,7 @@ class VLLMEngine(Engine):
             try:
                 while True:
                     try:
-                        yield from self._fill(ahead, sent)
+                        yield from self._fill(ahead, sent, struck)
                         if not sent:
                             return
                         outputs = self._step()
@@ -188,17 +188,20 @@ class VLLMEngine(Engine):
                 if sent and self._llm is not None:
                     self._llm.llm_engine.abort_request(list(sent))
 
-    def _fill(self, ahead: MediaAhead, sent: dict[str, _Sent]) -> Iterator[Response]:
+    def _fill(self, ahead: MediaAhead, sent: dict[str, _Sent], struck: Collection[str]) -> Iterator[Response]:
         """Pass requests to vLLM until the window is full; yield the failures of those that cannot be sent.
 
         To change between writing prompts and computing costs a processor its caches, so texts go in by twice the number
         that vLLM computes at a time. Media take memory while they wait, and threads make them ready meanwhile: their
         window is half as large and filled by small portions, and they are waited for only as long as vLLM has too few.
+        Few of those that were inside when vLLM died (`struck`) go in together: with the next death they all fail.
         """
         computed = self._computed()
         ahead.take(1)
         media = ahead.first is not None and bool(ahead.first.media)
         window, portion = (2 * computed, computed // 4) if media else (4 * computed, 2 * computed)
+        if ahead.first is not None and ahead.first.key in struck:
+            window, portion = max(1, computed // 16), 0
         ahead.take(window - len(sent))
         if sent and window - len(sent) < portion:
             return
