@@ -98,6 +98,9 @@ def test_an_undefined_score_has_no_rank_and_says_why(judged: Judged) -> None:
     assert all(1 <= s.low <= s.high <= 4 for s in ranked)
     refused = of(judged.tests, "vibe_gender:candidate", "oracle", "random,fail=0.6")
     assert math.isnan(refused.p) and "has no score" in str(refused.undefined)
+    # Neither is there a mean over the tasks of which it lacks one.
+    whole = of(judged.tests, "vibe_gender: all tasks", "oracle", "random,fail=0.6")
+    assert math.isnan(whole.p) and "has no score" in str(whole.undefined)
 
 
 def test_ranks_follow_the_planted_bias(judged: Judged) -> None:

@@ -236,6 +236,13 @@ def test_what_cannot_be_known_is_said(run: Path) -> None:
     assert any("when and where it was made, by which names a server answered" in line for line in found.remarks)
 
 
+def test_a_manifest_that_names_no_library_is_no_remark_and_no_crash(run: Path) -> None:
+    changed(run / "manifest.json", lambda document: document.update(environment={}))
+    assert not any("the run was made with" in line for line in verify(run).remarks)
+    changed(run / "manifest.json", lambda document: document.update(environment={"libraries": {"numpy": "1.0"}}))
+    assert any("the run was made with numpy 1.0 (here " in line for line in verify(run).remarks)
+
+
 def test_missing_answers_that_are_annotated_and_scored_anew_are_seen(run: Path) -> None:
     from equivox.run.pipeline import annotate_run, rescore
 
