@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 from equivox.core.media import sha256
 from equivox.core.outage import STOP_AFTER, until_outage
 from equivox.core.task import Sampling
-from equivox.engines import Labels, MediaPart, Request
+from equivox.engines import Labels, MediaPart, Request, Response
 from equivox.run.speed import Speed
 from equivox.run.store import Store, response_schema
 
@@ -113,17 +113,21 @@ def through_engine(engine: Any, requests: Sequence[Request]) -> tuple[float, int
     return first, tokens
 
 
-def through_engine_and_store(engine: Any, requests: Sequence[Request], store: Store) -> None:
-    """Answer and store the requests as `equivox.run.generating.generate` does.
+def through_store(responses: Iterator[Response], keys: Iterable[str], store: Store) -> None:
+    """Store the responses to some keys as `equivox.run.generating.generate` does; RuntimeError if one is missing.
 
     The rounds share `store`: as in a run, its journal becomes a shard every 4,096 responses.
     """
-    unanswered = {entry.key: entry for entry in requests}
+    unanswered = dict.fromkeys(keys)
     speed = Speed()
-    for response in until_outage(engine.generate(iter(requests)), "benchmark", STOP_AFTER):
+    for response in until_outage(responses, "benchmark", STOP_AFTER):
+        if response.error is not None:
+            raise RuntimeError(response.error)
         del unanswered[response.key]
         store.append({**vars(response), "error": response.error})
         speed.count(response.completion_tokens or 0)
+    if unanswered:
+        raise RuntimeError(f"{len(unanswered)} requests were not answered")
 
 
 def through_bare_chat(engine: Any, conversations: Sequence[Any], requests: Sequence[Request]) -> None:
@@ -168,6 +172,7 @@ def text_overhead(model: str) -> None:
 
     requests = [request(n, f"Tell me story number {n}.") for n in range(PROMPTS)]
     conversations = [[{"role": "user", "content": entry.text}] for entry in requests]
+    keys = [entry.key for entry in requests]
     with (
         VLLMEngine.from_args({"model_name": model} | ARGUMENTS) as engine,
         tempfile.TemporaryDirectory() as scratch,
@@ -180,7 +185,9 @@ def text_overhead(model: str) -> None:
             {
                 "the engine": lambda: through_engine(engine, requests),
                 bare: lambda: through_bare_chat(engine, conversations, requests),
-                "the engine, every response stored": lambda: through_engine_and_store(engine, requests, store),
+                "the engine, every response stored": lambda: through_store(
+                    engine.generate(iter(requests)), keys, store
+                ),
             },
         )
         say_overheads(costs, bare)
@@ -204,7 +211,7 @@ def speech_overhead(model: str) -> None:
         requests = [
             request(c * PER_CLIP + t, f"Question {t}?", clips[c]) for c in range(CLIPS) for t in range(PER_CLIP)
         ]
-        ready = [chat_messages(entry) for entry in requests]
+        ready, keys = [chat_messages(entry) for entry in requests], [entry.key for entry in requests]
         through_engine(engine, requests[: 2 * PER_CLIP])
         bare, prepared = (f"one bare LLM.chat, {len(requests)} prompts, {kind}" for kind in ("files", "ready messages"))
         costs = in_turns(
@@ -213,7 +220,9 @@ def speech_overhead(model: str) -> None:
                 bare: lambda: through_bare_chat(engine, [files_as_messages(e) for e in requests], requests),
                 "the engine, speech": lambda: through_engine(engine, requests),
                 prepared: lambda: through_bare_chat(engine, ready, requests),
-                "the engine, speech, every response stored": lambda: through_engine_and_store(engine, requests, store),
+                "the engine, speech, every response stored": lambda: through_store(
+                    engine.generate(iter(requests)), keys, store
+                ),
             },
             rounds=ROUNDS // 2,
         )
@@ -251,8 +260,8 @@ def dialogue_overhead(model: str, folder: Path) -> None:
         def talk() -> None:
             gc.set_threshold(CYCLES_AFTER)  # as the command line does
             with tempfile.TemporaryDirectory() as scratch, Store(Path(scratch), response_schema()) as store:
-                for response in dialogues(plan, rows, store, lambda requests: engine.generate(noted(requests))):
-                    store.append({**vars(response), "error": response.error})
+                answers = dialogues(plan, rows, store, lambda requests: engine.generate(noted(requests)))
+                through_store(answers, plan.table["key"].take(rows).to_pylist(), store)
             gc.set_threshold(usual)
 
         usual = gc.get_threshold()[0]

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import RequestError
 from equivox.core.fields import checked_form, load_yaml
+from equivox.core.files import unreadable
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -39,8 +40,7 @@ def read_config_file(form: type[File], name: str, folder: str) -> File:
     try:
         document = load_config(f"{folder}/{name}.yaml") if packaged else load_yaml(Path(name).read_text("utf-8"))
     except OSError as error:
-        beside = nearest(Path(name).name, (path.name for path in Path(name).parent.glob("*.y*ml")))
-        raise RequestError(f"cannot read {where}: {error.strerror or error}{beside or '; check the path'}") from error
+        raise unreadable(where, Path(where), error) from error
     except (yaml.YAMLError, ValueError) as error:
         raise RequestError(f"{where} is not YAML: {' '.join(str(error).split())}; correct it") from error
     return checked_form(form, document, where=where)

@@ -21,7 +21,6 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from equivox.core.errors import RequestError, nearest
-from equivox.dataset_builders import genres_protocol
 from equivox.dataset_builders.base import Builder, Clip, Column, CorpusFacts, Scan, found_instead, listed
 from equivox.dataset_builders.genres_protocol import (
     AGES,
@@ -32,6 +31,7 @@ from equivox.dataset_builders.genres_protocol import (
     PERSONS,
     RELATIONSHIPS,
     Element,
+    described,
     nep_columns,
     plot_of,
 )
@@ -89,7 +89,7 @@ class Genres(Builder):
     @classmethod
     def described(cls, record: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the columns of a NEP that a record of a response implies, as released or of one's own."""
-        return genres_protocol.described(record)
+        return described(record)
 
     def _check_source(self) -> None:
         self._own = self.source / ELEMENTS

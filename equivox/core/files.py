@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equivox.core.errors import DamageError, RequestError, StorageError
+from equivox.core.errors import DamageError, RequestError, StorageError, nearest
 from equivox.core.text import parsed_json
 
 if TYPE_CHECKING:
@@ -101,6 +101,13 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
     except BaseException:
         _forget(temporary)
         raise
+
+
+def unreadable(what: str, path: Path, error: OSError) -> RequestError:
+    """Return the error about a file that cannot be read; beside one that is not there, it names those of like names."""
+    there = path.parent.glob(f"*{path.suffix}") if isinstance(error, FileNotFoundError) else ()
+    like = nearest(path.name, (entry.name for entry in there))
+    return RequestError(f"cannot read {what}: {error.strerror or error}{like or '; check the path'}")
 
 
 def refused(path: Path, error: OSError) -> StorageError:

@@ -14,6 +14,7 @@ import yaml
 
 from equivox.core.errors import RequestError
 from equivox.core.fields import load_yaml
+from equivox.core.files import unreadable
 
 _OPENING, _CLOSING = "{[(", "}])"
 
@@ -77,7 +78,7 @@ def _from_file(path: Path, what: str) -> dict[str, Any]:
     try:
         document = load_yaml(path.read_text("utf-8"))
     except OSError as error:
-        raise RequestError(f"cannot read the {what} file {path}: {error.strerror or error}") from error
+        raise unreadable(f"the {what} file {path}", path, error) from error
     except (yaml.YAMLError, ValueError) as error:
         raise RequestError(f"the {what} file {path} is not YAML: {' '.join(str(error).split())}") from error
     if isinstance(document, dict) and isinstance(document.get("model_parameters"), dict):

@@ -198,14 +198,12 @@ class VLLMEngine(Engine):
         """
         computed = self._computed()
         ahead.take(1)
-        media = ahead.first is not None and bool(ahead.first.media)
-        window, portion = (2 * computed, computed // 4) if media else (4 * computed, 2 * computed)
-        if ahead.first is not None and ahead.first.key in struck:
-            window, portion = max(1, computed // 16), 0
-        ahead.take(window - len(sent))
+        if ahead.first is None:
+            return
+        window, portion = _room(ahead.first, computed, struck)
         if sent and window - len(sent) < portion:
             return
-        while len(sent) < window and ahead.first is not None:
+        while ahead.first is not None and len(sent) < _room(ahead.first, computed, struck)[0]:
             if len(sent) >= computed and not ahead.ready():
                 return
             failure = self._send(ahead.first, ahead.media, sent)
@@ -370,6 +368,13 @@ class VLLMEngine(Engine):
             media_tokens=entry.media_tokens,
             logprobs=_logprobs(completion) if request.sampling.logprobs else None,
         )
+
+
+def _room(request: Request, computed: int, struck: Collection[str]) -> tuple[int, int]:
+    """Return how many requests are inside at the most when this one is, and how many go in together."""
+    if request.key in struck:
+        return max(1, computed // 16), 0
+    return (2 * computed, computed // 4) if request.media else (4 * computed, 2 * computed)
 
 
 class _Dead(Exception):

@@ -26,7 +26,7 @@ from equivox.annotate.calls import CallScheme
 from equivox.core.attributes import Attribute, Number, WorkedExample
 from equivox.core.errors import DamageError, RequestError
 from equivox.core.fields import typed
-from equivox.core.files import damaged, is_file_name, read_document, write_document
+from equivox.core.files import damaged, is_file_name, read_document, unreadable, write_document
 from equivox.core.metric import Metric
 from equivox.core.plugins import TASKS, added, plugin_packages
 from equivox.core.segments import AnnotationScheme
@@ -242,7 +242,7 @@ def load_file(path: Path) -> ModuleType:
     try:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
     except OSError as error:
-        raise RequestError(f"cannot read the task file {path}: {error.strerror or error}; check the path") from error
+        raise unreadable(f"the task file {path}", path, error) from error
     name = f"{FILE_MODULE}.{path.stem}_{digest}"
     if name in sys.modules:
         return sys.modules[name]

@@ -172,3 +172,5 @@ def test_a_file_that_is_not_there_is_told_with_those_of_like_names_beside_it(tmp
         read_config_file(AnnotatorFile, str(tmp_path / "aplications.yaml"), "annotators")
     with pytest.raises(RequestError, match=r"No such file or directory; check the path$"):
         read_config_file(AnnotatorFile, str(tmp_path / "nowhere" / "zzz.yaml"), "annotators")
+    with pytest.raises(RequestError, match=r"File name too long; check the path$"):
+        read_config_file(AnnotatorFile, str(tmp_path / ("long" * 99) / "x.yaml"), "annotators")
