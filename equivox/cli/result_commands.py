@@ -187,18 +187,22 @@ def leaderboard(
 ) -> int:
     """Verify runs, rank them with rank intervals, and write them as a static site, JSON and CSV."""
     from datetime import UTC, datetime
+    from functools import cache
 
     from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.show import console, usable
     from equivox.core.files import refuse_unusable, write_text
     from equivox.core.redact import redacted_text
     from equivox.core.version import __version__
-    from equivox.report.board import board_csv, board_json, board_pages, board_rows
+    from equivox.integrations.hub.remote import HUB, model_facts
+    from equivox.report.board import board_csv, board_json, board_pages, board_rows, unknown_facts
 
     refuse_unusable(output, "output")
     with ExitStack() as stack:
         found, left_out = usable(_submitted(runs, stack))
-        rows = board_rows(dict(found))
+        # A board of runs that all lie here asks nobody.
+        asks = any(name.startswith(HUB) for _, name in found)
+        rows = board_rows(dict(found), cache(model_facts) if asks else unknown_facts)
     refused = [(name, redacted_text(reason)) for name, reason in left_out]
     write_text(output / "leaderboard.json", board_json(rows))
     write_text(output / "leaderboard.csv", board_csv(rows))

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from equivox.report.board import board_pages, board_rows
+
 Cli = Callable[..., tuple[int, str, str]]
 
 
@@ -53,6 +55,24 @@ def test_sorting_and_filtering(browser: Any, board: Path) -> None:
     page.fill("#by-used", "90")
     assert page.inner_text("#shown") == f"4 of {every} scores"
     assert troubles == []
+
+
+def test_models_are_filtered_by_size_and_licence(browser: Any, runs: Sequence[Path], tmp_path: Path) -> None:
+    known = {"biased": (7_600_000_000, "apache-2.0"), "oracle": (72_000_000_000, "other")}
+    rows = board_rows({run: run.name for run in runs}, lambda model, revision: known.get(model, (None, "")))
+    (tmp_path / "index.html").write_text(board_pages(rows, (), "")["index.html"])
+    page = browser.new_page()
+    page.goto((tmp_path / "index.html").as_uri())
+    shown = page.locator(".scores tbody tr:visible th")
+    page.fill("#by-size", "8")
+    assert set(shown.all_inner_texts()) == {"simulated:biased"}, "a model of unknown size is not a small one"
+    page.fill("#by-size", "72.5")
+    assert set(shown.all_inner_texts()) == {"simulated:biased", "simulated:oracle"}
+    page.select_option("#by-licence", "other")
+    assert set(shown.all_inner_texts()) == {"simulated:oracle"}
+    page.fill("#by-size", "")
+    page.select_option("#by-licence", "")
+    assert len(set(shown.all_inner_texts())) == 5
 
 
 def test_screen_readers(browser: Any, board: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 from equivox import measure
 from equivox.core.files import read_document, write_document
 from equivox.core.scores import ScoringOptions
-from equivox.report.board import Row, _measured, board_pages, board_rows, page_name
+from equivox.report.board import Facts, Row, _measured, board_pages, board_rows, page_name
 from equivox.run.file_hashes import state_hashes
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -134,6 +134,25 @@ def test_each_model_has_a_page_with_its_evidence(board: tuple[Path, int, str, st
         assert f'href="models/{page_name(row["model"])}.html"' in index
         assert row["manifest"] in page and "engine simulated" in page and "annotated by rules" in page
         assert len(row["manifest"]) == 64 and (source / row["run"]).is_dir()
+
+
+def test_size_and_licence_are_those_that_are_known_of_a_model(source: Path) -> None:
+    asked = set()
+
+    def facts(model: str, revision: str) -> Facts:
+        asked.add((model, revision))
+        return 7_615_616_512, "apache-2.0"
+
+    def pages(rows: list[Row]) -> list[str]:
+        return [page.partition("<script>")[0] for page in board_pages(rows, (), "").values()]
+
+    runs = {source / "honest-00": "honest-00"}
+    index, model = pages(board_rows(runs, facts))
+    assert asked == {("planted", "1")}
+    assert "7.62 billion parameters, licence apache-2.0" in model
+    assert 'id="by-size"' in index and "<option>apache-2.0</option>" in index
+    for page in pages(board_rows(runs)):
+        assert "billion parameters" not in page and "by-licence" not in page
 
 
 def test_only_like_is_ranked_with_like(source: Path) -> None:

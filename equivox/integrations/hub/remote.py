@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -106,6 +107,25 @@ def downloaded(address: str) -> Iterator[Path]:
         with _quiet(), _one_line_errors(repo, "nothing was kept; give the same command again", reading=True):
             snapshot_download(repo, repo_type="dataset", revision=revision or None, local_dir=made)
         yield Path(made)
+
+
+def model_facts(model: str, revision: str) -> tuple[int | None, str]:
+    """Return the number of parameters and the licence that the Hub states of a model at a commit.
+
+    None and "" stand for what it does not state, and for a model that it does not have at that commit. RunError if the
+    Hub cannot be reached.
+    """
+    from huggingface_hub import HfApi
+
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", model) or not re.fullmatch("[0-9a-f]{40}", revision):
+        return None, ""
+    try:
+        with _quiet(), _one_line_errors(model, "give the same command again", reading=True):
+            found = HfApi(library_name="equivox").model_info(model, revision=revision)
+    except RequestError:
+        return None, ""
+    licence = found.card_data.license if found.card_data else None
+    return found.safetensors.total if found.safetensors else None, licence if isinstance(licence, str) else ""
 
 
 @contextmanager

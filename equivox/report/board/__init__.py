@@ -11,7 +11,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -45,7 +45,8 @@ class Row:
     `verdict` says whether a difference was found; `cannot_tell` says why the design could not have found anything,
     whatever the answers; None if it could, or if something was found. `lost` says which answers the groups lose
     unequally, with the largest and the smallest share; it is empty if none are. `data` and `task_version` are the
-    beginnings of content hashes of corpus and task; rows in which they differ cannot be compared.
+    beginnings of content hashes of corpus and task; rows in which they differ cannot be compared. `parameters` and
+    `licence` are those that are known of the model, None and "" if they are not.
     """
 
     model: str
@@ -73,6 +74,8 @@ class Row:
     engine: str
     modality: str
     revision: str
+    parameters: int | None
+    licence: str
     date: str
     manifest: str
     decides: bool
@@ -92,14 +95,26 @@ def find_runs(folder: Path) -> list[Path]:
     return found
 
 
-def board_rows(runs: Mapping[Path, str]) -> list[Row]:
+Facts = tuple[int | None, str]
+"""The number of parameters of a model and its licence; None and "" if they are not known."""
+
+
+def unknown_facts(model: str, revision: str) -> Facts:
+    """Return that nothing is known of a model."""
+    return None, ""
+
+
+def board_rows(runs: Mapping[Path, str], facts: Callable[[str, str], Facts] = unknown_facts) -> list[Row]:
     """Return every score of a whole task of every run, in the order task, metric, distance.
 
-    `runs` are folders with the names that the board calls them by. q is that of each run, as in its own report: over
-    all runs of a board no p of permutations would reach it, and a run's verdict would depend on who else is there.
+    `runs` are folders with the names that the board calls them by; `facts` tells what is known of a model at a
+    revision. q is that of each run, as in its own report: over all runs of a board no p of permutations would reach
+    it, and a run's verdict would depend on who else is there.
     """
     opened = [replace(run, scores=read_scores(run.folder)) for run in open_comparison(list(runs)).runs]
-    found = [(_row(run, score, runs[run.folder]), score) for run in opened for score in run.scores if score.is_whole]
+    found = [
+        (_row(run, score, runs[run.folder], facts), score) for run in opened for score in run.scores if score.is_whole
+    ]
     rows = [row for alike in split_by(found, lambda entry: _measured(entry[0])).values() for row in _ranked(alike)]
     return sorted(rows, key=lambda row: (row.task, row.metric, row.distance is None, row.distance or 0.0, row.model))
 
@@ -133,7 +148,7 @@ def _ranked(alike: Sequence[tuple[Row, Score]]) -> list[Row]:
     ]
 
 
-def _row(run: ComparedRun, score: Score, name: str) -> Row:
+def _row(run: ComparedRun, score: Score, name: str, facts: Callable[[str, str], Facts]) -> Row:
     manifest = read_manifest(run.folder)
     identity = manifest["identity"]
     task = next((one for one in run.tasks if one.name == score.task or one.family == score.task), None)
@@ -146,6 +161,7 @@ def _row(run: ComparedRun, score: Score, name: str) -> Row:
     used = score.coverage.used / score.coverage.requested if score.coverage.requested else 0.0
     measure = run.measure(score)
     distance = None if math.isnan(score.distance) else score.distance
+    parameters, licence = facts(str(identity["model"]["model"]), run.origin.revision)
     return Row(
         model=run.model,
         task=score.task,
@@ -170,6 +186,8 @@ def _row(run: ComparedRun, score: Score, name: str) -> Row:
         engine=str(identity["model"]["engine"]),
         modality=" and ".join(medium.kind for medium in task.media) or "text" if task else "",
         revision=run.origin.revision,
+        parameters=parameters,
+        licence=licence,
         date=run.origin.date,
         manifest=run.origin.fingerprint,
         shown={
@@ -267,6 +285,18 @@ def page_name(model: str) -> str:
     return f"{re.sub('[^A-Za-z0-9.]+', '-', model).strip('-.')[:60]}-{digest(model)[:6]}"
 
 
+CHOICES = {
+    "task": "task",
+    "metric": "metric",
+    "modality": "what is sent",
+    "engine": "engine",
+    "licence": "licence",
+    "annotator": "annotator",
+    "data": "data",
+}
+"""What the rows can be chosen by, with its name for readers."""
+
+
 def _page(rows: Sequence[Row], **context: Any) -> str:
     """Return one self-contained page with a table of all rows."""
     source = resources.files(__name__)
@@ -279,8 +309,8 @@ def _page(rows: Sequence[Row], **context: Any) -> str:
         signs=SIGNS,
         runs=list({row.run: row for row in rows}.values()),
         choices={
-            name: sorted({str(getattr(row, name)) for row in rows})
-            for name in ("task", "metric", "modality", "engine", "annotator", "data")
+            name: (label, sorted({str(getattr(row, name)) for row in rows} - {""})) for name, label in CHOICES.items()
         },
+        sized=any(row.parameters for row in rows),
         **context,
     )

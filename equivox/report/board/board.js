@@ -2,16 +2,18 @@
 const body = document.querySelector("table.scores tbody");
 const rows = [...body.rows];
 const models = [...document.querySelectorAll("table.ranks-of-board tbody tr")];
-const controls = ["task", "metric", "modality", "engine", "annotator", "data"].map((name) => [name, document.getElementById(`by-${name}`)]);
+const controls = [...document.querySelectorAll(".filters select")].map((select) => [select.id.slice(3), select]);
 const from = document.getElementById("by-date");
 const least = document.getElementById("by-used");
+const most = document.getElementById("by-size");
 const shown = document.getElementById("shown");
 const filter = () => {
   let count = 0;
   for (const row of [...rows, ...models]) {
     // A line of ranks has many tasks and metrics: it is hidden by what holds for all of them.
     const fits = controls.every(([name, select]) => !select.value || !(name in row.dataset) || row.dataset[name] === select.value)
-      && Number(row.dataset.used) >= Number(least.value) / 100 && row.dataset.date >= from.value;
+      && Number(row.dataset.used) >= Number(least.value) / 100 && row.dataset.date >= from.value
+      && (!most?.value || (row.dataset.size && Number(row.dataset.size) <= 1e9 * Number(most.value)));
     row.hidden = !fits;
     count += fits && row.parentElement === body;
   }
@@ -32,6 +34,6 @@ const sort = (button) => {
   };
   body.append(...rows.sort(compare));
 };
-for (const control of [...controls.map(([, select]) => select), least, from]) control.addEventListener("input", filter);
+for (const control of [...controls.map(([, select]) => select), least, from, most]) control?.addEventListener("input", filter);
 for (const button of document.querySelectorAll(".scores th button")) button.addEventListener("click", () => sort(button));
 filter();

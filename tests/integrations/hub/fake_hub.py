@@ -12,7 +12,8 @@ It assumes of the real one:
 - `GET /api/TYPEs/ID/tree/REV`: the files that are there, in one page.
 - `POST /api/TYPEs/ID/commit/REV`: lines of JSON (header, file, lfsFile, deletedFile); refused where an object is
   missing; with `create_pr=1` a pull request, which leaves the main branch as it is.
-- `GET /api/TYPEs/ID/revision/REV`: the commit and the names of the files that are there.
+- `GET /api/TYPEs/ID/revision/REV`: the commit, the names of the files that are there, and of a model what its card
+  states.
 - `HEAD` and `GET /datasets/ID/resolve/REV/PATH`: a file, with its commit and its ETag.
 - 401 without a known token, 403 where the token may not write, 404 for what is not there.
 
@@ -43,6 +44,7 @@ class Repo:
     files: dict[str, bytes] = field(default_factory=dict)
     pull_requests: list[dict[str, bytes]] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
+    stated: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -145,7 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
         if found[3].startswith("commit"):
             return self._commit(repo, found[1], found[2], body, pull_request="create_pr" in query)
         siblings = [{"rfilename": name} for name in repo.files]
-        self._reply(200, {"id": found[2], "sha": "0" * 40, "siblings": siblings})
+        self._reply(200, {"id": found[2], "sha": "0" * 40, "siblings": siblings, **repo.stated})
 
     def _file(self, repo: Repo | None, name: str) -> None:
         if repo is None or name not in repo.files:
