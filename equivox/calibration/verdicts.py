@@ -114,6 +114,36 @@ class Line:
         """Return the line as plain values."""
         return asdict(self) | {"verdict": self.verdict, "passed": self.passed}
 
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> Line:
+        """Return a line that was stored as plain values; KeyError, TypeError or ValueError for what is none."""
+
+        def number(value: float | None) -> float:
+            return math.nan if value is None else float(value)
+
+        def estimate(entry: Mapping[str, Any]) -> Estimate:
+            return Estimate(
+                value=number(entry["value"]),
+                low=number(entry["low"]),
+                high=number(entry["high"]),
+                p=number(entry["p"]),
+                clusters=int(entry["clusters"]),
+            )
+
+        def finding(entry: Mapping[str, Any]) -> Finding:
+            if entry["place"] not in PLACES or entry["passed"] not in (True, False, None):
+                raise ValueError(entry["place"])
+            return Finding(entry["place"], entry["passed"], str(entry["says"]))
+
+        return cls(
+            shift=number(stored["shift"]),
+            condition=str(stored["condition"]),
+            planted=number(stored["planted"]),
+            own=estimate(stored["own"]),
+            measured=estimate(stored["measured"]),
+            findings=[finding(entry) for entry in stored["findings"]],
+        )
+
 
 def taught(planted: float, own: Estimate) -> Finding:
     """Compare what was planted with the model's own bias.

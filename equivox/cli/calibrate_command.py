@@ -87,11 +87,12 @@ def calibrate(
         raise RequestError("an endpoint serves one model at a time; give one `--shift`, and serve its folder")
     with progress_bars(quiet=quiet or json) as progress:
         lines = run(settings, models, progress=progress)
+    found = result(settings, models, lines)
     if json:
-        echo(dumps(result(settings, models, lines), indent=1))
+        echo(dumps(found, indent=1))
     else:
-        print_tables(console(), [calibration_table(settings, lines)])
-        echo(verdict_of(settings, lines))
+        print_tables(console(), [calibration_table(found)])
+        echo(verdict_of(found))
     return EXIT_DONE if lines and all(line.passed for line in lines) else EXIT_INCOMPLETE
 
 

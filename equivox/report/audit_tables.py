@@ -104,7 +104,7 @@ def _disagreement(audit: Audit, errors: int) -> list[str]:
 
 
 def _named(score: AdjustedScore) -> str:
-    return f"{score.model} {score.task} {score.attribute}"
+    return " ".join(filter(None, (score.model, score.task, score.attribute)))
 
 
 def stage_table(measures: Sequence[Mapping[str, Any]], left_out: Mapping[str, int]) -> Table:

@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Any
 
-from equivox.calibration.checking import Settings
 from equivox.calibration.verdicts import Line
 from equivox.report.numbers import DASH
 from equivox.report.table import Table
 
 
-def verdict_of(settings: Settings, lines: Sequence[Line]) -> str:
+def verdict_of(found: Mapping[str, Any]) -> str:
     """Return whether the engine passes, and how many lines do, in one sentence.
 
-    >>> from equivox.tasks.registry import resolve_tasks
-    >>> task = resolve_tasks("vibe_gender:candidate")[0]
-    >>> verdict_of(Settings(scheme="vllm", arguments={}, task=task, shifts=[20], output=None), [])
+    `found` is what `equivox.calibration.checking.result` returns, or `calibration.json` holds.
+
+    >>> verdict_of({"engine": "vllm", "lines": []})
     'vllm was not calibrated: no line was measured'
     """
+    engine, lines = found["engine"], [Line.of(line) for line in found["lines"]]
     if not lines:
-        return f"{settings.scheme} was not calibrated: no line was measured"
+        return f"{engine} was not calibrated: no line was measured"
     passed = sum(line.passed for line in lines)
     if passed == len(lines):
-        return f"{settings.scheme} passes: {passed} of {len(lines)} lines"
-    return f"{settings.scheme} fails: {len(lines) - passed} of {len(lines)} lines"
+        return f"{engine} passes: {passed} of {len(lines)} lines"
+    return f"{engine} fails: {len(lines) - passed} of {len(lines)} lines"
 
 
-def calibration_table(settings: Settings, lines: Sequence[Line]) -> Table:
-    """Return the table of what was planted, what the model has of it, and what was measured, a row per line."""
+def calibration_table(found: Mapping[str, Any]) -> Table:
+    """Return the table of what was planted, what the model has of it, and what was measured, a row per line.
+
+    `found` as for `verdict_of`.
+    """
+    lines = [Line.of(line) for line in found["lines"]]
     return Table(
-        caption=f"Calibration of {settings.scheme} with {settings.task.name}, training seed {settings.seed}",
+        caption=f"Calibration of {found['engine']} with {found['task']}, training seed {found['seed']}",
         columns=("planted", "condition", "to be found", "the model's own", "measured", "p", "verdict"),
         align="llrrrrl",
         rows=[

@@ -258,6 +258,23 @@ def test_two_runs_and_what_changed(opened: Opened) -> None:
     assert int(tally(page).split()[0]) < 20
 
 
+def test_a_gate_in_the_page(opened: Opened) -> None:
+    page = opened("verdict?run=1")
+    page.get_by_role("link", name="Gate").click()
+    assert page.locator("main table").count() == 0
+    # Nothing is offered that the run lacks: no labels are kept with it, and it is no calibration.
+    assert page.locator("#screens li").all_inner_texts() == ["Verdict", "Answers", "Unreadable", "Changes", "Gate"]
+    page.get_by_label("At most this far from no bias").fill("100")
+    page.get_by_role("button", name="Check").click()
+    until(page, "document.querySelectorAll('main tbody tr').length === 2", 60)
+    assert page.locator("main tbody tr th").all_inner_texts() == ["pass", "pass"]
+    assert "run=1" in page.url and "max=100" in page.url
+    # The other run was changed after it was scored.
+    page.get_by_label("At most this much further from no bias").fill("5")
+    page.get_by_role("button", name="Check").click()
+    until(page, "document.querySelector('main .warn')?.textContent.includes('not what its answers give')", 60)
+
+
 def test_a_hostile_answer_stays_text(opened: Opened) -> None:
     page = opened("answers?task=vibe_gender:advisory&search=onerror")
     assert tally(page).startswith("1 of 96")
@@ -295,10 +312,10 @@ def test_screen_readers_and_contrast(chromium: Any, opened: Opened, scheme: str)
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
         "rgb(251, 251, 250)" if scheme == "light" else "rgb(20, 23, 27)"
     )
-    screens = ("verdict", "answers?attribute=hobby&value=yoga", "unreadable", "changes")
+    screens = ("verdict", "answers?attribute=hobby&value=yoga", "unreadable", "changes", "gate?run=1&max=20")
     for screen in screens if scheme == "light" else screens[1:3]:
         page.evaluate(f"location.hash = '#/{screen}'")
-        until(page, "document.querySelector('main .row, main table') !== null")
+        until(page, "document.querySelector('main .row, main table') !== null", 60)
         found = Axe().run(page).response["violations"]
         assert [(v["id"], v["nodes"][0]["html"]) for v in found if v["impact"] in {"serious", "critical"}] == [], screen
     within.close()

@@ -140,7 +140,7 @@ def test_a_run_compared_with_itself_differs_in_nothing(run: Path) -> None:
 
 def test_the_document_counts_each_request_once(run: Path, tmp_path: Path) -> None:
     before = hashes_of(run)
-    document = build([run], tmp_path / "data")
+    document = build([run], tmp_path / "data")[0]
     (shown,) = document["runs"]
     (task,) = shown["tasks"]
     assert sum(n for _, _, n in task["statuses"]) == task["n"] == 96
@@ -158,11 +158,11 @@ def test_a_run_that_is_not_scored_is_shown_as_far_as_it_is(run: Path, tmp_path: 
     folder = shutil.copytree(run, tmp_path / "run")
     (folder / "scores.json").unlink()
     shutil.rmtree(folder / "annotations")
-    (task,) = build([folder], tmp_path / "data")["runs"][0]["tasks"]
+    (task,) = build([folder], tmp_path / "data")[0]["runs"][0]["tasks"]
     assert {status for status, _, _ in task["statuses"]} == {"unannotated", "failed"}
     assert "no annotations by 'rules'" in task["reason"] and str(tmp_path) not in task["reason"]
     (folder / "plan.parquet").unlink()
-    assert build([folder], tmp_path / "again")["runs"][0]["tasks"] == []
+    assert build([folder], tmp_path / "again")[0]["runs"][0]["tasks"] == []
 
 
 @pytest.fixture(scope="module")
@@ -204,8 +204,8 @@ def test_the_explorer_names_what_cannot_be_read_and_shows_the_rest(
     run: Path, unusable: dict[str, Path], tmp_path: Path
 ) -> None:
     readable = [unusable[name] for name in ("cut", "foreign", "nowhere")]
-    document = build([*readable, run], tmp_path / "data")
-    assert len(document["runs"]) == 1 and document["picture"]["runs"] == [0]
+    document, shown = build([*readable, run], tmp_path / "data")
+    assert len(document["runs"]) == 1 and document["picture"]["runs"] == [0] and shown == [run]
     assert sorted(caveat.partition(" is left out: ")[0] for caveat in document["caveats"]) == [
         "cut",
         "foreign",
@@ -309,7 +309,7 @@ def test_spoken_answers_are_played_and_turns_have_what_was_said_before(tmp_path:
     second, _ = answers_table(tables, tasks["hire_gender:talk@turn=2"])
     assert second["before"].to_pylist() == first["text"].to_pylist()
     assert first["before"].null_count == first["sound"].null_count == len(first)
-    document = build([run], tmp_path / "built")["runs"][0]
+    document = build([run], tmp_path / "built")[0]["runs"][0]
     told = {task["name"]: (task["before"], task["tools"]) for task in document["tasks"]}
     assert told["hire_gender:talk@turn=2"] == (["{text}"], [])
     assert told["hire_gender:call"] == ([], ["decide"])

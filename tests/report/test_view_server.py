@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import re
@@ -19,8 +20,11 @@ import pytest
 from starlette.testclient import TestClient
 from test_view_data import make
 
+from equivox.calibration.verdicts import Estimate, Finding, Line
+from equivox.core.files import read_document, write_document
+from equivox.core.plain import as_plain
 from equivox.report.view.server import PAGE, POLICY, Explorer, application
-from equivox.run.file_hashes import hashes_of
+from equivox.run.file_hashes import hashes_of, state_hashes
 
 Cli = Callable[..., tuple[int, str, str]]
 VENDOR = Path(str(PAGE / "vendor"))
@@ -171,6 +175,109 @@ def test_a_damaged_run_is_said(run: Path, tmp_path: Path) -> None:
     with TestClient(application(explorer), base_url="http://localhost") as client:
         answer = client.get("/view.json")
         assert answer.status_code == 409 and "scores.json" in answer.json()["problem"]
+
+
+def screen(runs: list[Path], scratch: Path, where: str) -> dict[str, Any]:
+    """Return the content of a screen of tables."""
+    scratch.mkdir(exist_ok=True)
+    with TestClient(application(Explorer(runs, scratch)), base_url="http://localhost") as client:
+        answer = client.get(f"/results/{where}")
+        assert answer.status_code == 200
+        return dict(answer.json())
+
+
+def screens(run: Path, scratch: Path) -> list[str]:
+    scratch.mkdir(exist_ok=True)
+    with TestClient(application(Explorer([run], scratch)), base_url="http://localhost") as client:
+        return list(client.get("/view.json").json()["runs"][0]["screens"])
+
+
+def test_labels_kept_with_a_run_are_a_screen(run: Path, tmp_path: Path, equivox: Cli) -> None:
+    assert screens(run, tmp_path / "before") == ["gate"]
+    found = screen([run], tmp_path / "before", "labels/0")
+    assert "no labels of people are kept" in found["problem"]
+    folder, sheet = shutil.copytree(run, tmp_path / "run"), tmp_path / "sheet"
+    assert equivox("audit", "label", folder, "--n", 6, "--no-media", "--output", sheet)[0] == 0
+    with (sheet / "sheet.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        row["label"] = "unstated" if row["attribute"] == "hobby" else "no"
+    with (sheet / "labels-ana.csv").open("w", newline="") as file:
+        table = csv.DictWriter(file, list(rows[0]))
+        table.writeheader()
+        table.writerows(rows)
+    assert equivox("audit", "score", sheet)[0] == 0
+    assert screens(folder, tmp_path / "after") == ["labels", "gate"]
+    found = screen([folder], tmp_path / "after", "labels/0")
+    agreement, corrected = found["tables"]
+    assert agreement["caption"] == "The annotator against 1 person (person-1), 12 responses"
+    stated = {one["attribute"]: one for one in read_document(folder / "audit/answers/audit.json")["attributes"]}
+    for row in agreement["rows"]:
+        assert row[:3] == [row[0], str(stated[row[0]]["n"]), f"{stated[row[0]]['agreement']:.2f}"]
+    assert stated["hobby"]["agreement"] < 50 and corrected["columns"][5] == "corrected"
+    assert any("people say 'unstated', the annotator" in remark for remark in agreement["remarks"])
+
+
+def test_a_gate_is_a_screen_with_the_outcomes_of_the_command(run: Path, tmp_path: Path, equivox: Cli) -> None:
+    other = make(tmp_path / "other", "biased")
+    code, _, _ = equivox("gate", other, "--baseline", run, "--margin", "5", "--json", tmp_path / "gate.json")
+    checks = json.loads((tmp_path / "gate.json").read_text())["checks"]
+    found = screen([run, other], tmp_path / "one", "gate/1?margin=5&baseline=0")
+    assert code == 3
+    assert [row[0] for row in found["tables"][0]["rows"]] == [check["outcome"] for check in checks]
+    assert "worse" in {check["outcome"] for check in checks}
+    found = screen([run, other], tmp_path / "one", "gate/1?max=100")
+    assert [row[:2] for row in found["tables"][0]["rows"]] == [["pass", "vibe_gender:advisory"]]
+    for where, reason in {
+        "gate/0": "nothing is checked",
+        "gate/0?margin=5": "open its run beside this one",
+        "gate/0?margin=5&baseline=7": "open its run beside this one",
+        "gate/0?margin=five&baseline=1": "`margin` is a number",
+        "gate/0?margin=5&baseline=0": "the new run itself",
+        "gate/9?max=5": "no such run",
+        "other/0": "no such screen",
+    }.items():
+        found = screen([run, other], tmp_path / "one", where)
+        assert reason in found["problem"], where
+
+
+def test_a_forged_run_passes_no_gate_in_the_page(run: Path, tmp_path: Path) -> None:
+    forged = shutil.copytree(run, tmp_path / "forged")
+    document = read_document(forged / "scores.json")
+    for score in document["scores"]:
+        score |= {"value": 0.0, "estimate": 0.0, "ci_low": 0.0, "ci_high": 0.0}
+    write_document(forged / "scores.json", document)
+    state_hashes(forged)
+    found = screen([forged], tmp_path / "scratch", "gate/0?max=5")
+    assert "its numbers are not what its answers give" in found["problem"]
+
+
+def test_a_calibration_is_a_screen_of_its_runs(run: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(run, tmp_path / "calibration" / "planted-20" / "measured")
+    manifest = read_document(folder / "manifest.json")
+    write_document(folder / "manifest.json", manifest | {"calibration": {"shift": 20.0}})
+    place = tmp_path / "calibration" / "calibration.json"
+    near, far = (Estimate(value=value, low=value - 4, high=value + 4, p=0.001, clusters=32) for value in (21, 55))
+    lines = [
+        Line(
+            shift=20, condition=name, planted=20, own=near, measured=measured,
+            findings=[Finding("scoring", measured is near, "far off")],
+        )
+        for name, measured in (("audio", near), ("silence", far))
+    ]  # fmt: skip
+    found = {"engine": "vllm", "task": "t", "seed": 0, "lines": [as_plain(line.as_dict()) for line in lines]}
+    write_document(place, found)
+    assert screens(folder, tmp_path / "one") == ["calibration", "gate"] and "calibration" not in screens(run, tmp_path)
+    shown = screen([folder], tmp_path / "one", "calibration/0")
+    assert shown["verdict"] == "vllm fails: 1 of 2 lines"
+    (table,) = shown["tables"]
+    assert [row[-1] for row in table["rows"]] == ["passes", "fails at scoring"]
+    assert table["rows"][0][3:6] == ["21.0 [17.0, 25.0]", "21.0 [17.0, 25.0]", "0.001"]
+    assert table["remarks"] == ["— planted 20, silence: fails at scoring: far off"]
+    for damage in ({"lines": 3}, {"lines": [{}]}, {"lines": [{**found["lines"][0], "findings": [{"place": "x"}]}]}):
+        write_document(place, found | damage)
+        shown = screen([folder], tmp_path / "one", "calibration/0")
+        assert "calibration.json is damaged" in shown["problem"], damage
 
 
 USED = {"requests": 30, "prompt_tokens": 3000, "completion_tokens": 600, "cost": 0.25}

@@ -47,8 +47,8 @@ class _Damaged(EquivoxError):
         self.folder = folder
 
 
-def build(folders: Sequence[Path], output: Path) -> dict[str, Any]:
-    """Write what the page reads of the runs in `folders` into `output`, and return the document.
+def build(folders: Sequence[Path], output: Path) -> tuple[dict[str, Any], list[Path]]:
+    """Write what the page reads of the runs in `folders` into `output`; return the document and the runs in its order.
 
     A run without scores, or without a plan, is shown as far as it is; one that cannot be read is named with the reason.
     Nothing is written into the runs.
@@ -61,7 +61,7 @@ def build(folders: Sequence[Path], output: Path) -> dict[str, Any]:
         if not shown:
             raise RequestError("; ".join(caveats_of(left_out)))
         try:
-            return _build(shown, left_out, output)
+            return _build(shown, left_out, output), shown
         except _Damaged as error:
             shown = [folder for folder in shown if folder != error.folder]
             left_out = [*left_out, (str(error.folder), str(error))]

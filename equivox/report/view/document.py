@@ -20,6 +20,7 @@ from equivox.report.opening import Opening, opening_of_one
 from equivox.report.picture import ABOUT_MARKS, picture
 from equivox.report.score_tables import marked
 from equivox.report.view.pairs import Telling, losing_pair, telling_pair
+from equivox.report.view.results import offered
 from equivox.run.manifest import public_manifest, read_manifest
 from equivox.run.scoring import tables_folder
 
@@ -40,6 +41,7 @@ def run_document(run: ComparedRun) -> dict[str, Any]:
         "made": manifest["created"],
         "version": manifest["equivox"],
         "scored": bool(run.scores),
+        "screens": offered(run.folder),
         "verdict": opening_document(opening_of_one(run)) if run.scores else None,
         "marks": list(run.marks),
         "manifest": manifest,

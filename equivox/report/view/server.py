@@ -14,7 +14,7 @@ import re
 import socket
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -40,6 +40,7 @@ from equivox.report.page import build_report
 from equivox.report.safe_page import STYLE
 from equivox.report.view.build import DOCUMENT, build, is_scored
 from equivox.report.view.media import Media
+from equivox.report.view.results import results
 from equivox.run.opening import by_name, usable_runs
 from equivox.run.scoring import read_scores
 
@@ -84,6 +85,7 @@ class Explorer:
     _media: Media | None = field(default=None, repr=False)
     _reporting: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _number: int = field(default=0, repr=False)
+    _shown: Sequence[Path] = field(default=(), repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def ready(self) -> Path:
@@ -92,7 +94,7 @@ class Explorer:
             state = tuple(_state(folder) for folder in self.folders)
             if state != self._built:
                 self._number += 1
-                build(self.folders, self._folder)
+                self._shown = build(self.folders, self._folder)[1]
                 self._built, self._media = state, None
             return self._folder
 
@@ -117,6 +119,11 @@ class Explorer:
                 temporary.write_bytes(data)
                 os.replace(temporary, path)
         return kept, said.read_text()
+
+    def results(self, screen: str, number: int, given: Mapping[str, str]) -> dict[str, Any]:
+        """Return a screen of tables of one run, see `equivox.report.view.results`."""
+        self.ready()
+        return results(screen, self._shown, number, given)
 
     def report(self) -> Path:
         """Return the file of the report of all scored runs; it is written once after each change of a run."""
@@ -161,6 +168,16 @@ async def _report(request: Request) -> Response:
         return PlainTextResponse(redacted_text(str(error)), status_code=409)
     # The report is one file: its own policy, in its head, allows its one style and script by their hashes.
     return FileResponse(path, media_type=TYPES[".html"], headers={"content-security-policy": FRAMES})
+
+
+async def _results(request: Request) -> Response:
+    explorer: Explorer = request.app.state.explorer
+    screen, number = request.path_params["screen"], request.path_params["number"]
+    try:
+        return JSONResponse(await run_in_threadpool(explorer.results, screen, number, request.query_params))
+    except EquivoxError as error:
+        # It is what the screen shows: a limit below 0 is no failure of the page.
+        return JSONResponse({"problem": redacted_text(str(error))})
 
 
 async def _table(request: Request) -> Response:
@@ -240,6 +257,7 @@ async def _file(request: Request) -> Response:
 ROUTES: list[BaseRoute] = [
     Route(f"/{DOCUMENT}", _document),
     Route(f"/{REPORT}", _report),
+    Route("/results/{screen}/{number:int}", _results),
     Route("/data/{built}/{file}", _table),
     Route("/media/{sha256}", _medium),
     Route("/{path:path}", _file),

@@ -2,14 +2,15 @@
 import { el, say } from "./dom.js";
 import * as answers from "./screens/answers.js";
 import * as changes from "./screens/changes.js";
+import { calibration, gate, labels } from "./screens/results.js";
 import * as unreadable from "./screens/unreadable.js";
 import * as verdict from "./screens/verdict.js";
 
-// A further screen is a module with `title` and `show(app)`, and `offered(doc)` where it is not for every document.
-const SCREENS = { verdict, answers, unreadable, changes };
+// A further screen is a module with `title` and `show(app)`, and `offered(doc, run)` where it is not for every run.
+const SCREENS = { verdict, answers, unreadable, changes, labels, calibration, gate };
 const KEYS = [
   ["j, k", "next, previous row"], ["h, l", "left, right within a row"], ["n, p", "next, previous page"], ["space", "play the recording, or enlarge the picture"],
-  ["o", "unfold what stands behind the answers of a row"], ["/", "search"], ["[, ]", "previous, next task"], ["1 – 4", "screens"],
+  ["o", "unfold what stands behind the answers of a row"], ["/", "search"], ["[, ]", "previous, next task"], ["1 – 7", "screens"],
   ["x", "remove all filters"], ["Esc", "leave the search, close this list"], ["?", "these keys"],
 ];
 
@@ -38,13 +39,13 @@ const changed = (state, changes) => {
   return next;
 };
 
-const offered = () => Object.keys(SCREENS).filter((name) => SCREENS[name].offered?.(doc) ?? true);
+const offered = (run) => Object.keys(SCREENS).filter((name) => SCREENS[name].offered?.(doc, run) ?? true);
 
 const app = () => {
   const { screen: named, state } = parsed();
   const number = Math.min(doc.runs.length - 1, Math.max(0, Number(state.get("run")) || 0));
   const run = doc.runs[number];
-  const screen = offered().includes(named) ? named : run.scored ? "verdict" : "answers";
+  const screen = offered(run).includes(named) ? named : run.scored ? "verdict" : "answers";
   const task = run.tasks.find((one) => one.name === state.get("task")) ?? run.tasks[0] ?? null;
   return {
     doc, number, run, screen, state, task,
@@ -67,7 +68,7 @@ const frame = (own) => {
   const select = document.getElementById("run");
   select.replaceChildren(...doc.runs.map((run, n) => el("option", { value: n, selected: n === own.number }, run.label)));
   select.onchange = () => own.go({ run: select.value === "0" ? null : select.value, page: null, attribute: null, value: null, groups: null });
-  document.getElementById("screens").replaceChildren(...offered().map((name) => el("li", {},
+  document.getElementById("screens").replaceChildren(...offered(own.run).map((name) => el("li", {},
     el("a", { href: addressOf(name, changed(own.state, { page: null, ...(name === "answers" ? {} : { attribute: null, value: null }) })), "aria-current": name === own.screen ? "page" : null }, SCREENS[name].title))));
 };
 
@@ -109,7 +110,7 @@ const turnTask = (by) => {
 addEventListener("keydown", (event) => {
   if (!doc || event.ctrlKey || event.metaKey || event.altKey || help.open) return;
   if (event.target.closest("input, select, textarea")) return;
-  const screens = offered();
+  const screens = offered(app().run);
   const actions = {
     "?": () => help.showModal(),
     "/": () => document.getElementById("search")?.focus(),

@@ -1,0 +1,117 @@
+"""Screens of tables, each computed when it is asked for: people's labels, a calibration, and a gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from equivox.audit.kept import score_audit
+from equivox.audit.labels import label_files
+from equivox.audit.stored import AUDIT_FILE, AUDIT_FOLDER
+from equivox.calibration.checking import RESULT_FILE
+from equivox.compare.believing import believe
+from equivox.compare.gate import Limits, gate
+from equivox.core.errors import RequestError
+from equivox.core.files import read_document
+from equivox.core.redact import without_places
+from equivox.report.audit_tables import audit_tables, stage_audit_table
+from equivox.report.calibration_tables import calibration_table, verdict_of
+from equivox.report.gate_files import gate_table
+from equivox.report.table import Table
+from equivox.run.manifest import CALIBRATION, read_manifest
+
+LABELS, CALIBRATED, GATE = "labels", "calibration", "gate"
+"""The names of the screens."""
+
+
+def offered(run: Path) -> list[str]:
+    """Return the screens that there is something to show on for a run."""
+    found = [LABELS] if _audits(run) else []
+    found += [CALIBRATED] if _calibration(run).is_file() and CALIBRATION in read_manifest(run) else []
+    return found + ([GATE] if (run / "scores.json").is_file() else [])
+
+
+def results(screen: str, runs: Sequence[Path], number: int, given: Mapping[str, str]) -> dict[str, Any]:
+    """Return a screen of the run at place `number` as plain values: `tables`, and a `verdict` where there is one.
+
+    `given` is what the page asks of a gate: `margin`, the `baseline` as a place among `runs`, and `max`. Labels are
+    scored again, and a gate's runs are verified before. RequestError where there is nothing to show.
+    """
+    if not 0 <= number < len(runs):
+        raise RequestError("there is no such run; load the page again")
+    run, verdict = runs[number], ""
+    if screen == LABELS:
+        tables = _label_tables(run)
+    elif screen == CALIBRATED:
+        found = read_document(_calibration(run))
+        try:
+            tables, verdict = [calibration_table(found)], verdict_of(found)
+        except (KeyError, TypeError, ValueError):
+            raise RequestError(f"{RESULT_FILE} is damaged; `equivox calibrate` writes it anew") from None
+    elif screen == GATE:
+        tables = [_gate_table(runs, number, given)]
+    else:
+        raise RequestError("there is no such screen")
+    return dict(without_places({"verdict": verdict, "tables": [_plain(table) for table in tables]}))
+
+
+def _audits(run: Path) -> list[Path]:
+    return sorted(path.parent for path in (run / AUDIT_FOLDER).glob(f"*/{AUDIT_FILE}"))
+
+
+def _calibration(run: Path) -> Path:
+    return run.resolve().parent.parent / RESULT_FILE
+
+
+def _label_tables(run: Path) -> list[Table]:
+    tables: list[Table] = []
+    for place in _audits(run):
+        annotator = read_document(place / AUDIT_FILE).get("annotator")
+        if not isinstance(annotator, str):
+            raise RequestError(f"{AUDIT_FILE} is damaged; `equivox audit score` writes it anew")
+        audit = score_audit(place, label_files(place), annotator)
+        tables += [stage_audit_table(audit)] if audit.stage else audit_tables(audit)
+    if not tables:
+        raise RequestError("no labels of people are kept with this run; `equivox audit label` draws answers for them")
+    return tables
+
+
+def _gate_table(runs: Sequence[Path], number: int, given: Mapping[str, str]) -> Table:
+    limits = {name: _limit(given[name], name) for name in ("margin", "max") if given.get(name)}
+    baseline = None
+    if "margin" in limits:
+        place = given.get("baseline", "")
+        if not place.isdecimal() or int(place) >= len(runs):
+            raise RequestError("a margin is a distance from a baseline; open its run beside this one")
+        baseline = runs[int(place)]
+    for run in (runs[number], baseline):
+        if run is not None:
+            believe(run)
+    found = gate(
+        runs[number],
+        baseline,
+        Limits(
+            margin={"": limits["margin"]} if "margin" in limits else {},
+            most={"": limits["max"]} if "max" in limits else {},
+        ),
+    )
+    return gate_table(found)
+
+
+def _limit(text: str, name: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise RequestError(f"`{name}` is a number, got {text[:20]!r}") from None
+
+
+def _plain(table: Table) -> dict[str, Any]:
+    return {
+        "caption": table.caption,
+        "columns": [str(cell) for cell in table.columns],
+        "numbers": [place for place, letter in enumerate(table.align) if letter == "r"],
+        "rows": [[str(cell) for cell in row] for row in table.rows],
+        "remarks": list(table.remarks),
+        "notes": list(table.notes),
+    }
