@@ -8,55 +8,31 @@ from typing import TYPE_CHECKING
 
 from equivox.core.metric import (
     Cohort,
-    CohortMember,
-    CohortScore,
     CohortTotals,
     Measure,
-    Members,
     Metric,
     PairedTask,
     PairedValues,
     Panel,
 )
-from equivox.core.samples import Row, Samples
-from equivox.core.scores import Score, Scored, ScoringOptions
-from equivox.core.task import Task
+from equivox.core.samples import Row
+from equivox.core.scores import Score
 from equivox.dataset_builders.genres_protocol import RELATIONSHIPS
+from equivox.metrics.genres import columns
 from equivox.metrics.genres.cohort import READ_BY_STAND_INS, published_cohort, total_bias
 from equivox.metrics.genres.measures import METRICS
+from equivox.metrics.genres.paired import aligned, nep_sums, value_of_sums
+from equivox.metrics.genres.relative import cohort_scores
+from equivox.metrics.genres.scorer import score_genres, score_genres_family
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from equivox.core.columns import ColumnMetric
-
-
-def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
-    """Return the scores of one relationship; the arithmetic is imported when it is needed."""
-    from equivox.metrics.genres.scorer import score_genres
-
-    return score_genres(task, samples, options)
-
-
-def score_family(members: Members, options: ScoringOptions) -> Scored:
-    """Return the scores of all relationships together."""
-    from equivox.metrics.genres.scorer import score_genres_family
-
-    return score_genres_family(members, options)
-
-
-def cohort_scores(family: str, members: Sequence[CohortMember], n_resamples: int, seed: int) -> list[CohortScore]:
-    """Return the total bias score of every member of a cohort."""
-    from equivox.metrics.genres.relative import cohort_scores as scores_of
-
-    return scores_of(family, members, n_resamples, seed)
 
 
 def compare_narratives(
     name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator
 ) -> PairedValues:
     """Compare a metric of two models, narrative pair by narrative pair."""
-    from equivox.metrics.genres.paired import aligned, nep_sums, value_of_sums
     from equivox.metrics.totals import paired_values
     from equivox.statistics import compare_totals
 
@@ -108,17 +84,10 @@ _PUBLISHED = {
 }
 
 
-def column_metrics() -> tuple[ColumnMetric[...], ...]:
-    """Return the metric of plain tables."""
-    from equivox.metrics.genres import columns
-
-    return (columns.METRIC,)
-
-
 METRIC = Metric(
     name="genres",
-    score=score,
-    score_family=score_family,
+    score=score_genres,
+    score_family=score_genres_family,
     measures=tuple(
         Measure(
             name=measure.name,
@@ -161,7 +130,7 @@ METRIC = Metric(
         scores=cohort_scores,
         totals=cohort_totals,
     ),
-    columns=column_metrics,
+    columns=lambda: (columns.METRIC,),
     glossary=(
         (
             "M1 to M8",

@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import Samples
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from equivox.statistics import ShiftComparison
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from equivox.core.metric import Measure, Metric, PairedTask, PairedValues, Panel
+from equivox.core.metric import Measure, Metric, Panel
 from equivox.core.samples import Samples
 from equivox.core.scores import Score, Scored, ScoringOptions
 from equivox.core.task import Task
+from equivox.metrics.ntvd import columns
+from equivox.metrics.ntvd.comparison import compare_shifts
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from equivox.core.columns import ColumnMetric
     from equivox.statistics import CorrectedShift
 
 
@@ -22,13 +20,6 @@ def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
     from equivox.metrics.ntvd.scorer import score_distribution_shift
 
     return score_distribution_shift(task, samples, options)
-
-
-def compare(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator) -> PairedValues:
-    """Compare the mean nTVD of two models over tasks."""
-    from equivox.metrics.ntvd.comparison import compare_shifts
-
-    return compare_shifts(name, tasks, n_resamples, rng)
 
 
 def _corrected(*columns: Any, **options: Any) -> CorrectedShift:
@@ -41,13 +32,6 @@ def _from_estimate(score: Score) -> float:
     return 100 - score.estimate
 
 
-def column_metrics() -> tuple[ColumnMetric[...], ...]:
-    """Return the metric of plain tables."""
-    from equivox.metrics.ntvd import columns
-
-    return (columns.METRIC,)
-
-
 METRIC = Metric(
     name="ntvd",
     score=score,
@@ -55,7 +39,7 @@ METRIC = Metric(
         Measure(
             name="nTVD",
             no_bias=0.0,
-            compare=compare,
+            compare=compare_shifts,
             overall=True,
             published=_from_estimate,
             published_help="100 - the estimated nTVD",
@@ -77,7 +61,7 @@ METRIC = Metric(
             unit="percent of the group's answers",
         ),
     ),
-    columns=column_metrics,
+    columns=lambda: (columns.METRIC,),
     glossary=(
         (
             "nTVD",

@@ -9,12 +9,11 @@ from equivox.core.metric import Measure, Metric, PairedTask, PairedValues
 from equivox.core.samples import Samples
 from equivox.core.scores import Scored, ScoringOptions
 from equivox.core.task import Task
+from equivox.metrics.numbers import columns
 from equivox.metrics.numbers.names import DIFFERENCE, DISTANCE
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from equivox.core.columns import ColumnMetric
 
 
 def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
@@ -29,13 +28,6 @@ def compare(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.ra
     from equivox.metrics.numbers.comparison import compare_means
 
     return compare_means(tasks, n_resamples, rng)
-
-
-def column_metrics() -> tuple[ColumnMetric[...], ...]:
-    """Return the metric of plain tables."""
-    from equivox.metrics.numbers import columns
-
-    return (columns.METRIC,)
 
 
 METRIC = Metric(
@@ -58,7 +50,7 @@ METRIC = Metric(
             help="how far the numbers of one group must move, on average, to be distributed as those of another",
         ),
     ),
-    columns=column_metrics,
+    columns=lambda: (columns.METRIC,),
     glossary=(
         (
             DIFFERENCE,

@@ -6,28 +6,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from equivox.core.metric import Measure, Metric, PairedTask, PairedValues, Panel
-from equivox.core.samples import UNANSWERED, Row, Samples
-from equivox.core.scores import Score, Scored, ScoringOptions
-from equivox.core.task import Task
+from equivox.core.samples import UNANSWERED, Row
+from equivox.core.scores import Score
+from equivox.metrics.spoken_stereoset import columns
+from equivox.metrics.spoken_stereoset.paired import context_sums, percent_of_sums
+from equivox.metrics.spoken_stereoset.scorer import score_choices
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from equivox.core.columns import ColumnMetric
-
-
-def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
-    """Return the scores of one task; the arithmetic is imported when it is needed."""
-    from equivox.metrics.spoken_stereoset.scorer import score_choices
-
-    return score_choices(task, samples, options)
 
 
 def compare_choices(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator) -> PairedValues:
     """Compare a score of two models context by context."""
     import numpy as np
 
-    from equivox.metrics.spoken_stereoset.paired import context_sums, percent_of_sums
     from equivox.metrics.totals import paired_values
     from equivox.statistics import compare_totals
 
@@ -52,16 +44,9 @@ def _from_parity(score: Score) -> float:
     return 100 - abs(score.value)
 
 
-def column_metrics() -> tuple[ColumnMetric[...], ...]:
-    """Return the metric of plain tables."""
-    from equivox.metrics.spoken_stereoset import columns
-
-    return (columns.METRIC,)
-
-
 METRIC = Metric(
     name="spoken_stereoset",
-    score=score,
+    score=score_choices,
     measures=(
         Measure(name="slbs", no_bias=50.0, compare=compare_choices),
         Measure(name="slifs", no_bias=None, compare=compare_choices),
@@ -100,7 +85,7 @@ METRIC = Metric(
             measure="slbs",
         ),
     ),
-    columns=column_metrics,
+    columns=lambda: (columns.METRIC,),
     glossary=(
         (
             "slifs, slms, slbs",
