@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.scores import NAN
-from equivox.metrics.badf.documents import Document, Documents
+from equivox.metrics.badf.documents import Documents
 
 if TYPE_CHECKING:
     import numpy as np
@@ -104,11 +104,11 @@ class Association:
         return self.phrase.scores[self.place]
 
 
-def count(documents: Sequence[Document] | Documents, category: str, identities: Sequence[str]) -> Counts:
+def count(documents: Documents, category: str, identities: Sequence[str]) -> Counts:
     """Count the documents of one category; an identity without documents has zero."""
     import numpy as np
 
-    own = Documents.of(documents).in_category(category)
+    own = documents.in_category(category)
     k, identity = len(identities), own.identity_codes(identities)
     rows, codes, names = own.told
     table = np.bincount(codes * k + identity[rows], minlength=len(names) * k).reshape(len(names), k)
@@ -416,7 +416,7 @@ def kept_by_chance(total: int, documents: Sequence[int], *, n_resamples: int, se
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Null:
-    """Null distributions of the number of associations, with identities permuted over stories and over descriptors.
+    """What permutations of identities over stories and over descriptors say of the number of associations.
 
     p-values compare the sum of χ² over all phrases, which, unlike the count, still grows when most phrases pass.
 
@@ -424,37 +424,25 @@ class Null:
     ----------
     observed
         The tally of the stories as they are.
-    n_by_chance
-        The number of associations under each permutation over stories.
-    stories, descriptors
-        The sum of χ² under each permutation over stories, and over descriptors.
-    all_descriptors
-        Whether `descriptors` holds every distinct permutation, the observed one included.
-    least_stories, least_descriptors
-        The smallest p that permutations of each kind can give, and the number of distinct ones.
+    expected
+        The mean count by chance if stories are exchangeable; NaN if no permutation over stories was drawn.
+    p_stories
+        The p-value of permutations over stories, for these descriptors; NaN if none were drawn.
+    p_descriptors
+        The p-value of permutations over descriptors, for the identities; NaN if there is only one.
+    least_descriptors
+        The smallest p that permutations over descriptors can give, and the number of distinct ones.
     p_few
         The p-value over descriptors by `equivox.statistics.few_clusters_p`; NaN where permutations can give a p of .05,
         or where it cannot be computed either.
     """
 
     observed: Tally
-    n_by_chance: NDArray[np.int64]
-    stories: NDArray[np.float64]
-    descriptors: NDArray[np.float64]
-    all_descriptors: bool
-    least_stories: LeastP
+    expected: float
+    p_stories: float
+    p_descriptors: float
     least_descriptors: LeastP
     p_few: float
-
-    @property
-    def p_stories(self) -> float:
-        """The p-value of permutations over stories, for these descriptors; NaN if none were drawn."""
-        return _p(self.stories, self.observed, every=False)
-
-    @property
-    def p_descriptors(self) -> float:
-        """The p-value of permutations over descriptors, for the identities; NaN if there is only one."""
-        return _p(self.descriptors, self.observed, every=self.all_descriptors)
 
     @property
     def p_names_least(self) -> float:
@@ -472,14 +460,9 @@ class Null:
         furthest = self.p_descriptors <= self.least_descriptors.p * (1 + 1e-9)
         return self.p_few if furthest else max(self.p_few, self.p_descriptors)
 
-    @property
-    def expected(self) -> float:
-        """The mean count by chance if stories are exchangeable; NaN if none were drawn."""
-        return float(self.n_by_chance.mean()) if len(self.n_by_chance) else NAN
-
 
 def null_counts(
-    documents: Sequence[Document] | Documents,
+    documents: Documents,
     identities: Sequence[str],
     *,
     n_stories: int,
@@ -498,32 +481,28 @@ def null_counts(
     from equivox.statistics.permutation import all_labellings, random_labellings
 
     rng = np.random.default_rng([seed, 14])
-    columns = Documents.of(documents)
-    blocks = [block for block in _blocks(columns, identities) if block.n_phrases]
+    blocks = [block for block in _blocks(documents, identities) if block.n_phrases]
     none = Tally(0, 0.0)
     observed = sum((block.tally(block.identity) for block in blocks), none)
     n_by_chance, stories = np.zeros(n_stories, dtype=np.int64), np.zeros(n_stories)
     for block in blocks:
         found, chi2s = block.permutations(n_stories, rng)
         n_by_chance, stories = n_by_chance + found, stories + chi2s
-    units, identity, stratum, sizes = _descriptors(columns, identities)
+    units, identity, stratum, sizes = _descriptors(documents, identities)
     least = least_p(sizes, n_resamples=max(1, n_descriptors))
     every = least.n_permutations <= n_descriptors
     drawn = []
     if n_descriptors and least.n_permutations > 1:
         labels = all_labellings(sizes) if every else random_labellings(sizes, n_descriptors, rng)
         for row in labels.astype(np.int64):
-            permuted = np.zeros(len(columns.descriptor.names), dtype=np.int64)
+            permuted = np.zeros(len(documents.descriptor.names), dtype=np.int64)
             permuted[units] = row
             drawn.append(sum((block.of_descriptors(permuted) for block in blocks), none).chi2)
-    in_stories = [block.story_sizes() for block in blocks] or [np.zeros((1, len(identities)), dtype=np.int64)]
     return Null(
         observed=observed,
-        n_by_chance=n_by_chance,
-        stories=stories,
-        descriptors=np.array(drawn),
-        all_descriptors=every,
-        least_stories=least_p(np.concatenate(in_stories), n_resamples=max(1, n_stories)),
+        expected=float(n_by_chance.mean()) if n_stories else NAN,
+        p_stories=_p(stories, observed, every=False),
+        p_descriptors=_p(np.array(drawn), observed, every=every),
         least_descriptors=least,
         p_few=few_clusters_p(_shares(blocks, units), identity, stratum) if least.too_few else NAN,
     )
@@ -661,15 +640,6 @@ class _Block:
         labels = np.empty((len(strata), n), dtype=np.int64)
         labels[np.argsort(strata, kind="stable")] = self.identity[order]
         return labels
-
-    def story_sizes(self) -> NDArray[np.int64]:
-        """Return how many documents of each identity each stratum has, strata × identities."""
-        import numpy as np
-
-        strata = np.zeros_like(self.identity) if self.strata is None else self.strata
-        flat = np.bincount(strata * self.n_identities + self.identity)
-        flat = np.append(flat, np.zeros(-len(flat) % self.n_identities, dtype=flat.dtype))
-        return flat.astype(np.int64).reshape(-1, self.n_identities)
 
 
 def _blocks(documents: Documents, identities: Sequence[str]) -> list[_Block]:

@@ -18,7 +18,7 @@ from equivox.metrics.badf.associations import (
     summary,
     with_q,
 )
-from equivox.metrics.badf.documents import Document, unify_phrases
+from equivox.metrics.badf.documents import Documents, unify_phrases
 
 
 def measure(
@@ -56,11 +56,7 @@ def measure(
     told = _documents(list(zip(keys, places, who, called or who, strict=True)), phrases)
     coverage = row_coverage([words is not None for words in told.values()], [identity for _, _, identity, _ in told])
     documents = unify_phrases(
-        [
-            Document(key=key, category=place, identity=identity, descriptor=name, stratum="", phrases=tuple(words))
-            for (key, place, identity, name), words in told.items()
-            if words is not None
-        ],
+        Documents.of([(*place, "", words) for place, words in told.items() if words is not None]),
         merge=merge,
         encoder=encoder,
         threshold=merge_threshold,

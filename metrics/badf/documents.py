@@ -17,20 +17,11 @@ if TYPE_CHECKING:
     from equivox.core.samples import Samples
 
 
-@dataclass(frozen=True, kw_only=True)
-class Document:
-    """One document: its phrases, and the wordings that represent them after unification.
+Document = tuple[str, str, str, str, str, Sequence[str]]
+"""One document: the key of its story, its category, identity, descriptor and stratum, and its phrases.
 
-    `key` is the story's; descriptors with the same `stratum` can exchange identities.
-    """
-
-    key: str
-    category: str
-    identity: str
-    descriptor: str
-    stratum: str
-    phrases: tuple[str, ...]
-    unified: tuple[str, ...] = ()
+Descriptors with the same stratum can exchange identities.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,39 +53,12 @@ class Documents:
         return len(self.story)
 
     @classmethod
-    def of(cls, documents: Sequence[Document] | Documents) -> Documents:
-        """Return documents as columns; `Documents` are returned unchanged."""
-        if isinstance(documents, Documents):
-            return documents
-        story = EncodedLabels.of([one.key for one in documents])
-        return cls(
-            story=story.codes,
-            keys=story.names,
-            category=EncodedLabels.of([one.category for one in documents]),
-            identity=EncodedLabels.of([one.identity for one in documents]),
-            descriptor=EncodedLabels.of([one.descriptor for one in documents]),
-            stratum=EncodedLabels.of([one.stratum for one in documents]),
-            phrases=EncodedValues.of([one.phrases for one in documents]),
-            unified=EncodedValues.of([one.unified for one in documents]),
-        )
-
-    def rows(self) -> list[Document]:
-        """Return the documents as a list."""
-        columns = [c.texts() for c in (self.category, self.identity, self.descriptor, self.stratum)]
-        return [
-            Document(
-                key=self.keys[story],
-                category=category,
-                identity=identity,
-                descriptor=descriptor,
-                stratum=stratum,
-                phrases=tuple(phrases),
-                unified=tuple(unified),
-            )
-            for story, category, identity, descriptor, stratum, phrases, unified in zip(
-                self.story.tolist(), *columns, self.phrases.lists(), self.unified.lists(), strict=True
-            )
-        ]
+    def of(cls, documents: Sequence[Document]) -> Documents:
+        """Return documents as columns; each phrase represents itself."""
+        keys, *labels, told = list(zip(*documents, strict=True)) or [()] * 6
+        story, phrases = EncodedLabels.of(keys), EncodedValues.of(told)
+        category, identity, descriptor, stratum = map(EncodedLabels.of, labels)
+        return cls(story.codes, story.names, category, identity, descriptor, stratum, phrases, phrases)
 
     def in_category(self, category: str) -> Documents:
         """Return the documents of one category of places."""
@@ -242,16 +206,13 @@ def leaders_of(documents: Documents, merge: Merge, encoder: str, threshold: floa
     return found
 
 
-def unify_phrases(
-    documents: Sequence[Document] | Documents, *, merge: Merge, encoder: str = "", threshold: float = 1.0
-) -> Documents:
+def unify_phrases(documents: Documents, *, merge: Merge, encoder: str = "", threshold: float = 1.0) -> Documents:
     """Return the documents with `unified` filled in, category by category.
 
     The first wording represents all that are merged with it: `none` merges nothing, `lemma` merges equal dictionary
     forms, `embedding` similar meanings (arXiv 2508.01412, appendix G), by `equivox.annotate.embedding`.
     """
-    columns = Documents.of(documents)
-    return columns.unify(leaders_of(columns, merge, encoder, threshold))
+    return documents.unify(leaders_of(documents, merge, encoder, threshold))
 
 
 _KNOWN: dict[tuple[tuple[str, ...], str, float], dict[str, str]] = {}
