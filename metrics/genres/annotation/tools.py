@@ -18,14 +18,20 @@ from equivox.metrics.genres.annotation.lexica import (
     parse_traits,
     read_emotions,
 )
-from equivox.metrics.genres.annotation.parsers import SPACY_MODEL, STAND_IN, Parser, SpacyParser, StandInParser
+from equivox.metrics.genres.annotation.parsers import (
+    SPACY_MODEL,
+    STAND_IN,
+    Parser,
+    SpacyParser,
+    StandInParser,
+    words,
+)
 from equivox.metrics.genres.annotation.sentiment import (
     SENTIMENT_MODEL,
     Classifier,
     StandInClassifier,
     TransformersClassifier,
 )
-from equivox.metrics.genres.annotation.words import words
 
 ANNOTATOR = "annotator"
 """The evaluator of profiles and narratives is the run's annotator, a language model."""
