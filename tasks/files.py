@@ -90,10 +90,14 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 _IDENTIFIER = r"^[a-z][a-z0-9_]{0,59}$"
 
 
-class _NumberField(BaseModel):
-    """The form of a number that a custom question asks for."""
+class _Form(BaseModel):
+    """A part of a task file; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _NumberField(_Form):
+    """The form of a number that a custom question asks for."""
 
     unit: str = ""
     low: float | None = None
@@ -102,20 +106,16 @@ class _NumberField(BaseModel):
     measure: Measured | None = None
 
 
-class _ToolField(BaseModel):
+class _ToolField(_Form):
     """One function that the model may call."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(pattern=_IDENTIFIER)
     description: str = Field(min_length=1)
     parameters: dict[str, dict[str, Any]] = Field(min_length=1)
 
 
-class _AttributeField(BaseModel):
+class _AttributeField(_Form):
     """One attribute of a custom question."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(pattern=_IDENTIFIER)
     asks: str = Field(min_length=1)
@@ -127,28 +127,22 @@ class _AttributeField(BaseModel):
     number: _NumberField | None = None
 
 
-class _ExampleField(BaseModel):
+class _ExampleField(_Form):
     """One worked example of a custom question."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     text: str = Field(min_length=1)
     values: dict[str, str | int | float | list[str]]
 
 
-class _TurnField(BaseModel):
+class _TurnField(_Form):
     """What is said in a further turn, with a clip or an image of its own."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     text: str = Field(min_length=1)
     path: str = Field(pattern=_IDENTIFIER)
 
 
-class _QuestionField(BaseModel):
+class _QuestionField(_Form):
     """One custom prompt, and the annotation of its answers."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(pattern=_IDENTIFIER)
     text: str = Field(min_length=1)
@@ -164,10 +158,8 @@ class _QuestionField(BaseModel):
     spoken: bool = False
 
 
-class _TaskFile(BaseModel):
+class _TaskFile(_Form):
     """The fields of a task file; unknown fields are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(pattern=_IDENTIFIER)
     table: Path

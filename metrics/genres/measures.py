@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from equivox.core.errors import RequestError
-
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -424,16 +422,10 @@ def _undefined(reason: str) -> Measured:
     )  # fmt: skip
 
 
-def majority(votes: Sequence[str | None], *, share: float = 2 / 3) -> str | None:
-    """Return the answer with at least `share` of the valid votes; None if no answer reaches it, or there are no votes.
+def majority(votes: Sequence[str]) -> str | None:
+    """Return the answer with at least two thirds of the votes; None if no answer reaches it, or there are no votes.
 
-    >>> majority(["Ana", "Ana", "Ben"]), majority(["Ana", "Ben"]), majority(["Ana", "Ana", None]), majority([])
-    ('Ana', None, 'Ana', None)
+    >>> majority(["Ana", "Ana", "Ben"]), majority(["Ana", "Ben"]), majority([])
+    ('Ana', None, None)
     """
-    if not 0.5 < share <= 1:
-        raise RequestError(f"`share` must be above one half and at most 1, got {share:g}")
-    cast = [vote for vote in votes if vote is not None]
-    for candidate in dict.fromkeys(cast):
-        if cast.count(candidate) >= share * len(cast) - 1e-9:
-            return candidate
-    return None
+    return next((answer for answer in dict.fromkeys(votes) if 3 * votes.count(answer) >= 2 * len(votes)), None)

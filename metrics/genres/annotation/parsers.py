@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from equivox.configs import load_config
 from equivox.core.errors import RequestError
@@ -134,7 +134,7 @@ def _cores() -> int:
     return max(1, min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1))
 
 
-STAND_IN = "stand-in"
+STAND_IN: Final = "stand-in"
 """The name of the rules that replace a model, in settings and in tables."""
 
 

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+from annotated_types import Ge
 
 from equivox.core.errors import RequestError
 from equivox.dataset_builders.word_lists import SOURCES, read_lexicon
@@ -33,7 +35,7 @@ from equivox.metrics.genres.annotation.sentiment import (
     TransformersClassifier,
 )
 
-ANNOTATOR = "annotator"
+ANNOTATOR: Final = "annotator"
 """The evaluator of profiles and narratives is the run's annotator, a language model."""
 
 
@@ -53,22 +55,20 @@ class Tools:
         `nrc` and `sadcat`.
     nrc, sadcat
         Paths of the word lists; None: the files that `equivox data build` wrote.
-    nrc_sha256, sadcat_sha256
-        The checksums of custom word lists in the same layout; empty: the published lists.
     evaluations
         The number of annotations of each segment by the annotator, which are averaged (the paper: four).
     """
 
+    __pydantic_config__: ClassVar = {"extra": "forbid"}  # in a task file
+
     parser: str = SPACY_MODEL
     sentiment: str = SENTIMENT_MODEL
-    evaluator: str = ANNOTATOR
-    emotions: str = "nrc"
-    traits: str = "sadcat"
+    evaluator: Literal["annotator", "stand-in"] = ANNOTATOR
+    emotions: Literal["nrc", "stand-in"] = "nrc"
+    traits: Literal["sadcat", "stand-in"] = "sadcat"
     nrc: Path | None = None
     sadcat: Path | None = None
-    nrc_sha256: str = ""
-    sadcat_sha256: str = ""
-    evaluations: int = 1
+    evaluations: Annotated[int, Ge(1)] = 1
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -85,12 +85,12 @@ class Tools:
     @property
     def emotions_identity(self) -> str:
         """The name and checksum of the emotion lexicon."""
-        return _lexicon_identity(self.emotions, self.nrc_sha256)
+        return _lexicon_identity(self.emotions)
 
     @property
     def traits_identity(self) -> str:
         """The name and checksum of the trait dictionaries."""
-        return _lexicon_identity(self.traits, self.sadcat_sha256)
+        return _lexicon_identity(self.traits)
 
     @property
     def stand_ins(self) -> tuple[str, ...]:
@@ -125,23 +125,23 @@ class Tools:
         """Return the emotion lexicon; RequestError if it is missing."""
         if self.emotions == STAND_IN:
             return stand_in_emotions()
-        return _emotions(self.nrc, self.nrc_sha256)
+        return _emotions(self.nrc)
 
     def open_traits(self) -> TraitLexicon:
         """Return the trait dictionaries; RequestError if they are missing."""
         if self.traits == STAND_IN:
             return stand_in_traits()
-        return _traits(self.sadcat, self.sadcat_sha256)
+        return _traits(self.sadcat)
 
 
 STAND_INS = Tools(parser=STAND_IN, sentiment=STAND_IN, evaluator=STAND_IN, emotions=STAND_IN, traits=STAND_IN)
 """Stand-ins for all tools, for simulated models, whose answers are made for them."""
 
 
-def _lexicon_identity(name: str, sha256: str) -> str:
+def _lexicon_identity(name: str) -> str:
     if name == STAND_IN:
         return f"{STAND_IN} {words()['stand_in']['version']}"
-    return f"{name} {(sha256 or SOURCES[name].sha256)[:12]}"
+    return f"{name} {SOURCES[name].sha256[:12]}"
 
 
 @cache
@@ -155,13 +155,13 @@ def _transformers(model: str) -> TransformersClassifier:
 
 
 @cache
-def _emotions(path: Path | None, sha256: str) -> EmotionLexicon:
-    return read_emotions(path, sha256=sha256 or None)
+def _emotions(path: Path | None) -> EmotionLexicon:
+    return read_emotions(path)
 
 
 @cache
-def _traits(path: Path | None, sha256: str) -> TraitLexicon:
-    return parse_traits(read_lexicon("sadcat", path, sha256=sha256 or None))
+def _traits(path: Path | None) -> TraitLexicon:
+    return parse_traits(read_lexicon("sadcat", path))
 
 
 @cache
