@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from equivox.core.lazy import NDArray, np
 from equivox.core.scores import NAN
 from equivox.metrics.badf.documents import Documents
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from equivox.statistics import Association as Tested
     from equivox.statistics import LeastP
 
@@ -106,8 +104,6 @@ class Association:
 
 def count(documents: Documents, category: str, identities: Sequence[str]) -> Counts:
     """Count the documents of one category; an identity without documents has zero."""
-    import numpy as np
-
     own = documents.in_category(category)
     k, identity = len(identities), own.identity_codes(identities)
     rows, codes, names = own.told
@@ -127,8 +123,6 @@ def _within(own: Documents, identity: NDArray[np.int64], k: int) -> dict[str, tu
 
     Characters that are alone in their story are one stratum of the category.
     """
-    import numpy as np
-
     stratum = story_strata(own.story)
     if stratum is None:
         return None
@@ -153,8 +147,6 @@ def story_strata(story: NDArray[np.int64]) -> NDArray[np.int64] | None:
 
     A story with several characters is a stratum; all characters that are alone in their story are one more.
     """
-    import numpy as np
-
     _, code, n = np.unique(story, return_inverse=True, return_counts=True)
     if not (n > 1).any():
         return None
@@ -168,8 +160,6 @@ def phrase_tests(counts: Counts, *, n_resamples: int = 10_000, seed: int = 0) ->
     reason, and it is in no family of tests. For a single identity the list is empty. If stories have several
     characters, a phrase that is told of all or of none of the characters of every story has the p_exact 1.
     """
-    import numpy as np
-
     from equivox.statistics import association_scores
 
     if len(counts.identities) < 2:
@@ -249,7 +239,6 @@ def exact_p(counts: Sequence[int], documents: Sequence[int]) -> float | None:
     >>> p is not None and round(p * 220, 6)
     12.0
     """
-    import numpy as np
     from scipy.special import gammaln
 
     n, k = np.asarray(documents), len(documents)
@@ -330,8 +319,6 @@ def chi2(counts: NDArray[np.int64], documents: NDArray[np.int64]) -> NDArray[np.
 
     With Yates' correction for two identities, as published; NaN if every document has the phrase, or none.
     """
-    import numpy as np
-
     n, total = documents.sum(), counts.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         expected = documents[:, None] * total[None, :] / n
@@ -363,7 +350,6 @@ def tally(counts: NDArray[np.int64], documents: NDArray[np.int64]) -> Tally:
 
 def _kept(counts: NDArray[np.int64], documents: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return the mask of associations by the published rule (identities × phrases), and χ² of each phrase."""
-    import numpy as np
     from scipy.special import chdtri
 
     least = counts[::-1] if len(counts) == 2 else counts.min(axis=0, keepdims=True)
@@ -376,7 +362,6 @@ def _tallies(
     counts: NDArray[np.int32], expected: NDArray[np.float64], weight: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the tallies of many permutations at once: `counts` is identities × phrases × permutations."""
-    import numpy as np
     from scipy.special import chdtri
 
     off = np.abs(counts - expected[:, :, None])
@@ -399,7 +384,6 @@ def kept_by_chance(total: int, documents: Sequence[int], *, n_resamples: int, se
     >>> round(kept_by_chance(5, [5, 5], n_resamples=1, seed=0) * 252, 9)
     2.0
     """
-    import numpy as np
     from scipy.stats import hypergeom
 
     of = np.asarray(documents, dtype=np.int64)
@@ -475,8 +459,6 @@ def null_counts(
     Over descriptors: descriptors of one stratum exchange identities in all their stories. All permutations are
     enumerated if there are no more than `n_descriptors`; with few descriptors there are few, and p cannot be small.
     """
-    import numpy as np
-
     from equivox.statistics import few_clusters_p, least_p
     from equivox.statistics.permutation import all_labellings, random_labellings
 
@@ -518,8 +500,6 @@ def _p(null: NDArray[np.float64], observed: Tally, *, every: bool) -> float:
 
 def _shares(blocks: Sequence[_Block], units: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the share of each descriptor's documents with each phrase, in standard deviations of one document."""
-    import numpy as np
-
     found = [np.empty((len(units), 0))]
     for block in blocks:
         counts, documents = (own[units] for own in block.by_descriptor)
@@ -538,8 +518,6 @@ def _descriptors(
 
     The sizes are how many descriptors of each identity each stratum has.
     """
-    import numpy as np
-
     place = np.array([identities.index(name) for name in documents.identity.names], dtype=np.int64)
     codes = (documents.stratum.codes, documents.descriptor.codes, place[documents.identity.codes])
     found = np.unique(np.stack(codes), axis=1)
@@ -566,8 +544,6 @@ class _Block:
 
     def tally(self, identity: NDArray[np.int64]) -> Tally:
         """Return the tally of phrases if document i has the identity `identity[i]`."""
-        import numpy as np
-
         flat = np.bincount(
             identity[self.rows] * self.n_phrases + self.codes, minlength=self.n_identities * self.n_phrases
         )
@@ -577,8 +553,6 @@ class _Block:
     @cached_property
     def by_descriptor(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The number of documents with each phrase by descriptor, and the number of documents of each descriptor."""
-        import numpy as np
-
         flat = np.bincount(
             self.descriptor[self.rows] * self.n_phrases + self.codes, minlength=self.n_descriptors * self.n_phrases
         )
@@ -586,8 +560,6 @@ class _Block:
 
     def of_descriptors(self, identity: NDArray[np.int64]) -> Tally:
         """Return the tally of phrases if descriptor d has the identity `identity[d]`."""
-        import numpy as np
-
         counts, documents = self.by_descriptor
         of = np.zeros((self.n_identities, self.n_descriptors), dtype=np.int64)
         of[identity, np.arange(self.n_descriptors)] = 1
@@ -595,7 +567,6 @@ class _Block:
 
     def permutations(self, n: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the number of associations and the sum of χ² under `n` permutations over stories."""
-        import numpy as np
         from scipy import sparse
 
         documents = np.bincount(self.identity, minlength=self.n_identities)
@@ -624,8 +595,6 @@ class _Block:
 
     def _labels(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Draw `n` permutations of the identities within strata, documents × permutations."""
-        import numpy as np
-
         if self.strata is not None and (np.bincount(self.strata) == 2).all():
             pairs = np.argsort(self.strata, kind="stable").reshape(-1, 2)
             one, other = self.identity[pairs].T
@@ -643,8 +612,6 @@ class _Block:
 
 
 def _blocks(documents: Documents, identities: Sequence[str]) -> list[_Block]:
-    import numpy as np
-
     _, first = np.unique(documents.category.codes, return_index=True)
     blocks = []
     for place in np.sort(first):

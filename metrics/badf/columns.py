@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from equivox.core.columns import Column, ColumnMetric, groups_of, row_coverage, whole_or_none
+from equivox.core.lazy import np
 from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD, NAN, Merge, scoring_options
 from equivox.metrics.badf.associations import (
     LEVEL,
@@ -140,8 +141,6 @@ def why_undefined(groups: Sequence[str], counts: Sequence[Counts], testable: boo
 
 def _could_associate(counts: Counts) -> bool:
     """Return whether the largest possible difference reaches the level; only then do 0 associations mean anything."""
-    import numpy as np
-
     from equivox.statistics import association_test
 
     rng = np.random.default_rng(0)

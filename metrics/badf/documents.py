@@ -8,12 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from equivox.core.encoded import EncodedLabels, EncodedValues
+from equivox.core.lazy import NDArray, np
 from equivox.core.scores import Merge
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from equivox.core.samples import Samples
 
 
@@ -62,8 +60,6 @@ class Documents:
 
     def in_category(self, category: str) -> Documents:
         """Return the documents of one category of places."""
-        import numpy as np
-
         if category not in self.category.names:
             mask = np.zeros(len(self), dtype=bool)
         else:
@@ -81,16 +77,12 @@ class Documents:
 
     def identity_codes(self, identities: Sequence[str]) -> NDArray[np.int64]:
         """Return the index of each document's identity in `identities`."""
-        import numpy as np
-
         lookup = np.array([identities.index(name) for name in self.identity.names], dtype=np.int64)
         return lookup[self.identity.codes] if len(self) else np.zeros(0, dtype=np.int64)
 
     @cached_property
     def told(self) -> tuple[NDArray[np.int64], NDArray[np.int64], tuple[str, ...]]:
         """The distinct phrases of each document: documents, phrases, and names of phrases in order of first mention."""
-        import numpy as np
-
         unified = self.unified
         if not len(unified.codes):
             return unified.rows, unified.codes, ()
@@ -104,8 +96,6 @@ class Documents:
     @cached_property
     def found(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Mapping[str, int]]:
         """The documents sorted by phrase, the start of each phrase, and each phrase's number."""
-        import numpy as np
-
         rows, codes, names = self.told
         order = np.lexsort((rows, codes))
         starts = np.searchsorted(codes[order], np.arange(len(names) + 1))
@@ -113,8 +103,6 @@ class Documents:
 
     def with_phrase(self, phrase: str) -> NDArray[np.int64]:
         """Return the numbers of the documents with a phrase, in order."""
-        import numpy as np
-
         rows, starts, number = self.found
         if phrase not in number:
             return np.zeros(0, dtype=np.int64)
@@ -123,8 +111,6 @@ class Documents:
 
     def unify(self, leaders: Mapping[str, Mapping[str, str]]) -> Documents:
         """Return the documents with `unified` filled in; `leaders`: category → phrase → representing wording."""
-        import numpy as np
-
         place: dict[str, int] = {}
         lookup = np.full((len(self.category.names), max(len(self.phrases.names), 1)), -1, dtype=np.int64)
         for number, category in enumerate(self.category.names):
@@ -138,8 +124,6 @@ class Documents:
 
 def documents_of(samples: Samples, characters: Sequence[str], segment: str, parsed: NDArray[np.bool_]) -> Documents:
     """Return the documents of all annotated stories (`parsed`); the characters of one story are adjacent."""
-    import numpy as np
-
     n_stories = int(parsed.sum())
     stories = np.arange(n_stories)
     number = np.cumsum(parsed) - 1
@@ -185,8 +169,6 @@ def documents_of(samples: Samples, characters: Sequence[str], segment: str, pars
 
 def _filled(labels: EncodedLabels) -> EncodedLabels:
     """Return labels with missing ones replaced by an empty text."""
-    import numpy as np
-
     if not (labels.codes < 0).any():
         return labels
     return EncodedLabels(np.where(labels.codes < 0, len(labels.names), labels.codes), (*labels.names, ""))
@@ -194,8 +176,6 @@ def _filled(labels: EncodedLabels) -> EncodedLabels:
 
 def leaders_of(documents: Documents, merge: Merge, encoder: str, threshold: float) -> dict[str, dict[str, str]]:
     """Return, for each category, the wording that represents each phrase: the first of the merged ones."""
-    import numpy as np
-
     found = {}
     categories = documents.category.codes[documents.phrases.rows]
     for number, category in enumerate(documents.category.names):

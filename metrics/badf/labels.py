@@ -11,6 +11,7 @@ from typing import Any
 
 from equivox.core.columns import Column, ColumnMetric
 from equivox.core.errors import RequestError
+from equivox.core.lazy import np
 from equivox.core.scores import NAN
 
 
@@ -19,8 +20,6 @@ def story_shares(*, recall: Column, precision: Column, decomposition_accuracy: C
 
     A story that lacks one of the three is left out and counted in `left_out`; the means of none are NaN.
     """
-    import numpy as np
-
     from equivox.statistics.intervals import mean_interval
 
     given = {"recall": recall, "precision": precision, "decomposition_accuracy": decomposition_accuracy}
@@ -43,8 +42,6 @@ def exclusivity_agreement(*, gold: Column, answer: Column) -> dict[str, Any]:
     `exclusive_found` of `exclusive` phrases that people call exclusive were called so. A phrase without one of the two
     answers is left out and counted in `left_out`. The interval is NaN if all labels agree, α if all are equal.
     """
-    import numpy as np
-
     from equivox.statistics import krippendorff_alpha
     from equivox.statistics.intervals import mean_interval
 

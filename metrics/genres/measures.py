@@ -11,11 +11,9 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from equivox.core.lazy import NDArray, np
 
 Kind = Literal["difference", "decided", "correlation"]
 
@@ -317,8 +315,6 @@ def _correlation(
     confidence: float,
     rng: np.random.Generator,
 ) -> Measured:
-    import numpy as np
-
     from equivox.statistics import cluster_correlation
 
     averaged = _averaged(known)
@@ -390,7 +386,6 @@ def _interval(
     rng: np.random.Generator,
 ) -> tuple[float, float, tuple[str, ...]]:
     """Return a BCa bootstrap interval over NEPs of the correlation of a balanced label with the outcome."""
-    import numpy as np
     from scipy import stats
 
     if np.ptp(male - female) == 0:

@@ -2,58 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from equivox.core.metric import (
     Cohort,
     CohortTotals,
     Measure,
     Metric,
-    PairedTask,
-    PairedValues,
     Panel,
 )
-from equivox.core.samples import Row
 from equivox.core.scores import Score
 from equivox.dataset_builders.genres_protocol import RELATIONSHIPS
 from equivox.metrics.genres import columns
 from equivox.metrics.genres.cohort import READ_BY_STAND_INS, published_cohort, total_bias
 from equivox.metrics.genres.measures import METRICS
-from equivox.metrics.genres.paired import aligned, nep_sums, value_of_sums
+from equivox.metrics.genres.paired import compare_narratives
 from equivox.metrics.genres.relative import cohort_scores
 from equivox.metrics.genres.scorer import score_genres, score_genres_family
-
-if TYPE_CHECKING:
-    import numpy as np
-
-
-def compare_narratives(
-    name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator
-) -> PairedValues:
-    """Compare a metric of two models, narrative pair by narrative pair."""
-    from equivox.metrics.totals import paired_values
-    from equivox.statistics import compare_totals
-
-    kept: tuple[list[Row], list[Row]] = ([], [])
-    for paired in tasks:
-        for a, b in zip(paired.samples_a.rows(), paired.samples_b.rows(), strict=True):
-            if "language" in a.segments and "language" in b.segments:
-                kept[0].append(a)
-                kept[1].append(b)
-    sums_a, sums_b = aligned([nep_sums(name, rows) for rows in kept])
-    if not len(sums_a):
-        return PairedValues(undefined="no narrative that both models told can be counted")
-    found = compare_totals(
-        sums_a,
-        sums_b,
-        partial(value_of_sums, name),
-        target=tasks[0].score_a.target,
-        n_resamples=n_resamples,
-        rng=rng,
-    )
-    return paired_values(found, len(kept[0]), n_resamples)
 
 
 def cohort_totals(

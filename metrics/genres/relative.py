@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from equivox.core.lazy import NDArray, np
 from equivox.core.metric import CohortMember, CohortScore
 from equivox.core.task import digest
 from equivox.metrics.genres.cohort import METRICS, READ_BY_STAND_INS, total_bias
 from equivox.metrics.genres.paired import aligned, nep_sums, value_of_sums
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     Floats = NDArray[np.float64]
 
 MAX_RESAMPLES = 2_000
@@ -62,8 +60,6 @@ def cohort_scores(family: str, members: Sequence[CohortMember], n_resamples: int
 def _intervals(
     members: Sequence[CohortMember], n_resamples: int, seed: Sequence[object]
 ) -> dict[str, tuple[float, float]]:
-    import numpy as np
-
     rng = np.random.default_rng(int(digest(["cohort", *map(str, seed)])[:16], 16))
     drawn: dict[str, list[Floats]] = {metric: [] for metric in METRICS}
     for place in range(len(members[0].samples)):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from equivox.core.columns import Column, ColumnMetric, groups_of, row_coverage, whole_or_none
+from equivox.core.lazy import np
 from equivox.core.scores import NAN, ScoringOptions, effective_min_count
 
 
@@ -27,8 +28,6 @@ def measure(
     Without `clusters` each row is a cluster: `p_cluster` is NaN, the null mean is that of responses. Options are those
     of `equivox.statistics.distribution_shift`; `min_coverage` is the share of rows with a value that every group needs.
     """
-    import numpy as np
-
     from equivox.statistics import distribution_shift
 
     of = groups_of("groups", groups)

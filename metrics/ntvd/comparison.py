@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from equivox.core.encoded import EncodedLabels, EncodedValues
+from equivox.core.lazy import np
 from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import Samples
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from equivox.statistics import ShiftComparison
 
 

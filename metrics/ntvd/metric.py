@@ -5,21 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.metric import Measure, Metric, Panel
-from equivox.core.samples import Samples
-from equivox.core.scores import Score, Scored, ScoringOptions
-from equivox.core.task import Task
+from equivox.core.scores import Score
 from equivox.metrics.ntvd import columns
 from equivox.metrics.ntvd.comparison import compare_shifts
+from equivox.metrics.ntvd.scorer import score_distribution_shift
 
 if TYPE_CHECKING:
     from equivox.statistics import CorrectedShift
-
-
-def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
-    """Return the nTVD scores of one task; the arithmetic is imported when it is needed."""
-    from equivox.metrics.ntvd.scorer import score_distribution_shift
-
-    return score_distribution_shift(task, samples, options)
 
 
 def _corrected(*columns: Any, **options: Any) -> CorrectedShift:
@@ -34,7 +26,7 @@ def _from_estimate(score: Score) -> float:
 
 METRIC = Metric(
     name="ntvd",
-    score=score,
+    score=score_distribution_shift,
     measures=(
         Measure(
             name="nTVD",

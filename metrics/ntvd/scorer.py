@@ -10,19 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from equivox.core.calls import CALL
 from equivox.core.coverage import Coverage
 from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.errors import RequestError
+from equivox.core.lazy import NDArray, np
 from equivox.core.samples import Samples
 from equivox.core.scores import NAN, Mover, Score, Scored, ScoringOptions, effective_min_count
 from equivox.core.task import REFUSAL, Attribute, Task, digest
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from equivox.statistics import DistributionShift, JointShift
 
 _DESCRIPTION = {

@@ -7,6 +7,7 @@ from typing import Any
 from equivox.core.attributes import Number
 from equivox.core.columns import Column, ColumnMetric, groups_of, row_coverage, whole_or_none
 from equivox.core.errors import RequestError
+from equivox.core.lazy import np
 from equivox.core.scores import NAN
 
 
@@ -30,8 +31,6 @@ def measure(
     minus the smallest. Without `clusters` each row is a cluster. A number below `low` or above `high` is left out and
     counted in `out_of_range`; it counts against coverage, as a missing one does. NaN with the reason in `undefined`.
     """
-    import numpy as np
-
     from equivox.statistics import group_means
 
     if low is not None and high is not None and not low < high:

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.errors import RequestError
+from equivox.core.lazy import np
 from equivox.core.scores import Mover, ScoringOptions
 from equivox.metrics.spoken_stereoset.tally import ANTI_STEREOTYPICAL, STEREOTYPICAL
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from equivox.statistics import DistributionShift
 
 SIDES = (STEREOTYPICAL, ANTI_STEREOTYPICAL)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from equivox.core.columns import Column, ColumnMetric, row_coverage, whole_or_none
+from equivox.core.lazy import np
 from equivox.core.scores import NAN
 from equivox.metrics.spoken_stereoset.scorer import one_letter
 from equivox.metrics.spoken_stereoset.tally import ANTI_STEREOTYPICAL, OTHERS, STEREOTYPICAL, Tally
@@ -29,8 +30,6 @@ def measure(
     unit with several requests, `letters` the option that was named: if all name one letter, slbs is undefined, because
     it would only depend on the order of the options.
     """
-    import numpy as np
-
     from equivox.statistics import Share, cluster_share, parity_deviation
 
     tally = Tally.of(kind for kind in kinds if kind is not None)

@@ -2,42 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from equivox.core.metric import Measure, Metric, PairedTask, PairedValues, Panel
-from equivox.core.samples import UNANSWERED, Row
+from equivox.core.metric import Measure, Metric, Panel
 from equivox.core.scores import Score
 from equivox.metrics.spoken_stereoset import columns
-from equivox.metrics.spoken_stereoset.paired import context_sums, percent_of_sums
+from equivox.metrics.spoken_stereoset.paired import compare_choices
 from equivox.metrics.spoken_stereoset.scorer import score_choices
-
-if TYPE_CHECKING:
-    import numpy as np
-
-
-def compare_choices(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator) -> PairedValues:
-    """Compare a score of two models context by context."""
-    import numpy as np
-
-    from equivox.metrics.totals import paired_values
-    from equivox.statistics import compare_totals
-
-    kept: tuple[list[Row], list[Row]] = ([], [])
-    for paired in tasks:
-        for a, b in zip(paired.samples_a.rows(), paired.samples_b.rows(), strict=True):
-            if a.status not in UNANSWERED and b.status not in UNANSWERED:
-                kept[0].append(a)
-                kept[1].append(b)
-    sums = [context_sums(name, rows) for rows in kept]
-    contexts = sorted({context for own in sums for context in own})
-    if not contexts:
-        return PairedValues(undefined="nothing that both models answered can be counted")
-    a_sums, b_sums = (np.array([own.get(context, (0.0, 0.0)) for context in contexts]) for own in sums)
-    found = compare_totals(
-        a_sums, b_sums, percent_of_sums, target=tasks[0].score_a.target, n_resamples=n_resamples, rng=rng
-    )
-    return paired_values(found, len(kept[0]), n_resamples)
 
 
 def _from_parity(score: Score) -> float:

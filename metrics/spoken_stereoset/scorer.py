@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.coverage import Coverage
+from equivox.core.lazy import NDArray, np
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import NAN, Score, Scored, ScoringOptions, distance_interval
 from equivox.core.task import Task, digest
@@ -23,9 +24,6 @@ from equivox.metrics.spoken_stereoset.between import MIXED, difference
 from equivox.metrics.spoken_stereoset.tally import OTHERS, STEREOTYPICAL, Tally
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from equivox.statistics import Parity
 
 NOT_GENERATED = "not generated"
@@ -229,8 +227,6 @@ class _Subset:
         named = self._named("position bias", "percent of the largest possible", "every letter equally often", 0.0)
         if reason is not None:
             return Score(**named, coverage=self._chosen, undefined=reason)
-        import numpy as np
-
         n = letters.total()
         value = _unevenness(np.array([[letters[letter] for letter in LETTERS]]))[0]
         # Orders are random, so without position bias each choice is equally likely at each letter.
@@ -282,8 +278,6 @@ class _Subset:
 
     def _least(self, n_clusters: int) -> dict[str, Any]:
         """Return the smallest p that flipping the signs of whole clusters can give, and what that means."""
-        import numpy as np
-
         from equivox.statistics import least_p
 
         # A flip exchanges the two sides of a cluster, as in a stratum with one unit of each of two groups.
@@ -291,8 +285,6 @@ class _Subset:
         return {"p_least": least.p, "cannot_tell": least.too_few}
 
     def _rng(self, *segments: str) -> np.random.Generator:
-        import numpy as np
-
         named = [self.options.seed, self.task.name, self.task.condition, self.name, *segments]
         return np.random.default_rng(int(digest(named)[:16], 16))
 
@@ -357,8 +349,6 @@ def one_letter(letters: Sequence[str]) -> str | None:
 
 def _unevenness(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the distance of each row of counts from equal ones, in percent of the largest possible."""
-    import numpy as np
-
     shares = counts / counts.sum(axis=1, keepdims=True)
     k = counts.shape[1]
     return np.asarray(50 * np.abs(shares - 1 / k).sum(axis=1) / (1 - 1 / k))
