@@ -14,10 +14,9 @@ from equivox.core.metric import (
 from equivox.core.scores import Score
 from equivox.dataset_builders.genres_protocol import RELATIONSHIPS
 from equivox.metrics.genres import columns
-from equivox.metrics.genres.cohort import READ_BY_STAND_INS, published_cohort, total_bias
+from equivox.metrics.genres.cohort import READ_BY_STAND_INS, cohort_scores, published_cohort, total_bias
 from equivox.metrics.genres.measures import METRICS
 from equivox.metrics.genres.paired import compare_narratives
-from equivox.metrics.genres.relative import cohort_scores
 from equivox.metrics.genres.scorer import score_genres, score_genres_family
 
 
