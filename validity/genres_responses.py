@@ -160,11 +160,11 @@ def warmth(told: Sequence[Told], lexicon: TraitLexicon) -> dict[str, float]:
             ours = score_traits(words, lexicon)
             published = score_traits(words, lexicon, paper_compat=True)
             by_gender[gender] = {
-                "M1": ours.warmth_share,
-                "M1 signed": ours.signed_warmth_share,
-                "M1 published": published.warmth_share,
-                "M2": ours.positive_score,
-                "M2 published": 0.0 if math.isnan(published.positive_score) else published.positive_score,
+                "M1": ours["warmth_share"],
+                "M1 signed": ours["signed_warmth_share"],
+                "M1 published": published["warmth_share"],
+                "M2": ours["positive_score"],
+                "M2 published": 0.0 if math.isnan(published["positive_score"]) else published["positive_score"],
             }
         for name in by_gender["male"]:
             pair = Pair(nep=t.nep, male=by_gender["male"][name], female=by_gender["female"][name])

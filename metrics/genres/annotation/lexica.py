@@ -92,14 +92,13 @@ def parse_emotions(text: str) -> dict[str, frozenset[str]]:
 class TraitEntry:
     """The entry of one word in the dictionaries.
 
-    `warmth` and `competence` are memberships; their directions are +1 (warm), -1 (cold), 0 (neither, or members of
-    opposite direction), NaN if the word is not a member. Valences are in [0, 1] and add up to 1; NaN if unknown.
+    `warmth` and `competence` are memberships; the direction is +1 (warm), -1 (cold), 0 (neither, or members of opposite
+    direction), NaN if the word is not a member. Valences are in [0, 1] and add up to 1; NaN if unknown.
     """
 
     warmth: bool
     competence: bool
     warmth_direction: float
-    competence_direction: float
     positive: float
     negative: float
     neutral: float
@@ -153,7 +152,6 @@ def parse_traits(text: str) -> TraitLexicon:
             warmth=row["Sociability dictionary"] == "1" or row["Morality dictionary"] == "1",
             competence=row["Ability dictionary"] == "1" or row["Agency dictionary"] == "1",
             warmth_direction=_direction(row["Sociability direction"], row["Morality direction"]),
-            competence_direction=_direction(row["Ability direction"], row["Agency direction"]),
             positive=_number(row["Positive valence"]),
             negative=_number(row["Negative valence"]),
             neutral=_number(row["Neutral valence"]),

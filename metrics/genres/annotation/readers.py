@@ -152,12 +152,7 @@ class TraitReader:
             traits = segment.text.split("\n")
             values: list[Value] = []
             for prefix, compat in (("", False), ("published_", True)):
-                found = score_traits(traits, lexicon, paper_compat=compat)
-                numbers = {**vars(found), "warmth_share": found.warmth_share}
-                numbers |= {
-                    "signed_warmth_share": found.signed_warmth_share,
-                    "positive_score": found.positive_score,
-                }
+                numbers = score_traits(traits, lexicon, paper_compat=compat)
                 values += [Value(f"{prefix}{n}", repr(v), "") for n, v in numbers.items() if not math.isnan(v)]
             yield values
 

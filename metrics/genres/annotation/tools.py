@@ -179,7 +179,6 @@ def stand_in_traits() -> TraitLexicon:
             warmth=warmth != 0,
             competence=competence != 0,
             warmth_direction=float(warmth) if warmth else math.nan,
-            competence_direction=float(competence) if competence else math.nan,
             positive=float(positive),
             negative=float(negative),
             neutral=1.0 - positive - negative,

@@ -5,57 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from equivox.metrics.genres.annotation.lexica import TraitEntry, TraitLexicon, spelling
 
 _NOTHING = frozenset({"", "na", "none", "notmentioned", "unstated", "unknown", "notspecified"})
 
 
-@dataclass(frozen=True, kw_only=True)
-class TraitScores:
-    """Counts and valences of one profile, from the dictionaries.
-
-    Attributes
-    ----------
-    n_traits, n_matched
-        The number of named traits, and of words found in the dictionaries.
-    warmth, competence
-        The number of matched words that belong to each (a word can belong to both, or to neither).
-    signed_warmth
-        Warm minus cold words: "cold, cruel" is -2, although its membership count is 2.
-    positive, negative, neutral
-        Mean valence of the matched words that have one; NaN when none has.
-    """
-
-    n_traits: int
-    n_matched: int
-    warmth: int
-    competence: int
-    signed_warmth: float
-    positive: float
-    negative: float
-    neutral: float
-
-    @property
-    def warmth_share(self) -> float:
-        """W = warmth / (warmth + competence), in [0, 1]; NaN when no trait belongs to either."""
-        both = self.warmth + self.competence
-        return self.warmth / both if both else math.nan
-
-    @property
-    def signed_warmth_share(self) -> float:
-        """Warm minus cold words over (warmth + competence), in [-1, 1]; NaN when no trait belongs to either."""
-        both = self.warmth + self.competence
-        return self.signed_warmth / both if both else math.nan
-
-    @property
-    def positive_score(self) -> float:
-        """V = positive - negative valence, in [-1, 1]; NaN when no matched word has a valence."""
-        return self.positive - self.negative
-
-
-def score_traits(traits: Sequence[str], lexicon: TraitLexicon, *, paper_compat: bool = False) -> TraitScores:
+def score_traits(traits: Sequence[str], lexicon: TraitLexicon, *, paper_compat: bool = False) -> dict[str, float]:
     """Return the counts of one profile's traits in the dictionaries.
 
     Parameters
@@ -69,8 +25,19 @@ def score_traits(traits: Sequence[str], lexicon: TraitLexicon, *, paper_compat: 
 
     Returns
     -------
-    TraitScores
-        With `n_matched` 0 and NaN valences if nothing matched: such a profile is missing from M1 and M2, not 0.
+    n_traits, n_matched
+        The number of named traits, and of words found in the dictionaries.
+    warmth, competence
+        The number of matched words that belong to each (a word can belong to both, or to neither).
+    signed_warmth
+        Warm minus cold words: "cold, cruel" is -2, although its membership count is 2.
+    positive, negative, neutral
+        Mean valence of the matched words that have one; NaN when none has: such a profile is missing from M2, not 0.
+    warmth_share, signed_warmth_share
+        W = warmth / (warmth + competence), in [0, 1], and the same of signed warmth, in [-1, 1]; NaN when no trait
+        belongs to either: such a profile is missing from M1, not 0.
+    positive_score
+        V = positive - negative valence, in [-1, 1].
     """
     named = [trait.strip().lower() for trait in traits]
     if not paper_compat:
@@ -82,16 +49,25 @@ def score_traits(traits: Sequence[str], lexicon: TraitLexicon, *, paper_compat: 
             if paper_compat or key not in seen:
                 seen.add(key)
                 entries.append(entry)
-    return TraitScores(
-        n_traits=len(named),
-        n_matched=len(entries),
-        warmth=sum(entry.warmth for entry in entries),
-        competence=sum(entry.competence for entry in entries),
-        signed_warmth=sum(entry.warmth_direction for entry in entries if entry.warmth),
-        positive=_mean([entry.positive for entry in entries], paper_compat),
-        negative=_mean([entry.negative for entry in entries], paper_compat),
-        neutral=_mean([entry.neutral for entry in entries], paper_compat),
+    warmth, competence = sum(entry.warmth for entry in entries), sum(entry.competence for entry in entries)
+    signed = sum(entry.warmth_direction for entry in entries if entry.warmth)
+    both = warmth + competence
+    positive, negative, neutral = (
+        _mean([getattr(entry, kind) for entry in entries], paper_compat) for kind in ("positive", "negative", "neutral")
     )
+    return {
+        "n_traits": len(named),
+        "n_matched": len(entries),
+        "warmth": warmth,
+        "competence": competence,
+        "signed_warmth": signed,
+        "positive": positive,
+        "negative": negative,
+        "neutral": neutral,
+        "warmth_share": warmth / both if both else math.nan,
+        "signed_warmth_share": signed / both if both else math.nan,
+        "positive_score": positive - negative,
+    }
 
 
 def _found(trait: str, lexicon: TraitLexicon, paper_compat: bool) -> list[tuple[str, TraitEntry]]:
