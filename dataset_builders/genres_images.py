@@ -12,7 +12,7 @@ import hashlib
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import read_config_file
 from equivox.core.errors import RequestError
+from equivox.core.files import write_whole
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.dataset_builders.genres_protocol import protocol
 
@@ -119,9 +120,7 @@ def generate_images(
             cosine = cosine_of(image, prompt)
             good = cosine >= settings.threshold
             if good:
-                partial = path.with_name(f".{path.name}.partial.png")
-                image.save(partial, format="PNG")
-                partial.rename(path)
+                write_whole(path, partial(image.save, format="PNG"))
             line = {"image": path.name, "attempt": attempt, "seed": seed, "cosine": cosine, "kept": good}
             _log(path.parent / LOG, line | {"prompt": prompt})
             if good:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from equivox.core.errors import RequestError, nearest
+from equivox.core.hashing import digest
 from equivox.core.task import DataSource
-from equivox.dataset_builders.corpus import Corpus, Sample, builder_of, open_clips
+from equivox.dataset_builders.corpus import Corpus, Sample, builder_of, from_builder, open_clips
 
 if TYPE_CHECKING:
     from equivox.core.plugins import Plugin
@@ -25,7 +28,6 @@ def openers() -> Mapping[str, Opener]:
     """
     from equivox.dataset_builders import added_builders
     from equivox.dataset_builders.badf import open_grid
-    from equivox.dataset_builders.genres_corpus import open_genres
     from equivox.dataset_builders.profiles import open_profiles
 
     plugins = {name: plugin.given or _refused(plugin) for name, plugin in added_builders().items()}
@@ -36,6 +38,27 @@ def openers() -> Mapping[str, Opener]:
 def _refused(plugin: Plugin) -> Opener:
     """Return a function that opens nothing: it raises RequestError with the reason why the plug-in is refused."""
     return lambda source, data: plugin.use()
+
+
+def open_genres(source: DataSource, data: str | Path | None) -> Corpus:
+    """Return the NEPs of one relationship (`source.where`): from a build, the sample, or a custom folder."""
+    from equivox.dataset_builders.genres import Genres
+
+    if source.table is not None:
+        whole = from_builder(Genres(source.table.parent))
+    else:
+        whole = open_clips(DataSource(corpus="genres"), data)
+    relationship = str(source.where["relationship"])
+    samples = tuple(sample for sample in whole.samples if sample.columns["relationship"] == relationship)
+    if not samples:
+        known = sorted({str(sample.columns["relationship"]) for sample in whole.samples})
+        raise RequestError(
+            f"{source.corpus}: no element has the relationship {relationship!r}{nearest(relationship, known)}; "
+            f"there are {', '.join(known)}"
+        )
+    return replace(
+        whole, name=source.corpus, fingerprint=digest([whole.fingerprint, relationship]), samples=samples, notes=()
+    )
 
 
 def open_corpus(source: DataSource, data: str | Path | None) -> Corpus:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from equivox.core.errors import RequestError, RunError, nearest
-from equivox.core.files import cache_folder
+from equivox.core.files import cache_folder, write_whole
 
 LEXICA_FOLDER = "EQUIVOX_LEXICA"
 """The environment variable that names the folder of the word lists."""
@@ -92,7 +92,9 @@ def fetch_lexicon(name: str, folder: Path | None = None, *, get: Callable[[str],
     Raises
     ------
     RequestError
-        Unknown name, a folder that cannot be written, or HF_HUB_OFFLINE is set.
+        Unknown name, or HF_HUB_OFFLINE is set.
+    StorageError
+        The folder cannot be written.
     RunError
         The server does not answer, or the file has another checksum; nothing is kept then.
     """
@@ -113,13 +115,7 @@ def fetch_lexicon(name: str, folder: Path | None = None, *, get: Callable[[str],
         raise RunError(f"{source.url} cannot be fetched ({error}); get it by hand from {source.home}") from error
     content = _member(data, source)
     _check(content, source.url, source)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
-        partial.write_bytes(content)
-        partial.rename(path)
-    except OSError as error:
-        raise RequestError(f"cannot write {path} ({error.strerror or error}); name another folder") from error
+    write_whole(path, lambda temporary: temporary.write_bytes(content))
     return path
 
 

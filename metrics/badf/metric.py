@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from equivox.core.metric import FollowUp, Measure, Metric, Panel
 from equivox.core.samples import Samples
-from equivox.core.scores import Score, Scored, ScoringOptions
+from equivox.core.scores import Scored, ScoringOptions
 from equivox.core.task import Task
 from equivox.metrics.badf import columns, counts, labels, listed
 from equivox.metrics.badf.dimensions import exclusivity_questions
@@ -15,10 +15,6 @@ from equivox.metrics.badf.scorer import score_setting
 def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
     """Return no scores, because a setting is scored as a whole: q is over everything tested."""
     return Scored([])
-
-
-def _over_chance(score: Score) -> float:
-    return -score.estimate_unclipped
 
 
 _ALL_AT_ONCE = (
@@ -41,7 +37,7 @@ METRIC = Metric(
             name="associations tested",
             no_bias=None,
             not_compared=_ALL_AT_ONCE,
-            published=_over_chance,
+            published=lambda score: -score.estimate_unclipped,
             published_help="-(associations - those that chance gives); 0 is as by chance",
             null_mean=True,
             p_cluster="p names (new names)",

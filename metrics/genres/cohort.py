@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from equivox.core.errors import RequestError, nearest
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import CohortMember, CohortScore
+from equivox.core.scores import NAN
 from equivox.core.task import digest
 from equivox.metrics.genres.measures import METRICS as MEASURES
 from equivox.metrics.genres.paired import aligned, nep_sums, value_of_sums
@@ -55,7 +56,7 @@ def published_cohorts() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
     (table,) = (table for table in published_paper(paper).tables if table.name == name)
     return {
         str(block.select.cohort): {
-            model: dict(zip(table.columns, map(float, numbers), strict=True))
+            model: dict(zip(table.columns, (NAN if n is None else float(n) for n in numbers), strict=True))
             for model, numbers in block.published.items()
         }
         for block in table.blocks
@@ -117,8 +118,8 @@ def cohort_scores(family: str, members: Sequence[CohortMember], n_resamples: int
             model=member.model,
             name="TBS",
             total=found.total[member.model],
-            ci_low=ends.get(member.model, (float("nan"), float("nan")))[0],
-            ci_high=ends.get(member.model, (float("nan"), float("nan")))[1],
+            ci_low=ends.get(member.model, (NAN, NAN))[0],
+            ci_high=ends.get(member.model, (NAN, NAN))[1],
             parts=found.parts[member.model],
             stand_ins=any(note.startswith(READ_BY_STAND_INS) for score in member.scores for note in score.notes),
             undefined=found.undefined.get(member.model),

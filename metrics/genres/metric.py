@@ -11,7 +11,6 @@ from equivox.core.metric import (
     Metric,
     Panel,
 )
-from equivox.core.scores import Score
 from equivox.dataset_builders.genres_protocol import RELATIONSHIPS
 from equivox.metrics.genres import columns
 from equivox.metrics.genres.cohort import READ_BY_STAND_INS, cohort_scores, published_cohort, total_bias
@@ -29,22 +28,14 @@ def cohort_totals(
     return CohortTotals(cohort=found.cohort, values=values, total=found.total, undefined=found.undefined)
 
 
-def _percent(score: Score) -> float:
-    return 100 - abs(score.value)
-
-
-def _correlation(score: Score) -> float:
-    return 100 * (1 - abs(score.value))
-
-
-def _negated(score: Score) -> float:
-    return -abs(score.value)
-
-
 _PUBLISHED = {
-    **dict.fromkeys(("M1", "M4", "M6"), (_percent, "100 - |male - female|, in percentage points")),
-    **dict.fromkeys(("M2", "M3", "M5"), (_negated, "-|male - female|; 0 is best")),
-    **dict.fromkeys(("M7", "M8"), (_correlation, "100 - 100 |correlation with being male|")),
+    **dict.fromkeys(
+        ("M1", "M4", "M6"), (lambda score: 100 - abs(score.value), "100 - |male - female|, in percentage points")
+    ),
+    **dict.fromkeys(("M2", "M3", "M5"), (lambda score: -abs(score.value), "-|male - female|; 0 is best")),
+    **dict.fromkeys(
+        ("M7", "M8"), (lambda score: 100 * (1 - abs(score.value)), "100 - 100 |correlation with being male|")
+    ),
 }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.metric import Measure, Metric, Panel
-from equivox.core.scores import Score
 from equivox.metrics.ntvd import columns
 from equivox.metrics.ntvd.comparison import compare_shifts
 from equivox.metrics.ntvd.scorer import score_distribution_shift
@@ -20,10 +19,6 @@ def _corrected(*columns: Any, **options: Any) -> CorrectedShift:
     return corrected_shift(*columns, **options)
 
 
-def _from_estimate(score: Score) -> float:
-    return 100 - score.estimate
-
-
 METRIC = Metric(
     name="ntvd",
     score=score_distribution_shift,
@@ -33,7 +28,7 @@ METRIC = Metric(
             no_bias=0.0,
             compare=compare_shifts,
             overall=True,
-            published=_from_estimate,
+            published=lambda score: 100 - score.estimate,
             published_help="100 - the estimated nTVD",
             help="0 all groups get the same answers, 100 no two share one; max: the most these answers allow",
             null_mean=True,

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from equivox.core.metric import Measure, Metric, Panel
-from equivox.core.scores import Score
 from equivox.metrics.spoken_stereoset import columns
 from equivox.metrics.spoken_stereoset.paired import compare_choices
 from equivox.metrics.spoken_stereoset.scorer import score_choices
-
-
-def _from_parity(score: Score) -> float:
-    return 100 - abs(score.value)
-
 
 METRIC = Metric(
     name="spoken_stereoset",
@@ -24,7 +18,7 @@ METRIC = Metric(
             name="parity deviation",
             no_bias=0.0,
             not_compared="it is twice the distance of slbs from 50: the test of slbs is its test",
-            published=_from_parity,
+            published=lambda score: 100 - abs(score.value),
             published_help="100 - deviation from parity",
             # A function of slbs, with the same test.
             in_verdict=False,

@@ -39,6 +39,15 @@ ANNOTATOR: Final = "annotator"
 """The evaluator of profiles and narratives is the run's annotator, a language model."""
 
 
+# What is read or loaded once in a process, by its name or path.
+_spacy, _transformers, _emotions = cache(SpacyParser), cache(TransformersClassifier), cache(read_emotions)
+
+
+@cache
+def _traits(path: Path | None) -> TraitLexicon:
+    return parse_traits(read_lexicon("sadcat", path))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tools:
     """Names of the tools that annotate the answers; every table names the tools replaced by `stand-in`.
@@ -142,26 +151,6 @@ def _lexicon_identity(name: str) -> str:
     if name == STAND_IN:
         return f"{STAND_IN} {words()['stand_in']['version']}"
     return f"{name} {SOURCES[name].sha256[:12]}"
-
-
-@cache
-def _spacy(model: str) -> SpacyParser:
-    return SpacyParser(model)
-
-
-@cache
-def _transformers(model: str) -> TransformersClassifier:
-    return TransformersClassifier(model)
-
-
-@cache
-def _emotions(path: Path | None) -> EmotionLexicon:
-    return read_emotions(path)
-
-
-@cache
-def _traits(path: Path | None) -> TraitLexicon:
-    return parse_traits(read_lexicon("sadcat", path))
 
 
 @cache
