@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.core import media
 from equivox.core.errors import RequestError
+from equivox.core.lazy import pq
 from equivox.core.task import Column, DataSource
 
 if TYPE_CHECKING:
@@ -115,8 +116,6 @@ def read_build(folder: Path) -> dict[str, Any]:
 
 def media_of(folder: Path) -> str | None:
     """Return what the rows of a built corpus hold: audio, image, or None for neither."""
-    import pyarrow.parquet as pq
-
     shards = sorted(folder.glob("train-*.parquet"))
     names = pq.read_schema(shards[0]).names if shards else []
     return next((kind for kind in _MEDIA if kind in names), None)
@@ -196,8 +195,6 @@ def _named(name: str, problem: str | None) -> str | None:
 
 
 def _from_parquet(name: str, folder: Path) -> Corpus:
-    import pyarrow.parquet as pq
-
     build = read_build(folder)
     samples: list[Sample] = []
     for shard in sorted(folder.glob("train-*.parquet")):
@@ -253,15 +250,11 @@ class _ShardReader:
         return _sent_reader, (self._path, self.kind)
 
     def _read_group(self, index: int) -> list[bytes]:
-        import pyarrow.parquet as pq
-
         column = pq.ParquetFile(self._path).read_row_group(index, columns=[self.kind]).column(self.kind)
         return [entry["bytes"] for entry in column.to_pylist()]
 
     @lru_cache(maxsize=1)  # noqa: B019 - one reader lives as long as its corpus
     def _starts(self) -> list[int]:
-        import pyarrow.parquet as pq
-
         metadata = pq.ParquetFile(self._path).metadata
         starts = [0]
         for index in range(metadata.num_row_groups):

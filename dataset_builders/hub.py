@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import RequestError, nearest
+from equivox.core.lazy import pq
 from equivox.dataset_builders.base import normal
 
 DEMOGRAPHICS = "VideoDemographics.csv"
@@ -125,8 +126,6 @@ def original_layout(
 
 def _rows(copy: HubFile, shards: list[Path]) -> Iterator[dict[str, Any]]:
     """Yield the rows of all shards with our column names; few rows are in memory at a time."""
-    import pyarrow.parquet as pq
-
     for shard in shards:
         file = pq.ParquetFile(shard)
         has = file.schema_arrow.names

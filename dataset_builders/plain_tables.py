@@ -9,6 +9,7 @@ from typing import Any
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.foreign import table_bytes
+from equivox.core.lazy import pa, pq
 from equivox.core.text import parsed_json
 
 FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
@@ -181,9 +182,6 @@ def _json(path: Path, text: str) -> Columns:
 
 
 def _parquet(path: Path) -> Columns:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         about = pq.ParquetFile(path).metadata
         _refuse_large(str(path), about.num_columns, about.num_rows)

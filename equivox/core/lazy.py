@@ -1,25 +1,30 @@
-"""numpy, which is imported when it is first used: a command that computes nothing starts without it."""
+"""Packages that are imported when they are first used: a command that computes nothing starts without them."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["NDArray", "np"]
+__all__ = ["NDArray", "datasets", "np", "pa", "pq"]
 
 if TYPE_CHECKING:
+    import datasets
     import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
     from numpy.typing import NDArray
 else:
     NDArray = Any
 
-    class _Numpy:
-        """Stands for numpy, and keeps each name that was used."""
+    class _Later:
+        """Stands for a package, and keeps each name of it that was used."""
+
+        def __init__(self, package: str) -> None:
+            self._package = package
 
         def __getattr__(self, name: str) -> Any:
-            import numpy
-
-            found = getattr(numpy, name)
+            found = getattr(import_module(self._package), name)
             setattr(self, name, found)
             return found
 
-    np = _Numpy()
+    np, pa, pq, datasets = map(_Later, ("numpy", "pyarrow", "pyarrow.parquet", "datasets"))

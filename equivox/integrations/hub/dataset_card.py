@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from equivox.core.lazy import datasets
 from equivox.core.task import Task
 from equivox.dataset_builders.base import CorpusFacts
 from equivox.dataset_builders.card import about_corpus, size_category
 
 if TYPE_CHECKING:
-    import datasets
-
     from equivox.integrations.hub.dataset_folder import RowSet
 
 FRAMEWORK = "inspect-ai"

@@ -15,9 +15,10 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.core.errors import RequestError, RunError, StorageError, nearest
+from equivox.core.lazy import datasets
 from equivox.core.media import sha256
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.scores import NAN, Score
@@ -31,9 +32,6 @@ from equivox.integrations.hub.croissant import CROISSANT, croissant
 from equivox.integrations.hub.dataset_card import config_name, dataset_card, eval_file
 from equivox.run.plan import samples_of
 from equivox.tasks.registry import builtin_tasks, resolve_tasks
-
-if TYPE_CHECKING:
-    import datasets
 
 SPLIT = "test"
 RECORD = "equivox.json"
@@ -206,8 +204,6 @@ def _write_rows(
 
 
 def _features(samples: Sequence[Sample], kind: str | None) -> datasets.Features:
-    import datasets
-
     string = datasets.Value("string")
     media = {} if kind is None else {
         kind: datasets.Audio(decode=False) if kind == "audio" else datasets.Image(decode=False),

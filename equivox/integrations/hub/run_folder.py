@@ -15,6 +15,7 @@ from typing import Any
 
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, read_table, write_document, write_table
+from equivox.core.lazy import pa, pq
 from equivox.core.redact import known_secrets, redacted_text, without_places
 from equivox.core.task import digest
 from equivox.integrations.hub.dataset_folder import CARD, RECORD, SPLIT, folder_being_written, put_in_place
@@ -109,8 +110,6 @@ def refuse_unfinished(run: Path) -> None:
 
 def _redact_files(folder: Path) -> None:
     """Remove private content from the copies of task files and from the errors of failed responses."""
-    import pyarrow as pa
-
     declared = folder / TASKS_FILE
     write_document(declared, _without_places(read_document(declared)))
     for path in folder.glob("responses/*.parquet"):
@@ -170,9 +169,6 @@ def _texts(path: Path) -> Iterator[str]:
     if path.suffix != ".parquet":
         yield path.read_text("utf-8")
         return
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     for column in pq.read_table(path).columns:
         if pa.types.is_dictionary(column.type):
             column = column.cast(pa.string())
@@ -182,9 +178,6 @@ def _texts(path: Path) -> Iterator[str]:
 
 def _write_readable_plan(folder: Path) -> None:
     """Write a second copy of the plan to the folder of data, with texts as plain columns that every tool can read."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     from equivox.run.plan import read_plan
 
     plan = read_plan(folder)
@@ -197,8 +190,6 @@ def _write_readable_plan(folder: Path) -> None:
 
 def _configs(folder: Path) -> dict[str, tuple[str, int]]:
     """Return the files and the number of rows of each configuration."""
-    import pyarrow.parquet as pq
-
     places = {"responses": "responses/*.parquet", "plan": PLAN}
     for annotator in sorted((folder / "annotations").glob("*/")):
         places[f"annotations-{annotator.name}"] = f"annotations/{annotator.name}/shard-*.parquet"
