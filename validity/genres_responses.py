@@ -18,11 +18,10 @@ from pathlib import Path
 from equivox.dataset_builders.genres_protocol import MALE_NAMES, RELATIONSHIPS
 from equivox.dataset_builders.word_lists import read_lexicon
 from equivox.metrics.genres.annotation.language import Character, count_emotion_words, read_passage
-from equivox.metrics.genres.annotation.lexica import TraitLexicon, parse_emotions, parse_traits
+from equivox.metrics.genres.annotation.lexica import TraitLexicon, parse_emotions, parse_traits, score_traits
 from equivox.metrics.genres.annotation.parsers import Parser, SpacyParser, StandInParser
 from equivox.metrics.genres.annotation.readers import is_english
 from equivox.metrics.genres.annotation.splitting import split_response
-from equivox.metrics.genres.annotation.traits import score_traits
 from equivox.metrics.genres.measures import METRIC_OF, Pair, measure, published_value
 
 MODELS = {"qwen2v5VL3b": "Qwen2.5-VL-3B", "janus": "Janus-Pro-7B"}

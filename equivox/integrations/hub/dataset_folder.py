@@ -28,8 +28,7 @@ from equivox.dataset_builders.base import CorpusFacts
 from equivox.dataset_builders.corpus import Corpus, Sample, build_folder, builder_of, read_build
 from equivox.dataset_builders.opening import open_corpus
 from equivox.dataset_builders.parquet import facts_of
-from equivox.integrations.hub.croissant import CROISSANT, croissant
-from equivox.integrations.hub.dataset_card import config_name, dataset_card, eval_file
+from equivox.integrations.hub.dataset_card import CROISSANT, config_name, croissant, dataset_card, eval_file
 from equivox.run.plan import samples_of
 from equivox.tasks.registry import builtin_tasks, resolve_tasks
 

@@ -13,10 +13,10 @@ from equivox.core.annotation import Value
 from equivox.core.segments import Segment
 from equivox.metrics.genres.annotation import language, splitting
 from equivox.metrics.genres.annotation.language import PRONOUNS, Character, count_emotion_words, read_passage
+from equivox.metrics.genres.annotation.lexica import score_traits
 from equivox.metrics.genres.annotation.parsers import STAND_IN, Doc, words
 from equivox.metrics.genres.annotation.splitting import Split, split_response
 from equivox.metrics.genres.annotation.tools import Tools
-from equivox.metrics.genres.annotation.traits import score_traits
 
 SEPARATOR = "|"
 """The separator of names in a segment's `extra`."""

@@ -20,9 +20,8 @@ from equivox.core.task import digest
 from equivox.dataset_builders import word_lists
 from equivox.dataset_builders.word_lists import SOURCES, fetch_lexicon, read_lexicon
 from equivox.metrics.genres.annotation import lexica
-from equivox.metrics.genres.annotation.lexica import parse_emotions, parse_traits
+from equivox.metrics.genres.annotation.lexica import parse_emotions, parse_traits, score_traits
 from equivox.metrics.genres.annotation.tools import stand_in_traits
-from equivox.metrics.genres.annotation.traits import score_traits
 
 Cli = Callable[..., tuple[int, str, str]]
 
