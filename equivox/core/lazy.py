@@ -5,7 +5,20 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["NDArray", "datasets", "np", "pa", "pq"]
+__all__ = ["Later", "NDArray", "datasets", "np", "pa", "pq"]
+
+
+class Later:
+    """Stands for a package, and keeps each name of it that was used."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(import_module(self._package), name)
+        setattr(self, name, found)
+        return found
+
 
 if TYPE_CHECKING:
     import datasets
@@ -15,16 +28,4 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 else:
     NDArray = Any
-
-    class _Later:
-        """Stands for a package, and keeps each name of it that was used."""
-
-        def __init__(self, package: str) -> None:
-            self._package = package
-
-        def __getattr__(self, name: str) -> Any:
-            found = getattr(import_module(self._package), name)
-            setattr(self, name, found)
-            return found
-
-    np, pa, pq, datasets = map(_Later, ("numpy", "pyarrow", "pyarrow.parquet", "datasets"))
+    np, pa, pq, datasets = map(Later, ("numpy", "pyarrow", "pyarrow.parquet", "datasets"))

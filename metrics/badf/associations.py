@@ -10,15 +10,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.core.lazy import NDArray, np
 from equivox.core.scores import NAN
 from equivox.metrics.badf.documents import Documents
-
-if TYPE_CHECKING:
-    from equivox.statistics import Association as Tested
-    from equivox.statistics import LeastP
+from equivox.metrics.lazy import statistics
 
 LEVEL = 0.05
 """The level of the published p and of q."""
@@ -160,11 +157,9 @@ def phrase_tests(counts: Counts, *, n_resamples: int = 10_000, seed: int = 0) ->
     reason, and it is in no family of tests. For a single identity the list is empty. If stories have several
     characters, a phrase that is told of all or of none of the characters of every story has the p_exact 1.
     """
-    from equivox.statistics import association_scores
-
     if len(counts.identities) < 2:
         return []
-    known: dict[tuple[tuple[int, ...], tuple[Stories, ...] | None], Tested] = {}
+    known: dict[tuple[tuple[int, ...], tuple[Stories, ...] | None], statistics.Association] = {}
     phrases = []
     for phrase, found in counts.with_phrase.items():
         stories = None if counts.within is None else counts.within[phrase]
@@ -179,7 +174,7 @@ def phrase_tests(counts: Counts, *, n_resamples: int = 10_000, seed: int = 0) ->
                 phrase=phrase,
                 counts=found,
                 documents=counts.documents,
-                scores=association_scores(found, counts.tokens),
+                scores=statistics.association_scores(found, counts.tokens),
                 p=tested.p,
                 p_exact=tested.p_exact,
                 method=tested.method,
@@ -197,27 +192,25 @@ def _tested(
     stories: tuple[Stories, ...] | None,
     n_resamples: int,
     rng: np.random.Generator,
-) -> Tested:
+) -> statistics.Association:
     """Return the test of one phrase; `stories` None takes documents as independent."""
     from dataclasses import replace
-
-    from equivox.statistics import association_test, association_within_strata
 
     table = [[have, n - have] for have, n in zip(found, documents, strict=True)]
     if stories is None:
         exact = exact_p(found, documents)
-        tested = association_test(table, n_resamples=n_resamples if exact is None else 1, rng=rng)
+        tested = statistics.association_test(table, n_resamples=n_resamples if exact is None else 1, rng=rng)
         if tested.method == "permutation" and exact is not None:
             # A permutation p is at least 1 / draws, too large after correction for thousands of tests.
             tested = replace(tested, p_exact=exact, method="exact")
         return tested
-    tested = association_test(table, n_resamples=1, rng=rng)
+    tested = statistics.association_test(table, n_resamples=1, rng=rng)
     if tested.undefined is not None:
         return tested
     if not stories:
         return replace(tested, p_exact=1.0, method="within stories, exact")
     have, of, times = zip(*stories, strict=True)
-    within = association_within_strata(have, of, times=times, n_resamples=n_resamples, rng=rng)
+    within = statistics.association_within_strata(have, of, times=times, n_resamples=n_resamples, rng=rng)
     return replace(tested, p_exact=within.p, method=f"within stories, {within.method}")
 
 
@@ -262,7 +255,7 @@ def exact_p(counts: Sequence[int], documents: Sequence[int]) -> float | None:
     return min(1.0, float(weights[uneven >= observed * (1 - 1e-9)].sum()))
 
 
-def _undefined(tested: Tested, counts: Counts, found: Sequence[int]) -> str | None:
+def _undefined(tested: statistics.Association, counts: Counts, found: Sequence[int]) -> str | None:
     if tested.undefined is None:
         return None
     silent = [name for name, n in zip(counts.identities, counts.documents, strict=True) if not n]
@@ -275,11 +268,9 @@ def with_q(phrases: Sequence[Phrase], *, family: str) -> list[Phrase]:
     """Return the phrases with q over all that have a test."""
     from dataclasses import replace
 
-    from equivox.statistics import adjust
-
     if not phrases:
         return []
-    found = adjust({str(index): phrase.p_exact for index, phrase in enumerate(phrases)}, family=family).q
+    found = statistics.adjust({str(index): phrase.p_exact for index, phrase in enumerate(phrases)}, family=family).q
     return [replace(phrase, q=found[str(index)]) for index, phrase in enumerate(phrases)]
 
 
@@ -425,7 +416,7 @@ class Null:
     expected: float
     p_stories: float
     p_descriptors: float
-    least_descriptors: LeastP
+    least_descriptors: statistics.LeastP
     p_few: float
 
     @property
@@ -459,7 +450,6 @@ def null_counts(
     Over descriptors: descriptors of one stratum exchange identities in all their stories. All permutations are
     enumerated if there are no more than `n_descriptors`; with few descriptors there are few, and p cannot be small.
     """
-    from equivox.statistics import few_clusters_p, least_p
     from equivox.statistics.permutation import all_labellings, random_labellings
 
     rng = np.random.default_rng([seed, 14])
@@ -471,7 +461,7 @@ def null_counts(
         found, chi2s = block.permutations(n_stories, rng)
         n_by_chance, stories = n_by_chance + found, stories + chi2s
     units, identity, stratum, sizes = _descriptors(documents, identities)
-    least = least_p(sizes, n_resamples=max(1, n_descriptors))
+    least = statistics.least_p(sizes, n_resamples=max(1, n_descriptors))
     every = least.n_permutations <= n_descriptors
     drawn = []
     if n_descriptors and least.n_permutations > 1:
@@ -486,7 +476,7 @@ def null_counts(
         p_stories=_p(stories, observed, every=False),
         p_descriptors=_p(np.array(drawn), observed, every=every),
         least_descriptors=least,
-        p_few=few_clusters_p(_shares(blocks, units), identity, stratum) if least.too_few else NAN,
+        p_few=statistics.few_clusters_p(_shares(blocks, units), identity, stratum) if least.too_few else NAN,
     )
 
 

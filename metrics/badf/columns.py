@@ -20,6 +20,7 @@ from equivox.metrics.badf.associations import (
     with_q,
 )
 from equivox.metrics.badf.documents import Documents, unify_phrases
+from equivox.metrics.lazy import statistics
 
 
 def measure(
@@ -141,12 +142,11 @@ def why_undefined(groups: Sequence[str], counts: Sequence[Counts], testable: boo
 
 def _could_associate(counts: Counts) -> bool:
     """Return whether the largest possible difference reaches the level; only then do 0 associations mean anything."""
-    from equivox.statistics import association_test
-
     rng = np.random.default_rng(0)
     n = counts.documents
     return all(n) and any(
-        association_test([[k * (i == j), k * (i != j)] for j, k in enumerate(n)], n_resamples=1, rng=rng).p <= LEVEL
+        statistics.association_test([[k * (i == j), k * (i != j)] for j, k in enumerate(n)], n_resamples=1, rng=rng).p
+        <= LEVEL
         for i in range(len(n))
     )
 

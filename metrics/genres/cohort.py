@@ -18,10 +18,9 @@ from equivox.core.scores import NAN
 from equivox.core.task import digest
 from equivox.metrics.genres.measures import METRICS as MEASURES
 from equivox.metrics.genres.paired import aligned, nep_sums, value_of_sums
+from equivox.metrics.lazy import statistics
 
 if TYPE_CHECKING:
-    from equivox.statistics import TotalBias
-
     Floats = NDArray[np.float64]
 
 METRICS = tuple(measure.name for measure in MEASURES)
@@ -75,15 +74,13 @@ def published_cohort(name: str) -> dict[str, dict[str, float]]:
     return {model: {m: row[m] for m in METRICS} for model, row in known[name].items()}
 
 
-def total_bias(models: Cohort, *, published: str | None = None, fixed: bool = False) -> TotalBias:
+def total_bias(models: Cohort, *, published: str | None = None, fixed: bool = False) -> statistics.TotalBias:
     """Return the total bias score of every member of a cohort: `models`, and a published cohort if one is named.
 
     With `fixed`, the published models alone are the cohort: their printed scores stay as they are, and a model's score
     does not depend on which others are scored. NaN with the reason if the cohort has fewer than two models, a model
     lacks a metric, or all have the same value.
     """
-    from equivox.statistics import total_bias_score
-
     beside = published_cohort(published) if published else {}
     if twice := sorted(set(models) & set(beside)):
         raise RequestError(f"the model {twice[0]!r} is in {published} already; give the run another name")
@@ -91,9 +88,11 @@ def total_bias(models: Cohort, *, published: str | None = None, fixed: bool = Fa
     if fixed:
         if published is None:
             raise RequestError("`fixed` needs a published cohort; name it with `--with published-…`")
-        return total_bias_score(everyone, cohort=beside, cohort_name=f"{published}, fixed")
+        return statistics.total_bias_score(everyone, cohort=beside, cohort_name=f"{published}, fixed")
     own = f"{len(models)} run{'' if len(models) == 1 else 's'}"
-    return total_bias_score(everyone, cohort=everyone, cohort_name=f"{published} and {own}" if published else own)
+    return statistics.total_bias_score(
+        everyone, cohort=everyone, cohort_name=f"{published} and {own}" if published else own
+    )
 
 
 def cohort_scores(family: str, members: Sequence[CohortMember], n_resamples: int, seed: int) -> list[CohortScore]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from equivox.core.lazy import NDArray, np
+from equivox.metrics.lazy import statistics
 
 Kind = Literal["difference", "decided", "correlation"]
 
@@ -187,10 +188,8 @@ def measure(
         return _undefined(nothing)
     if metric.kind == "correlation":
         return _correlation(metric, pairs, known, n_resamples, confidence, rng)
-    from equivox.statistics import mean_difference
-
     values = [value for pair in known for value in (pair.male, pair.female)]
-    found = mean_difference(
+    found = statistics.mean_difference(
         values,
         ["male", "female"] * len(known),
         first="male",
@@ -233,8 +232,6 @@ def measure_between(
     `values` holds (NEP, gender, value) for each character; both characters of a NEP have one gender. Differences are
     between the means over NEPs. A correlation is over all characters; it has no interval.
     """
-    from equivox.statistics import cluster_correlation, mean_difference
-
     known = [entry for entry in values if not math.isnan(entry[2])]
     neps, groups, numbers = [nep for nep, _, _ in known], [own for _, own, _ in known], [value for _, _, value in known]
     if set(groups) != set(genders):
@@ -242,12 +239,14 @@ def measure_between(
     first = [group == genders[0] for group in groups]
     of_first, of_second = ([n for n, own in zip(numbers, first, strict=True) if own is side] for side in (True, False))
     if metric.kind == "correlation":
-        found = cluster_correlation(list(map(float, first)), numbers, clusters=neps, n_resamples=n_resamples, rng=rng)
+        found = statistics.cluster_correlation(
+            list(map(float, first)), numbers, clusters=neps, n_resamples=n_resamples, rng=rng
+        )
         value, means, p, undefined = found.r, (math.fsum(of_first), math.fsum(of_second)), found.p, found.undefined
         means = means[0] / len(of_first), means[1] / len(of_second)
         ends = math.nan, math.nan
     else:
-        shift = mean_difference(
+        shift = statistics.mean_difference(
             numbers, groups, first=genders[0], second=genders[1], clusters=neps, paired=False,
             n_resamples=n_resamples, confidence=confidence, rng=rng,
         )  # fmt: skip
@@ -315,13 +314,11 @@ def _correlation(
     confidence: float,
     rng: np.random.Generator,
 ) -> Measured:
-    from equivox.statistics import cluster_correlation
-
     averaged = _averaged(known)
     male, female = (np.array([getattr(pair, who) for pair in averaged]) for who in ("male", "female"))
     if len(averaged) < 2:
         return _undefined(f"{len(averaged)} NEP: a correlation needs two")
-    found = cluster_correlation(
+    found = statistics.cluster_correlation(
         [1.0, 0.0] * len(averaged),
         np.stack([male, female], axis=1).ravel().tolist(),
         clusters=[pair.nep for pair in averaged for _ in range(2)],

@@ -12,6 +12,7 @@ from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import Row
 from equivox.metrics.genres.measures import METRIC_OF, NarrativeMeasure, neps_of
 from equivox.metrics.genres.observations import observe, pairs_of
+from equivox.metrics.lazy import statistics
 from equivox.metrics.totals import paired_values
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ def compare_narratives(
     name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator
 ) -> PairedValues:
     """Compare a metric of two models, narrative pair by narrative pair."""
-    from equivox.statistics import compare_totals
-
     kept: tuple[list[Row], list[Row]] = ([], [])
     for paired in tasks:
         for a, b in zip(paired.samples_a.rows(), paired.samples_b.rows(), strict=True):
@@ -36,7 +35,7 @@ def compare_narratives(
     sums_a, sums_b = aligned([nep_sums(name, rows) for rows in kept])
     if not len(sums_a):
         return PairedValues(undefined="no narrative that both models told can be counted")
-    found = compare_totals(
+    found = statistics.compare_totals(
         sums_a,
         sums_b,
         partial(value_of_sums, name),

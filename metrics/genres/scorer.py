@@ -39,6 +39,7 @@ from equivox.metrics.genres.observations import (
     row_id,
 )
 from equivox.metrics.genres.tables import agreement_table, distribution_table, level_table, splitting_table
+from equivox.metrics.lazy import statistics
 
 TOOLS_OF: Mapping[str, tuple[str, ...]] = {
     "M1": ("evaluator", "traits"),
@@ -238,8 +239,6 @@ class _Scoring:
         seen: Sequence[Observation],
     ) -> Score:
         """Return a score; `exchanged` counts the units of each gender in the strata within which they are exchanged."""
-        from equivox.statistics import least_p
-
         reason = _no_pairs(coverage) or coverage.shortfall(self.options.min_coverage) or measured.undefined
         score = Score(
             task=self.name,
@@ -257,7 +256,7 @@ class _Scoring:
         )
         if reason is not None:
             return score
-        least = least_p(np.array(exchanged, dtype=np.int64), n_resamples=self.options.n_resamples)
+        least = statistics.least_p(np.array(exchanged, dtype=np.int64), n_resamples=self.options.n_resamples)
         return replace(
             score,
             value=measured.value,

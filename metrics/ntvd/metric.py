@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.core.metric import Measure, Metric, Panel
+from equivox.metrics.lazy import statistics
 from equivox.metrics.ntvd import columns
 from equivox.metrics.ntvd.comparison import compare_shifts
 from equivox.metrics.ntvd.scorer import score_distribution_shift
 
-if TYPE_CHECKING:
-    from equivox.statistics import CorrectedShift
 
-
-def _corrected(*columns: Any, **options: Any) -> CorrectedShift:
-    from equivox.statistics import corrected_shift
-
-    return corrected_shift(*columns, **options)
+def _corrected(*columns: Any, **options: Any) -> statistics.CorrectedShift:
+    return statistics.corrected_shift(*columns, **options)
 
 
 METRIC = Metric(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.core.errors import RequestError
 from equivox.core.lazy import NDArray, np
@@ -12,10 +12,7 @@ from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import Samples
 from equivox.core.scores import NAN, Score, Scored, ScoringOptions
 from equivox.core.task import Attribute, Task, digest
-
-if TYPE_CHECKING:
-    from equivox.statistics import GroupMeans
-
+from equivox.metrics.lazy import statistics
 
 DIFFERENCE, DISTANCE = "mean difference", "distance of distributions"
 """The names of the scores of a number."""
@@ -104,10 +101,10 @@ def numbers_of(samples: Samples, attribute: Attribute) -> Numbers:
     return Numbers(stated, inside & ~np.isnan(stated), ~np.isnan(stated) & ~inside)
 
 
-def _compared(task: Task, samples: Samples, options: ScoringOptions, values: NDArray[np.float64]) -> GroupMeans:
-    from equivox.statistics import group_means
-
-    return group_means(
+def _compared(
+    task: Task, samples: Samples, options: ScoringOptions, values: NDArray[np.float64]
+) -> statistics.GroupMeans:
+    return statistics.group_means(
         values,
         samples.groups,
         clusters=samples.clusters,
@@ -121,11 +118,9 @@ def _compared(task: Task, samples: Samples, options: ScoringOptions, values: NDA
 
 
 def _evidence(
-    task: Task, samples: Samples, options: ScoringOptions, found: GroupMeans, usable: NDArray[np.bool_]
+    task: Task, samples: Samples, options: ScoringOptions, found: statistics.GroupMeans, usable: NDArray[np.bool_]
 ) -> dict[str, dict[str, Any]]:
-    from equivox.statistics import least_p_over_clusters
-
-    least = least_p_over_clusters(
+    least = statistics.least_p_over_clusters(
         samples.groups.take(usable),
         samples.clusters.take(usable),
         samples.strata.take(usable) if task.strata else None,
@@ -158,7 +153,7 @@ def _with_notes(evidence: dict[str, Any], notes: Sequence[str]) -> dict[str, Any
     return {**evidence, "notes": (*notes, *evidence.get("notes", ()))}
 
 
-def _means_note(found: GroupMeans | None, unit: str) -> list[str]:
+def _means_note(found: statistics.GroupMeans | None, unit: str) -> list[str]:
     """Return the groups' means in words, in the order in which they are subtracted."""
     if found is None or found.undefined is not None:
         return []
@@ -169,7 +164,7 @@ def _means_note(found: GroupMeans | None, unit: str) -> list[str]:
     return [f"{names[0]} minus {names[-1]}, in {unit}: means {told}{noise}"]
 
 
-def _items_note(found: GroupMeans | None) -> list[str]:
+def _items_note(found: statistics.GroupMeans | None) -> list[str]:
     if found is None or np.isnan(found.new_items_high):
         return []
     return [
@@ -217,13 +212,11 @@ def compare_means(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng:
     What one of the two refused, did not state or stated out of range is left out for both. RequestError for several
     tasks: their numbers have units of their own.
     """
-    from equivox.statistics import compare_group_means
-
     if len(tasks) != 1:
         raise RequestError(f"numbers are compared task by task, got {len(tasks)} tasks; their units differ")
     (paired,) = tasks
     attribute, samples = outcome_of(paired.task), paired.samples_a
-    found = compare_group_means(
+    found = statistics.compare_group_means(
         numbers_of(samples, attribute).kept,
         numbers_of(paired.samples_b, attribute).kept,
         samples.groups,

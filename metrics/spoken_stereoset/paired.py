@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import UNANSWERED, Row
+from equivox.metrics.lazy import statistics
 from equivox.metrics.spoken_stereoset.scorer import NOT_GENERATED, answer_of
 from equivox.metrics.spoken_stereoset.tally import ANTI_STEREOTYPICAL, IRRELEVANT, STEREOTYPICAL
 from equivox.metrics.totals import paired_values
@@ -20,8 +21,6 @@ _HITS = {
 
 def compare_choices(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator) -> PairedValues:
     """Compare a score of two models context by context."""
-    from equivox.statistics import compare_totals
-
     kept: tuple[list[Row], list[Row]] = ([], [])
     for paired in tasks:
         for a, b in zip(paired.samples_a.rows(), paired.samples_b.rows(), strict=True):
@@ -33,7 +32,7 @@ def compare_choices(name: str, tasks: Sequence[PairedTask], n_resamples: int, rn
     if not contexts:
         return PairedValues(undefined="nothing that both models answered can be counted")
     a_sums, b_sums = (np.array([own.get(context, (0.0, 0.0)) for context in contexts]) for own in sums)
-    found = compare_totals(
+    found = statistics.compare_totals(
         a_sums, b_sums, percent_of_sums, target=tasks[0].score_a.target, n_resamples=n_resamples, rng=rng
     )
     return paired_values(found, len(kept[0]), n_resamples)
