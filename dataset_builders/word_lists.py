@@ -114,7 +114,7 @@ def fetch_lexicon(name: str, folder: Path | None = None, *, get: Callable[[str],
     except OSError as error:
         raise RunError(f"{source.url} cannot be fetched ({error}); get it by hand from {source.home}") from error
     content = _member(data, source)
-    _check(content, source.url, source)
+    _check(content, source.sha256, source.url, source)
     write_whole(path, lambda temporary: temporary.write_bytes(content))
     return path
 
@@ -139,22 +139,24 @@ def _member(data: bytes, source: LexiconSource) -> bytes:
         raise RunError(f"{source.url} is no zip archive ({error}); get it by hand from {source.home}") from error
 
 
-def _check(content: bytes, where: str, source: LexiconSource) -> None:
+def _check(content: bytes, expected: str, where: str, source: LexiconSource) -> None:
     found = hashlib.sha256(content).hexdigest()
-    if found != source.sha256:
+    if found != expected:
         raise RunError(
-            f"{where} is not the {source.title} that is expected: SHA-256 {found[:12]}…, expected "
-            f"{source.sha256[:12]}…; compare it with {source.home}"
+            f"{where} is not the {source.title} that is expected: SHA-256 {found[:12]}…, expected {expected[:12]}…; "
+            f"compare it with {source.home}"
         )
 
 
-def read_lexicon(name: str, path: Path | None = None) -> str:
-    """Return the text of a published word list, checked against its checksum.
+def read_lexicon(name: str, path: Path | None = None, sha256: str = "") -> str:
+    """Return the text of a word list, checked against its checksum.
 
     Parameters
     ----------
     path
         The file; None: the file that `equivox data build` wrote.
+    sha256
+        Checksum of a custom file in the same layout; empty: that of the published file.
 
     Raises
     ------
@@ -171,7 +173,7 @@ def read_lexicon(name: str, path: Path | None = None) -> str:
             f"{', install NRCLex, which carries it,' if name == 'nrc' else ''} or name its place in {LEXICA_FOLDER}"
         ) from None
     try:
-        _check(content, str(path), source)
+        _check(content, sha256 or source.sha256, str(path), source)
     except RunError as error:
         raise RequestError(str(error)) from None
     return content.decode("utf-8-sig")

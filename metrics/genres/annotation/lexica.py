@@ -36,7 +36,7 @@ EmotionLexicon = Mapping[str, frozenset[str]]
 """Word → the categories that it belongs to."""
 
 
-def read_emotions(path: Path | None = None) -> EmotionLexicon:
+def read_emotions(path: Path | None = None, sha256: str = "") -> EmotionLexicon:
     """Return the emotion lexicon from a file, from `equivox data build`, or from the package NRCLex.
 
     RequestError if none of these exists, or if the list found is another one.
@@ -46,7 +46,7 @@ def read_emotions(path: Path | None = None) -> EmotionLexicon:
         packaged = _nrclex()
         if packaged is not None:
             return packaged
-    return parse_emotions(read_lexicon("nrc", path))
+    return parse_emotions(read_lexicon("nrc", path, sha256))
 
 
 NRC_CONTENT = "b0d778c3dea4f5a941ea9adf0c2034fed30ec3b0ba6f2e10fd4a5a744c890a6d"

@@ -44,8 +44,8 @@ _spacy, _transformers, _emotions = cache(SpacyParser), cache(TransformersClassif
 
 
 @cache
-def _traits(path: Path | None) -> TraitLexicon:
-    return parse_traits(read_lexicon("sadcat", path))
+def _traits(path: Path | None, sha256: str) -> TraitLexicon:
+    return parse_traits(read_lexicon("sadcat", path, sha256))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +64,8 @@ class Tools:
         `nrc` and `sadcat`.
     nrc, sadcat
         Paths of the word lists; None: the files that `equivox data build` wrote.
+    nrc_sha256, sadcat_sha256
+        The checksums of custom word lists in the same layout; empty: the published lists.
     evaluations
         The number of annotations of each segment by the annotator, which are averaged (the paper: four).
     """
@@ -77,6 +79,8 @@ class Tools:
     traits: Literal["sadcat", "stand-in"] = "sadcat"
     nrc: Path | None = None
     sadcat: Path | None = None
+    nrc_sha256: str = ""
+    sadcat_sha256: str = ""
     evaluations: Annotated[int, Ge(1)] = 1
 
     @property
@@ -94,12 +98,12 @@ class Tools:
     @property
     def emotions_identity(self) -> str:
         """The name and checksum of the emotion lexicon."""
-        return _lexicon_identity(self.emotions)
+        return _lexicon_identity(self.emotions, self.nrc_sha256)
 
     @property
     def traits_identity(self) -> str:
         """The name and checksum of the trait dictionaries."""
-        return _lexicon_identity(self.traits)
+        return _lexicon_identity(self.traits, self.sadcat_sha256)
 
     @property
     def stand_ins(self) -> tuple[str, ...]:
@@ -134,23 +138,23 @@ class Tools:
         """Return the emotion lexicon; RequestError if it is missing."""
         if self.emotions == STAND_IN:
             return stand_in_emotions()
-        return _emotions(self.nrc)
+        return _emotions(self.nrc, self.nrc_sha256)
 
     def open_traits(self) -> TraitLexicon:
         """Return the trait dictionaries; RequestError if they are missing."""
         if self.traits == STAND_IN:
             return stand_in_traits()
-        return _traits(self.sadcat)
+        return _traits(self.sadcat, self.sadcat_sha256)
 
 
 STAND_INS = Tools(parser=STAND_IN, sentiment=STAND_IN, evaluator=STAND_IN, emotions=STAND_IN, traits=STAND_IN)
 """Stand-ins for all tools, for simulated models, whose answers are made for them."""
 
 
-def _lexicon_identity(name: str) -> str:
+def _lexicon_identity(name: str, sha256: str) -> str:
     if name == STAND_IN:
         return f"{STAND_IN} {words()['stand_in']['version']}"
-    return f"{name} {SOURCES[name].sha256[:12]}"
+    return f"{name} {(sha256 or SOURCES[name].sha256)[:12]}"
 
 
 @cache

@@ -149,11 +149,12 @@ def test_the_content_of_the_published_list_is_pinned(reference_data: Path) -> No
     assert digest({word: sorted(categories) for word, categories in found.items()}) == lexica.NRC_CONTENT
 
 
-def test_another_file_is_refused(tmp_path: Path) -> None:
+def test_another_file_is_refused_unless_its_checksum_is_given(tmp_path: Path) -> None:
     path = tmp_path / "own.txt"
     path.write_bytes(b"calm\tjoy\t1\n")
     with pytest.raises(RequestError, match="is not the NRC"):
         read_lexicon("nrc", path)
+    assert read_lexicon("nrc", path, sha256=hashlib.sha256(b"calm\tjoy\t1\n").hexdigest()) == "calm\tjoy\t1\n"
 
 
 @pytest.fixture
