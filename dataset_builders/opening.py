@@ -6,15 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.hashing import digest
+from equivox.core.plugins import Plugin
 from equivox.core.task import DataSource
 from equivox.dataset_builders.corpus import Corpus, Sample, builder_of, from_builder, open_clips
-
-if TYPE_CHECKING:
-    from equivox.core.plugins import Plugin
 
 Opener = Callable[[DataSource, "str | Path | None"], Corpus]
 """Function of a source and the value of `--data` that returns the corpus."""

@@ -46,7 +46,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -55,6 +55,7 @@ from equivox.configs import read_config_file
 from equivox.core.attributes import Measured, Number
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields
+from equivox.core.metric import Metric
 from equivox.core.system_prompts import System, system_prompts_in, text_problem
 from equivox.core.task import (
     AUDIO,
@@ -76,9 +77,6 @@ from equivox.core.task_checks import check_task
 from equivox.core.variants import with_system_prompts, wordings_of
 from equivox.dataset_builders.plain_tables import column_names, read_columns
 from equivox.dataset_builders.text_table import ITEM
-
-if TYPE_CHECKING:
-    from equivox.core.metric import Metric
 
 
 def _as_tuple(value: object) -> object:

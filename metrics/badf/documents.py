@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.lazy import NDArray, np
+from equivox.core.samples import Samples
 from equivox.core.scores import Merge
-
-if TYPE_CHECKING:
-    from equivox.core.samples import Samples
-
 
 Document = tuple[str, str, str, str, str, Sequence[str]]
 """One document: the key of its story, its category, identity, descriptor and stratum, and its phrases.
