@@ -14,6 +14,7 @@ import io
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -222,8 +223,6 @@ class Builder(ABC):
 
     @cached_property
     def _digests(self) -> dict[str, str | None]:
-        from concurrent.futures import ThreadPoolExecutor
-
         clips = self._scanned.clips
         with ThreadPoolExecutor(max_workers=8) as pool:  # hashing and reading both release the interpreter lock
             return dict(

@@ -6,6 +6,7 @@ the reading of bytes differs.
 
 from __future__ import annotations
 
+import bisect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,8 @@ from equivox.core import media
 from equivox.core.errors import RequestError
 from equivox.core.lazy import pq
 from equivox.core.task import Column, DataSource
+from equivox.dataset_builders.clip_folder import ClipFolder, ImageFolder
+from equivox.dataset_builders.schema import read_clip
 
 if TYPE_CHECKING:
     from equivox.dataset_builders import Builder
@@ -124,8 +127,6 @@ def media_of(folder: Path) -> str | None:
 def builder_of(source: DataSource, data: str | Path | None) -> Builder | None:
     """Return the builder that reads a custom table or the embedded sample; None for a build."""
     if source.table is not None:
-        from equivox.dataset_builders.clip_folder import ClipFolder, ImageFolder
-
         folder = source.table.parent if source.folder is None else source.folder
         return (ImageFolder if source.kind == "image" else ClipFolder)(
             folder,
@@ -170,8 +171,6 @@ def from_builder(builder: Builder) -> Corpus:
 
 
 def _read(clip: Clip, media: str) -> Sample:
-    from equivox.dataset_builders.schema import read_clip
-
     data, facts = read_clip(clip, media)
     return Sample(
         sample_id=clip.clip_id,
@@ -262,8 +261,6 @@ class _ShardReader:
         return starts
 
     def read(self, row: int) -> bytes:
-        import bisect
-
         starts = self._starts()
         index = bisect.bisect_right(starts, row) - 1
         return self._group(index)[row - starts[index]]

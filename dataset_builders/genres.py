@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Literal
 from equivox.configs import read_config_file
 from equivox.core.errors import RequestError, nearest
 from equivox.dataset_builders.base import Builder, Clip, Column, CorpusFacts, Scan, found_instead, listed
+from equivox.dataset_builders.genres_images import full_prompt
 from equivox.dataset_builders.genres_protocol import (
     AGES,
     ELEMENTS,
@@ -102,9 +103,7 @@ class Genres(Builder):
     def _facts(self) -> CorpusFacts:
         facts = super()._facts()
         if self._own.is_file() and facts.published == self.FACTS.published:
-            import dataclasses
-
-            return dataclasses.replace(facts, published={})
+            return replace(facts, published={})
         return facts
 
     def _queries(self) -> list[Path]:
@@ -140,8 +139,6 @@ class Genres(Builder):
 
         The prompts in an element or a released record count before those of `image_prompts.yaml`.
         """
-        from equivox.dataset_builders.genres_images import full_prompt
-
         described = self._described()
         if self._own.is_file():
             for entry in read_elements(self._own).elements:

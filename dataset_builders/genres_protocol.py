@@ -28,9 +28,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import resources
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 RELATIONSHIPS: Mapping[str, str] = {
@@ -103,10 +105,6 @@ def nep_columns(element: Element) -> dict[str, str]:
 @cache
 def protocol() -> dict[str, Any]:
     """Return the plot requirements and the evaluators' questions of the protocol."""
-    from importlib import resources
-
-    import yaml
-
     return dict(
         yaml.safe_load(resources.files("equivox").joinpath("tasks", "prompts", "genres.yaml").read_text("utf-8"))
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -61,8 +63,6 @@ def column_names(path: Path) -> list[str]:
 
     RequestError as `read_columns`, as far as it is read.
     """
-    import csv
-
     kind = path.suffix.lower()
     if kind not in (".csv", ".tsv"):
         return list(read_columns(path))
@@ -131,9 +131,6 @@ def _of_mapping(table: Mapping[Any, Any], where: str) -> Columns:
 
 
 def _separated(path: Path, text: str, delimiter: str) -> Columns:
-    import csv
-    import io
-
     try:
         rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True) if row]
     except csv.Error as error:

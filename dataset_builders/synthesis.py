@@ -19,6 +19,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -238,8 +239,6 @@ def _check_program(program: str) -> None:
 
 
 def _read_all(clips: Sequence[_Clip], kept: Path, progress: Progress) -> int:
-    from concurrent.futures import ThreadPoolExecutor
-
     pending = {clip.key: clip for clip in clips if not (kept / clip.key).is_file()}
     done = len({clip.key for clip in clips}) - len(pending)
     failures: list[str] = []

@@ -75,8 +75,13 @@ from equivox.core.task import (
 )
 from equivox.core.task_checks import check_task
 from equivox.core.variants import with_system_prompts, wordings_of
+from equivox.dataset_builders import builders
+from equivox.dataset_builders.opening import openers
 from equivox.dataset_builders.plain_tables import column_names, read_columns
 from equivox.dataset_builders.text_table import ITEM
+from equivox.metrics.ntvd import METRIC as WORDS
+from equivox.metrics.numbers import METRIC as NUMBERS
+from equivox.tasks.vibe import PROMPTS, vibe_task
 
 
 def _as_tuple(value: object) -> object:
@@ -214,10 +219,6 @@ def _names_genres(path: Path) -> bool:
 
 
 def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
-    from equivox.dataset_builders import builders
-    from equivox.dataset_builders.opening import openers
-    from equivox.tasks.vibe import PROMPTS, vibe_task
-
     if declared.name in {*builders(), *openers()}:
         raise RequestError(f"task file {path}: `name` {declared.name!r} is that of a corpus of equivox; choose another")
 
@@ -399,9 +400,6 @@ def _scheme(question: _QuestionField, attributes: tuple[Attribute, ...], where: 
 
 def _metric(attributes: tuple[Attribute, ...], where: str) -> Metric:
     """Return the metric of a question: `numbers` if it asks for a number, which it then asks for alone."""
-    from equivox.metrics.ntvd import METRIC as WORDS
-    from equivox.metrics.numbers import METRIC as NUMBERS
-
     numbers = [attribute.name for attribute in attributes if attribute.number is not None]
     others = [attribute.name for attribute in attributes if attribute.name not in numbers[:1]]
     if numbers and others:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -194,8 +194,6 @@ def _tested(
     rng: np.random.Generator,
 ) -> statistics.Association:
     """Return the test of one phrase; `stories` None takes documents as independent."""
-    from dataclasses import replace
-
     table = [[have, n - have] for have, n in zip(found, documents, strict=True)]
     if stories is None:
         exact = exact_p(found, documents)
@@ -266,8 +264,6 @@ def _undefined(tested: statistics.Association, counts: Counts, found: Sequence[i
 
 def with_q(phrases: Sequence[Phrase], *, family: str) -> list[Phrase]:
     """Return the phrases with q over all that have a test."""
-    from dataclasses import replace
-
     if not phrases:
         return []
     found = statistics.adjust({str(index): phrase.p_exact for index, phrase in enumerate(phrases)}, family=family).q

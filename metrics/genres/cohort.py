@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
+from equivox.configs.published import published_paper
 from equivox.core.errors import RequestError, nearest
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import CohortMember, CohortScore
@@ -49,8 +50,6 @@ PUBLISHED = ("genres", "table_2")
 @cache
 def published_cohorts() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
     """Return the printed numbers of every published cohort, one per evaluator: cohort → model → column → number."""
-    from equivox.configs.published import published_paper
-
     paper, name = PUBLISHED
     (table,) = (table for table in published_paper(paper).tables if table.name == name)
     return {

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from equivox.core.lazy import datasets
 from equivox.core.task import Task
 from equivox.dataset_builders.base import Column, CorpusFacts
@@ -66,8 +68,6 @@ def dataset_card(
     record: Mapping[str, Any],
 ) -> str:
     """Return the README: a YAML header for the Hub and `datasets`, and a description for people."""
-    import yaml
-
     kind = next((medium.kind for rows in sets for task in rows.tasks for medium in task.media), None)
     stored = {
         rows.name: sum(f["bytes"] for file, f in record["files"].items() if file.startswith(f"data/{rows.name}/"))
@@ -164,8 +164,6 @@ def _quoted(text: str) -> str:
 
 def eval_file(title: str, tasks: Sequence[Task]) -> str:
     """Return `eval.yaml`: the benchmark's tasks, an entry for every scalar that results may be submitted for."""
-    import yaml
-
     document = {
         "name": f"equivox: {title}",
         "description": "What a model does differently when only the person changes. Higher is better. Evaluated by "

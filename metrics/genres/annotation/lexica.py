@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from equivox.core.errors import RequestError
+from equivox.core.task import digest
 from equivox.dataset_builders.word_lists import lexicon_folder, lexicon_source, read_lexicon
 
 CATEGORIES = (
@@ -56,8 +57,6 @@ NRC_CONTENT = "b0d778c3dea4f5a941ea9adf0c2034fed30ec3b0ba6f2e10fd4a5a744c890a6d"
 def _nrclex() -> EmotionLexicon | None:
     """Return the list in NRCLex; None if the package is not installed or has another list."""
     import importlib.util
-
-    from equivox.core.task import digest
 
     package = importlib.util.find_spec("nrclex")
     for place in (package.submodule_search_locations or ()) if package is not None else ():

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Final, cast
 
 from equivox.configs import load_config
@@ -82,8 +84,6 @@ class SpacyParser:
 
     def check(self) -> None:
         """Raise RequestError, saying how to install it, if spaCy or the model is missing."""
-        from pathlib import Path
-
         spacy = _spacy()
         if not spacy.util.is_package(self._model) and not (Path(self._model) / "meta.json").is_file():
             raise self._missing()
@@ -96,8 +96,6 @@ class SpacyParser:
 
     def version(self) -> str:
         """Return the names and versions of the model and of spaCy."""
-        from importlib.metadata import version
-
         meta = self._pipeline().meta
         return f"{meta.get('lang', '')}_{meta.get('name', '')} {meta.get('version', '')} (spaCy {version('spacy')})"
 
