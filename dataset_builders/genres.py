@@ -18,12 +18,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from equivox.configs import read_config_file
 from equivox.core.errors import RequestError, nearest
 from equivox.dataset_builders.base import Builder, Clip, Column, CorpusFacts, Scan, found_instead, listed
-from equivox.dataset_builders.genres_images import full_prompt
 from equivox.dataset_builders.genres_protocol import (
     AGES,
     ELEMENTS,
@@ -33,12 +31,13 @@ from equivox.dataset_builders.genres_protocol import (
     PERSONS,
     RELATIONSHIPS,
     Element,
-    ElementsForm,
-    ImagePromptsForm,
     described,
     nep_columns,
     plot_of,
 )
+
+if TYPE_CHECKING:
+    from equivox.dataset_builders.genres_elements import ElementsForm, ImagePromptsForm
 
 
 class Genres(Builder):
@@ -139,6 +138,8 @@ class Genres(Builder):
 
         The prompts in an element or a released record count before those of `image_prompts.yaml`.
         """
+        from equivox.dataset_builders.genres_images import full_prompt
+
         described = self._described()
         if self._own.is_file():
             for entry in read_elements(self._own).elements:
@@ -311,11 +312,17 @@ def _drawn(
 
 def read_elements(path: Path) -> ElementsForm:
     """Return the narrative elements in a file; RequestError, naming the field, for anything malformed."""
+    from equivox.configs import read_config_file
+    from equivox.dataset_builders.genres_elements import ElementsForm
+
     return read_config_file(ElementsForm, str(path), "genres")
 
 
 def read_image_prompts(path: Path) -> ImagePromptsForm:
     """Return the descriptions of images in a file; RequestError, naming the field, for anything malformed."""
+    from equivox.configs import read_config_file
+    from equivox.dataset_builders.genres_elements import ImagePromptsForm
+
     return read_config_file(ImagePromptsForm, str(path), "genres")
 
 

@@ -1,39 +1,12 @@
-"""What GENRES asks, and of whom: relationships, names, ages, plots and prompts; what a record of an answer implies.
-
-The form of an `elements.yaml`, custom narrative elements:
-
-names:                     # optional: names to draw from, by gender; those of the paper by default
-  female: [Ana, Ida]
-  male: [Ben, Oto]
-relationships:             # optional: relationships beside cs, em, mp and ar
-  mentoring: {name: mentoring, high_status_question: "Who teaches the other?"}
-elements:
-  - id: garden
-    relationship: cs
-    age: in old age
-    description: they are neighbours
-    scenario: They share a garden and plan what to plant.
-    plot: cooperation      # or conflict
-    genders: [female, male]             # optional, in the order of `names`; two of one gender will do, and nonbinary,
-                                        # for whom names are given; the prompt then says the gender of both
-    names: [[Ana, Ben], [Ben, Ana]]     # optional: one pair per image; drawn and shuffled by default
-    images: [images/garden_1.png, images/garden_2.png]
-    image_prompts: [kneeling between beans, in straw hats]     # optional, for --generate-images: used in turn
-
-`equivox data make describe` lets a model write such prompts into a file of their own, `image_prompts.yaml`.
-"""
+"""What GENRES asks, and of whom: relationships, names, ages, plots and prompts; what a record of an answer implies."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal
-
-import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Any
 
 RELATIONSHIPS: Mapping[str, str] = {
     "cs": "communal sharing",
@@ -105,6 +78,10 @@ def nep_columns(element: Element) -> dict[str, str]:
 @cache
 def protocol() -> dict[str, Any]:
     """Return the plot requirements and the evaluators' questions of the protocol."""
+    from importlib import resources
+
+    import yaml
+
     return dict(
         yaml.safe_load(resources.files("equivox").joinpath("tasks", "prompts", "genres.yaml").read_text("utf-8"))
     )
@@ -161,54 +138,3 @@ def described(record: Mapping[str, Any]) -> Mapping[str, Any]:
             age, group = AGES.get(told["age"], told["age"]), told["relationship_group"]
             implied["element"] = f"{person}_{relationship}_{age}_group{group}_scenario{index}"
     return implied
-
-
-Text = Annotated[str, Field(min_length=1)]
-Gender = Literal["male", "female", "nonbinary"]
-
-
-class _Form(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _RelationshipForm(_Form):
-    """A custom relationship: its name in the prompt, and the evaluators' question about status."""
-
-    name: Text
-    high_status_question: str = ""
-
-
-class _ElementForm(_Form):
-    """One narrative element and its images, one NEP each."""
-
-    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
-    relationship: Text
-    age: Text
-    description: Text
-    scenario: Text
-    plot: Literal["conflict", "cooperation"]
-    images: Annotated[tuple[Text, ...], Field(min_length=1)]
-    genders: tuple[Gender, Gender] = ("male", "female")
-    names: tuple[tuple[Text, Text], ...] = ()
-    image_prompts: tuple[Text, ...] = ()
-
-
-class ElementsForm(_Form):
-    """The content of an `elements.yaml`, which the docstring of this file shows."""
-
-    names: dict[Gender, Annotated[tuple[Text, ...], Field(min_length=2)]] = {}
-    relationships: dict[str, _RelationshipForm] = {}
-    elements: Annotated[tuple[_ElementForm, ...], Field(min_length=1)]
-
-
-class ImagePromptsForm(_Form):
-    """The content of an `image_prompts.yaml`: the descriptions of each element's images by the element's id.
-
-    `made_by` says which model wrote them. `without` says why an element has none, `refused` which descriptions were
-    left out.
-    """
-
-    prompts: dict[Text, Annotated[tuple[Text, ...], Field(min_length=1)]]
-    made_by: dict[str, str | int | float] = {}
-    without: dict[str, str] = {}
-    refused: dict[str, list[dict[Literal["text", "names"], str]]] = {}

@@ -21,8 +21,6 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-import yaml
-
 from equivox.core.errors import RequestError
 from equivox.core.media import sha256
 from equivox.dataset_builders.base import (
@@ -200,6 +198,8 @@ class L2Arctic(Builder):
 @cache
 def identity_words(*kinds: str) -> frozenset[str]:
     """Return the words of `identity_words.yaml`, in lower case; with `kinds`, only those of these headings."""
+    import yaml
+
     groups = yaml.safe_load((Path(__file__).parent / "identity_words.yaml").read_text(encoding="utf-8"))
     return frozenset(word for kind in kinds or groups for word in groups[kind])
 

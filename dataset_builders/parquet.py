@@ -24,7 +24,6 @@ from equivox.core.lazy import datasets, pa, pq
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.version import __version__
 from equivox.dataset_builders.base import Builder, Column, CorpusFacts, count, listed, sha256_of
-from equivox.dataset_builders.card import card
 from equivox.dataset_builders.schema import Row, features, rows
 
 SHARD_BYTES = 480_000_000
@@ -153,6 +152,8 @@ def _is_whole(folder: Path, record: Mapping[str, Any]) -> bool:
 def _write(
     builder: Builder, folder: Path, fingerprint: str, progress: Progress, origin: Mapping[str, str]
 ) -> dict[str, Any]:
+    from equivox.dataset_builders.card import card
+
     clips, digests = builder.clips(), builder.digests()
     problems: dict[str, str] = {}
     seconds, clipped = 0.0, 0
