@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 File = TypeVar("File", bound="BaseModel")
 
 
+@cache
 def load_config(path: str) -> Any:
-    """Return the YAML document at `path` below this package, e.g. `annotators/rules.yaml`."""
+    """Return the YAML document at `path` below this package, e.g. `annotators/rules.yaml`; it is read once."""
     return load_yaml(resources.files(__name__).joinpath(path).read_text("utf-8"))
 
 

@@ -7,7 +7,6 @@ from published facts, `build()` writes parquet that `datasets` reads without equ
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.plugins import DATASET_BUILDERS, Plugin, a_function, added
@@ -71,11 +70,11 @@ def _class_or_function(given: object, where: str) -> object:
     return a_function(given, where)
 
 
-def open_builder(name: str, source: Path | str, **options: Any) -> Builder:
-    """Open a corpus; RequestError for an unknown name, an unknown option or the source of another corpus."""
+def open_builder(name: str, source: Path | str) -> Builder:
+    """Open a corpus; RequestError for an unknown name or the source of another corpus."""
     known = builders()
     if name in (plugins := added_builders()):
         plugins[name].use()  # raises for a name that is refused
     if name not in known:
         raise RequestError(f"unknown corpus {name!r}{nearest(name, known)}; known are {', '.join(known)}")
-    return known[name].open(source, **options)
+    return known[name](source)

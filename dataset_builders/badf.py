@@ -17,6 +17,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from equivox.core.errors import RequestError
@@ -64,8 +65,6 @@ class Character:
 
 def read_grid(path: Path | None = None) -> Grid:
     """Return the grid in the YAML file `path`, or the published grid; RequestError for an invalid file."""
-    import yaml
-
     if path is None:
         text = resources.files("equivox.dataset_builders").joinpath(PUBLISHED_FILE).read_text("utf-8")
         return Grid.model_validate(load_yaml(text))

@@ -14,10 +14,11 @@ import io
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import refuse_unusable, shortened
@@ -174,18 +175,6 @@ class Builder(ABC):
         self.facts = self._facts()
 
     @classmethod
-    def open(cls, source: Path | str, **options: Any) -> Self:
-        """Open a source; RequestError for an option that this corpus does not have."""
-        import inspect
-
-        known = [name for name in inspect.signature(cls).parameters if name != "source"]
-        for name in options:
-            if name not in known:
-                has = f"its options are {', '.join(known)}" if known else "it has no options"
-                raise RequestError(f"{cls.__name__} has no option {name!r}{nearest(name, known)}; {has}")
-        return cls(source, **options)
-
-    @classmethod
     def described(cls, record: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the columns of a sample that a record in another form implies; none unless a corpus has such a form.
 
@@ -234,8 +223,6 @@ class Builder(ABC):
 
     @cached_property
     def _digests(self) -> dict[str, str | None]:
-        from concurrent.futures import ThreadPoolExecutor
-
         clips = self._scanned.clips
         with ThreadPoolExecutor(max_workers=8) as pool:  # hashing and reading both release the interpreter lock
             return dict(
@@ -387,12 +374,6 @@ def audio_files(paths: Iterable[Path]) -> list[Path]:
     """Return the audio files among `paths` by folder and name, and of several formats the preferred one first."""
     audio = [path for path in paths if path.suffix.lower() in AUDIO_SUFFIXES]
     return sorted(audio, key=lambda path: (path.parent, path.stem, AUDIO_SUFFIXES.index(path.suffix.lower())))
-
-
-def refuse_below_one(name: str, given: int, usual: int) -> None:
-    """Raise RequestError for an option that counts something and is not at least 1."""
-    if given < 1:
-        raise RequestError(f"`{name}` must be at least 1, got {given}; the usual is {usual}")
 
 
 def normal(value: str) -> str | None:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import yaml
+
+from equivox.core.lazy import datasets
 from equivox.dataset_builders.base import CorpusFacts
-
-if TYPE_CHECKING:
-    import datasets
+from equivox.dataset_builders.schema import COMMON, COMMON_IMAGE
 
 _SIZES = {1_000: "n<1K", 10_000: "1K<n<10K", 100_000: "10K<n<100K", 1_000_000: "100K<n<1M"}
 
 
 def card(facts: CorpusFacts, record: Mapping[str, Any], columns: datasets.Features) -> str:
     """Return the card as Markdown with a YAML header, from the corpus's facts and the record of the build."""
-    import yaml
-
     head = yaml.safe_dump(header(facts, record, columns), sort_keys=False, allow_unicode=True, width=110)
     return f"---\n{head}---\n\n{_body(facts, record, 'image' if 'image' in columns else 'audio')}"
 
@@ -47,8 +46,6 @@ def header(facts: CorpusFacts, record: Mapping[str, Any], columns: datasets.Feat
 
 
 def _body(facts: CorpusFacts, record: Mapping[str, Any], media: str) -> str:
-    from equivox.dataset_builders.schema import COMMON, COMMON_IMAGE
-
     problems: Mapping[str, str] = record["problems"]
     size = f"{record['rows']:,} images"
     if media == "audio":

@@ -6,6 +6,7 @@ the reading of bytes differs.
 
 from __future__ import annotations
 
+import bisect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.core import media
 from equivox.core.errors import RequestError
+from equivox.core.lazy import pq
 from equivox.core.task import Column, DataSource
+from equivox.dataset_builders.clip_folder import ClipFolder, ImageFolder
+from equivox.dataset_builders.schema import read_clip
 
 if TYPE_CHECKING:
     from equivox.dataset_builders import Builder
@@ -115,8 +119,6 @@ def read_build(folder: Path) -> dict[str, Any]:
 
 def media_of(folder: Path) -> str | None:
     """Return what the rows of a built corpus hold: audio, image, or None for neither."""
-    import pyarrow.parquet as pq
-
     shards = sorted(folder.glob("train-*.parquet"))
     names = pq.read_schema(shards[0]).names if shards else []
     return next((kind for kind in _MEDIA if kind in names), None)
@@ -125,8 +127,6 @@ def media_of(folder: Path) -> str | None:
 def builder_of(source: DataSource, data: str | Path | None) -> Builder | None:
     """Return the builder that reads a custom table or the embedded sample; None for a build."""
     if source.table is not None:
-        from equivox.dataset_builders.clip_folder import ClipFolder, ImageFolder
-
         folder = source.table.parent if source.folder is None else source.folder
         return (ImageFolder if source.kind == "image" else ClipFolder)(
             folder,
@@ -171,8 +171,6 @@ def from_builder(builder: Builder) -> Corpus:
 
 
 def _read(clip: Clip, media: str) -> Sample:
-    from equivox.dataset_builders.schema import read_clip
-
     data, facts = read_clip(clip, media)
     return Sample(
         sample_id=clip.clip_id,
@@ -196,8 +194,6 @@ def _named(name: str, problem: str | None) -> str | None:
 
 
 def _from_parquet(name: str, folder: Path) -> Corpus:
-    import pyarrow.parquet as pq
-
     build = read_build(folder)
     samples: list[Sample] = []
     for shard in sorted(folder.glob("train-*.parquet")):
@@ -253,15 +249,11 @@ class _ShardReader:
         return _sent_reader, (self._path, self.kind)
 
     def _read_group(self, index: int) -> list[bytes]:
-        import pyarrow.parquet as pq
-
         column = pq.ParquetFile(self._path).read_row_group(index, columns=[self.kind]).column(self.kind)
         return [entry["bytes"] for entry in column.to_pylist()]
 
     @lru_cache(maxsize=1)  # noqa: B019 - one reader lives as long as its corpus
     def _starts(self) -> list[int]:
-        import pyarrow.parquet as pq
-
         metadata = pq.ParquetFile(self._path).metadata
         starts = [0]
         for index in range(metadata.num_row_groups):
@@ -269,8 +261,6 @@ class _ShardReader:
         return starts
 
     def read(self, row: int) -> bytes:
-        import bisect
-
         starts = self._starts()
         index = bisect.bisect_right(starts, row) - 1
         return self._group(index)[row - starts[index]]

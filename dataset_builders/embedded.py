@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import cache_folder
+from equivox.core.lazy import pq
 
 ARCHIVES = Path(__file__).resolve().parent / "sample"
 
@@ -40,8 +41,6 @@ def sample_source(name: str) -> Path:
 
 def _unpacked(archive: Path, folder: Path) -> Path:
     """Return `folder` with the files of an archive in it; a folder that is there was unpacked whole."""
-    import pyarrow.parquet as pq
-
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)

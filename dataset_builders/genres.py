@@ -102,9 +102,7 @@ class Genres(Builder):
     def _facts(self) -> CorpusFacts:
         facts = super()._facts()
         if self._own.is_file() and facts.published == self.FACTS.published:
-            import dataclasses
-
-            return dataclasses.replace(facts, published={})
+            return replace(facts, published={})
         return facts
 
     def _queries(self) -> list[Path]:

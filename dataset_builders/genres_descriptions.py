@@ -52,8 +52,6 @@ def describe(
     output: Path,
     *,
     seed: int = 0,
-    attempts: int = ATTEMPTS,
-    sampling: Sampling = SAMPLING,
     progress: Progress = no_progress,
 ) -> Made:
     """Write `image_prompts.yaml`: the model's descriptions of every element of the builder's source.
@@ -68,10 +66,9 @@ def describe(
         The file to be written, whole or not at all.
     seed
         Another seed asks for other descriptions.
-    attempts
-        How often an element is asked that has fewer than five usable descriptions.
     progress
-        Function that is called with (questions done, questions of this attempt).
+        Function that is called with (questions done, questions of this attempt); an element that has fewer than five
+        usable descriptions is asked `ATTEMPTS` times.
 
     Raises
     ------
@@ -80,13 +77,11 @@ def describe(
     RunError
         The engine can no longer answer; what it answered is stored.
     """
-    if attempts < 1:
-        raise RequestError(f"`attempts` is how often an element is asked, got {attempts}; give 1 or more")
     _check_unedited(output)
-    asked = [_Asked(element, genders, names, seed, attempts) for element, genders, names in builder.elements()]
+    asked = [_Asked(element, genders, names, seed) for element, genders, names in builder.elements()]
     with Step(output, progress) as step:
-        model = Model(step, engine, what="genres image description", sampling=sampling)
-        for attempt in range(attempts):
+        model = Model(step, engine, what="genres image description", sampling=SAMPLING)
+        for attempt in range(ATTEMPTS):
             model.ask({n: o.questions[attempt] for n, o in enumerate(asked) if len(_usable(o, model)[0]) < WANTED})
     found: dict[str, list[str]] = {}
     refused: dict[str, list[dict[str, str]]] = {}
@@ -104,8 +99,8 @@ def describe(
         "made_by": {
             "model": model.name,
             "seed": seed,
-            "attempts": attempts,
-            "temperature": sampling.temperature,
+            "attempts": ATTEMPTS,
+            "temperature": SAMPLING.temperature,
             "checksum": _checksum(found),
             "template": f"{protocol()['source']}, {_template()['section']}, version {_template()['version']}",
         },
@@ -145,15 +140,13 @@ def _checksum(prompts: Mapping[str, Sequence[str]]) -> str:
 class _Asked:
     """One element: its questions, one per attempt, and the words that its descriptions must not have."""
 
-    def __init__(
-        self, element: Element, genders: Sequence[str], names: frozenset[str], seed: int, attempts: int
-    ) -> None:
+    def __init__(self, element: Element, genders: Sequence[str], names: frozenset[str], seed: int) -> None:
         text = question(element, genders)
         self.element = element
         self.genders = genders
         self.names = names
         self.roles = roles_of(element.description)
-        self.questions = [Question(name=f"{element.element} {n}", text=text, seed=seed) for n in range(attempts)]
+        self.questions = [Question(name=f"{element.element} {n}", text=text, seed=seed) for n in range(ATTEMPTS)]
 
 
 def question(element: Element, genders: Sequence[str]) -> str:

@@ -10,16 +10,17 @@ from __future__ import annotations
 import csv
 import hashlib
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import read_config_file
 from equivox.core.errors import RequestError
+from equivox.core.files import write_whole
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.dataset_builders.genres_protocol import protocol
 
@@ -50,22 +51,6 @@ class ImageSettings(BaseModel):
 def read_image_settings(path: Path | None) -> ImageSettings:
     """Return the settings in a YAML file; without a file, those of the paper."""
     return ImageSettings() if path is None else read_config_file(ImageSettings, str(path), "genres")
-
-
-class Painter(Protocol):
-    """Protocol of a model that makes an image from a prompt; the same seed makes the same image."""
-
-    def paint(self, prompt: str, seed: int) -> Any:
-        """Return a Pillow image."""
-        ...
-
-
-class Judge(Protocol):
-    """Protocol of a model that measures how close an image is to a prompt."""
-
-    def cosine(self, image: Any, prompt: str) -> float:
-        """Return the cosine of their embeddings, in [-1, 1]."""
-        ...
 
 
 def wanted_images(builder: Genres) -> tuple[list[tuple[Path, str]], int]:
@@ -113,14 +98,15 @@ def people(genders: Sequence[str]) -> str:
 
 def generate_images(
     wanted: Sequence[tuple[Path, str]],
-    painter: Painter,
-    judge: Judge,
+    paint: Callable[[str, int], Any],
+    cosine_of: Callable[[Any, str], float],
     settings: ImageSettings,
     *,
     progress: Progress = no_progress,
 ) -> list[str]:
     """Make every image in `wanted`, given by path and prompt; return the names of those without a good enough attempt.
 
+    `paint` makes an image from a prompt, the same for the same seed; `cosine_of` says how close it is to the prompt.
     The first attempt that reaches the threshold is kept. An image is written whole or not at all, and each attempt is
     logged in the same folder at once, so that a stopped run resumes with the next attempt.
     """
@@ -130,13 +116,11 @@ def generate_images(
         tried = sum(attempt["image"] == path.name for attempt in _logged(path.parent / LOG))
         for attempt in range(tried, settings.attempts):
             seed = int(hashlib.sha256(f"{settings.seed}/{path.name}/{attempt}".encode()).hexdigest()[:8], 16)
-            image = painter.paint(prompt, seed)
-            cosine = judge.cosine(image, prompt)
+            image = paint(prompt, seed)
+            cosine = cosine_of(image, prompt)
             good = cosine >= settings.threshold
             if good:
-                partial = path.with_name(f".{path.name}.partial.png")
-                image.save(partial, format="PNG")
-                partial.rename(path)
+                write_whole(path, partial(image.save, format="PNG"))
             line = {"image": path.name, "attempt": attempt, "seed": seed, "cosine": cosine, "kept": good}
             _log(path.parent / LOG, line | {"prompt": prompt})
             if good:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePosixPath
@@ -71,14 +71,8 @@ def nep_columns(element: Element) -> dict[str, str]:
         "relationship_description": element.description.strip().rstrip(". "),
         "scenario": element.scenario,
         "plot": element.plot,
-        "plot_request": plot_requests()[element.plot],
+        "plot_request": protocol()["plots"][element.plot],
     }
-
-
-def nep_prompt(element: Element, names: Sequence[str]) -> str:
-    """Return the text prompt of a NEP: the template filled with an element and two names, in this order."""
-    filled = {**nep_columns(element), "name_1": names[0], "name_2": names[1]}
-    return str(protocol()["prompts"]["narrative"]["text"]).format(**filled)
 
 
 @cache
@@ -91,11 +85,6 @@ def protocol() -> dict[str, Any]:
     return dict(
         yaml.safe_load(resources.files("equivox").joinpath("tasks", "prompts", "genres.yaml").read_text("utf-8"))
     )
-
-
-def plot_requests() -> Mapping[str, str]:
-    """Return the prompt's requirement for a plot of conflict, and for one of cooperation."""
-    return dict(protocol()["plots"])
 
 
 def plot_of(relationship: str, scenario_index: int) -> str:

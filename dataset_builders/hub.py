@@ -18,7 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import RequestError, nearest
+from equivox.core.lazy import pq
 from equivox.dataset_builders.base import normal
+from equivox.dataset_builders.l2_arctic import CLIP_NAME
 
 DEMOGRAPHICS = "VideoDemographics.csv"
 
@@ -125,8 +127,6 @@ def original_layout(
 
 def _rows(copy: HubFile, shards: list[Path]) -> Iterator[dict[str, Any]]:
     """Yield the rows of all shards with our column names; few rows are in memory at a time."""
-    import pyarrow.parquet as pq
-
     for shard in shards:
         file = pq.ParquetFile(shard)
         has = file.schema_arrow.names
@@ -165,8 +165,6 @@ def _lay_out_crema_d(copy: HubFile, shards: list[Path], folder: Path, demographi
 
 def _lay_out_l2_arctic(copy: HubFile, shards: list[Path], folder: Path) -> None:
     """Write L2-ARCTIC in its original layout; if clips lost their names, equal texts are one sentence."""
-    from equivox.dataset_builders.l2_arctic import CLIP_NAME
-
     speakers: dict[str, tuple[str, str]] = {}
     names: dict[str, str] = {}
     for number, row in enumerate(_rows(copy, shards)):

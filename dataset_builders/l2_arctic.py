@@ -33,7 +33,6 @@ from equivox.dataset_builders.base import (
     found_instead,
     normal,
     read_table,
-    refuse_below_one,
     speakers_with,
 )
 
@@ -47,12 +46,13 @@ SPEAKERS = {
 }
 """The published speakers: first language → speaker → gender."""
 SENTENCES = 600
+"""The largest number of sentences used."""
 CLIP_NAME = re.compile(r"arctic_[ab]\d{4}")
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
 
 
 class L2Arctic(Builder):
-    """L2-ARCTIC as distributed; `sentences` is the largest number of sentences used."""
+    """L2-ARCTIC as distributed."""
 
     FACTS = CorpusFacts(
         name="l2_arctic",
@@ -85,11 +85,6 @@ class L2Arctic(Builder):
             "The speech is read, and in English only.",
         ),
     )
-
-    def __init__(self, source: Path | str, *, sentences: int = SENTENCES) -> None:
-        refuse_below_one("sentences", sentences, SENTENCES)
-        self.sentences = sentences
-        super().__init__(source)
 
     def _check_source(self) -> None:
         if not self._folders():
@@ -186,15 +181,15 @@ class L2Arctic(Builder):
         naming = {sentence for sentence, found in told.items() if found - pronouns}
         # A pronoun is about somebody else, never about the speaker: such sentences are taken if the others are too few.
         kept = sorted(read_by_all - naming, key=lambda name: (bool(told[name]), sha256(name.encode())))
-        chosen = sorted(kept[: self.sentences])
+        chosen = sorted(kept[:SENTENCES])
         filled = sum(bool(told[sentence]) for sentence in chosen)
         fell = {
             "not used that not every speaker read": len(every) - len(read_by_all),
             "not used that name a gender, an age or a race": len(naming),
             "not used that say he or she": sum(map(bool, told.values())) - len(naming) - filled,
-            f"used that say he or she, as fewer than {self.sentences:,} do not": filled,
-            f"not used beyond the first {self.sentences:,} by SHA-256 of their id": sum(
-                not told[sentence] for sentence in kept[self.sentences :]
+            f"used that say he or she, as fewer than {SENTENCES:,} do not": filled,
+            f"not used beyond the first {SENTENCES:,} by SHA-256 of their id": sum(
+                not told[sentence] for sentence in kept[SENTENCES:]
             ),
         }
         return chosen, [f"sentences {why}: {n:,} of {len(every):,}" for why, n in fell.items() if n]

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from equivox.core.errors import RequestError, nearest
+from equivox.core.hashing import digest
+from equivox.core.plugins import Plugin
 from equivox.core.task import DataSource
-from equivox.dataset_builders.corpus import Corpus, Sample, builder_of, open_clips
-
-if TYPE_CHECKING:
-    from equivox.core.plugins import Plugin
+from equivox.dataset_builders import added_builders
+from equivox.dataset_builders.badf import open_grid
+from equivox.dataset_builders.corpus import Corpus, Sample, builder_of, from_builder, open_clips
+from equivox.dataset_builders.genres import Genres
+from equivox.dataset_builders.profiles import open_profiles
+from equivox.dataset_builders.text_table import open_texts
 
 Opener = Callable[[DataSource, "str | Path | None"], Corpus]
 """Function of a source and the value of `--data` that returns the corpus."""
@@ -23,11 +28,6 @@ def openers() -> Mapping[str, Opener]:
 
     A package adds one by an entry point in the group `equivox.dataset_builders` that is such a function.
     """
-    from equivox.dataset_builders import added_builders
-    from equivox.dataset_builders.badf import open_grid
-    from equivox.dataset_builders.genres_corpus import open_genres
-    from equivox.dataset_builders.profiles import open_profiles
-
     plugins = {name: plugin.given or _refused(plugin) for name, plugin in added_builders().items()}
     functions = {name: given for name, given in plugins.items() if not isinstance(given, type)}
     return {"badf": open_grid, "genres": open_genres, "profiles": open_profiles, **functions}
@@ -38,6 +38,25 @@ def _refused(plugin: Plugin) -> Opener:
     return lambda source, data: plugin.use()
 
 
+def open_genres(source: DataSource, data: str | Path | None) -> Corpus:
+    """Return the NEPs of one relationship (`source.where`): from a build, the sample, or a custom folder."""
+    if source.table is not None:
+        whole = from_builder(Genres(source.table.parent))
+    else:
+        whole = open_clips(DataSource(corpus="genres"), data)
+    relationship = str(source.where["relationship"])
+    samples = tuple(sample for sample in whole.samples if sample.columns["relationship"] == relationship)
+    if not samples:
+        known = sorted({str(sample.columns["relationship"]) for sample in whole.samples})
+        raise RequestError(
+            f"{source.corpus}: no element has the relationship {relationship!r}{nearest(relationship, known)}; "
+            f"there are {', '.join(known)}"
+        )
+    return replace(
+        whole, name=source.corpus, fingerprint=digest([whole.fingerprint, relationship]), samples=samples, notes=()
+    )
+
+
 def open_corpus(source: DataSource, data: str | Path | None) -> Corpus:
     """Return the corpus of `source`, found through `data`.
 
@@ -45,8 +64,6 @@ def open_corpus(source: DataSource, data: str | Path | None) -> Corpus:
     the build itself. A source with a custom table needs no `data`.
     """
     if source.table is not None and source.kind == "text":
-        from equivox.dataset_builders.text_table import open_texts
-
         return open_texts(source)
     opener = openers().get(source.builder or source.corpus)
     return open_clips(source, data) if opener is None else opener(source, data)

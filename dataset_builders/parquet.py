@@ -12,20 +12,19 @@ import contextlib
 import dataclasses
 import json
 import os
+import platform
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from equivox.core.errors import RequestError, RunError
+from equivox.core.lazy import datasets, pa, pq
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.version import __version__
 from equivox.dataset_builders.base import Builder, Column, CorpusFacts, count, listed, sha256_of
 from equivox.dataset_builders.schema import Row, features, rows
-
-if TYPE_CHECKING:
-    import datasets
 
 SHARD_BYTES = 480_000_000
 GROUP_BYTES = 16_000_000
@@ -236,9 +235,6 @@ class Shards:
             self._flush()
 
     def _flush(self) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         if not self._rows:
             return
         if self._writer is not None and self._written + self._waiting > SHARD_BYTES:
@@ -307,9 +303,6 @@ def _alive(process: str) -> bool:
 
 def _changes(folder: Path, builder: Builder) -> tuple[str, ...]:
     """Return the changes of a rebuild by clip, from the small columns of the earlier build."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     names = ["clip_id", f"{builder.MEDIA}_sha256", "text", "speaker", *(c.name for c in builder.facts.columns)]
     earlier: dict[str, tuple[Any, ...]] = {}
     try:
@@ -358,9 +351,6 @@ def _report(
 
 
 def _versions() -> dict[str, str]:
-    import platform
-
-    import datasets
     import pyarrow
     import soundfile
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.foreign import table_bytes
+from equivox.core.lazy import pa, pq
 from equivox.core.text import parsed_json
 
 FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
@@ -60,8 +63,6 @@ def column_names(path: Path) -> list[str]:
 
     RequestError as `read_columns`, as far as it is read.
     """
-    import csv
-
     kind = path.suffix.lower()
     if kind not in (".csv", ".tsv"):
         return list(read_columns(path))
@@ -130,9 +131,6 @@ def _of_mapping(table: Mapping[Any, Any], where: str) -> Columns:
 
 
 def _separated(path: Path, text: str, delimiter: str) -> Columns:
-    import csv
-    import io
-
     try:
         rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True) if row]
     except csv.Error as error:
@@ -181,9 +179,6 @@ def _json(path: Path, text: str) -> Columns:
 
 
 def _parquet(path: Path) -> Columns:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         about = pq.ParquetFile(path).metadata
         _refuse_large(str(path), about.num_columns, about.num_rows)

@@ -51,7 +51,6 @@ def rewrite(
     reader: Engine | None = None,
     swap: bool = False,
     seed: int = 0,
-    attempts: int = ATTEMPTS,
     progress: Progress = no_progress,
 ) -> Made:
     """Write a table of texts in which each row of `sentences` is what a person of its group says.
@@ -68,10 +67,10 @@ def rewrite(
         The model that must not be able to tell the group from the context; the one that rewrites by default.
     swap
         Add each context for the other group, with the two options swapped; for domains with two groups.
-    seed, attempts
-        Another seed asks for other texts. A sentence is asked so many times until a rewriting can be kept.
+    seed
+        Another seed asks for other texts.
     progress
-        Function that is called with (questions done, questions of this attempt).
+        Function that is called with (questions done, questions of this attempt); a sentence is asked `ATTEMPTS` times.
 
     Raises
     ------
@@ -86,14 +85,12 @@ def rewrite(
         raise RequestError(
             f"`swap` exchanges the options of two groups, and {sentences} has {', '.join(groups)}; leave it out"
         )
-    if attempts < 1:
-        raise RequestError(f"`attempts` is how often a sentence is asked, got {attempts}; give 1 or more")
     kept: dict[int, Mapping[str, str]] = {}
     why: dict[int, tuple[str, str]] = {}
     with Step(output, progress) as step:
         writer = Model(step, engine, what="rewriting", sampling=SAMPLING)
         guesser = Model(step, reader or engine, what="guess of the speaker", sampling=GREEDY)
-        for attempt in range(attempts):
+        for attempt in range(ATTEMPTS):
             asked = {n: _rewriting(row, domain, groups, seed, attempt) for n, row in enumerate(rows) if n not in kept}
             found: dict[int, dict[str, str]] = {}
             for place, answer in writer.ask(asked).items():

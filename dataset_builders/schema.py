@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from equivox.core.lazy import datasets
 from equivox.core.media import AudioFacts, inspect_audio, inspect_image, sha256
 from equivox.dataset_builders.base import Builder, Clip, CorpusFacts
-
-if TYPE_CHECKING:
-    import datasets
 
 Row = dict[str, Any]
 COMMON = {
@@ -36,8 +34,6 @@ COMMON_IMAGE = {
 
 def features(facts: CorpusFacts, media: str = "audio") -> datasets.Features:
     """Return the columns of a corpus and their types; audio and images stay encoded (`decode=False`)."""
-    import datasets
-
     kinds = {"sampling_rate": "int64", "duration_s": "float64"}
     common = {
         name: datasets.Value(kinds.get(name, "string")) for name in (COMMON if media == "audio" else COMMON_IMAGE)

@@ -17,7 +17,7 @@ import ast
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -157,8 +157,6 @@ class SpokenStereoSet(Builder):
         return _Table(named[0], path, rows)
 
     def _facts(self) -> CorpusFacts:
-        import dataclasses
-
         own = tuple(
             next(
                 (column for column in self.FACTS.columns if column.name == domain),
@@ -166,7 +164,7 @@ class SpokenStereoSet(Builder):
             )
             for domain, table in self._tables.items()
         )
-        facts = dataclasses.replace(self.FACTS, columns=(*_COLUMNS, *own))
+        facts = replace(self.FACTS, columns=(*_COLUMNS, *own))
         return facts.with_file(self.source / FACTS_FILE)
 
     @property

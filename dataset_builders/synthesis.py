@@ -19,6 +19,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
 _DOMAIN = re.compile(r"[a-z][a-z0-9_]*")
 _SUFFIXES = {"wav": ".wav", "wavex": ".wav", "flac": ".flac", "ogg": ".ogg", "mp3": ".mp3", "mpeg": ".mp3"}
 _LONGEST_S = 600
+_AT_A_TIME = 2
 LABELLED = ("labels", "annotators")
 """Optional columns of a table of texts, which `equivox data make filter` adds: the labels, and who gave them."""
 _NOT_LABELLED = "Nobody has labelled the continuations: what is a stereotype is the opinion of who wrote them."
@@ -75,7 +77,6 @@ def synthesize(
     output: Path,
     *,
     tts: str = ESPEAK,
-    workers: int = 2,
     progress: Progress = no_progress,
 ) -> Made:
     """Synthesize texts with a text-to-speech command, into a new folder in the layout of Spoken StereoSet.
@@ -90,8 +91,6 @@ def synthesize(
         `espeak-ng`, or a command line with `{output}` for the file to be written (wav, flac, ogg or mp3), `{text}` for
         the text (without it the command reads the text from its input) and any column of the table of voices. It is
         not run by a shell.
-    workers
-        The number of commands that run at a time.
     progress
         Function that is called with (clips done, all clips).
 
@@ -114,7 +113,7 @@ def synthesize(
         kept.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RequestError(f"`output`: cannot write in {output.parent} ({error.strerror}); name another") from error
-    read_now = _read_all(clips, kept, workers, progress)
+    read_now = _read_all(clips, kept, progress)
     partial = output.with_name(f".{output.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     try:
@@ -239,13 +238,11 @@ def _check_program(program: str) -> None:
         raise RequestError(f"`tts`: the program {program!r} is not installed; install it or name another command")
 
 
-def _read_all(clips: Sequence[_Clip], kept: Path, workers: int, progress: Progress) -> int:
-    from concurrent.futures import ThreadPoolExecutor
-
+def _read_all(clips: Sequence[_Clip], kept: Path, progress: Progress) -> int:
     pending = {clip.key: clip for clip in clips if not (kept / clip.key).is_file()}
     done = len({clip.key for clip in clips}) - len(pending)
     failures: list[str] = []
-    with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
+    with ThreadPoolExecutor(max_workers=_AT_A_TIME) as pool:
         for number, failure in enumerate(pool.map(lambda clip: _read(clip, kept), pending.values()), start=1):
             if failure is not None:
                 failures.append(failure)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from equivox.core.errors import RequestError, RunError, nearest
-from equivox.core.files import cache_folder
+from equivox.core.files import cache_folder, write_whole
 
 LEXICA_FOLDER = "EQUIVOX_LEXICA"
 """The environment variable that names the folder of the word lists."""
@@ -92,7 +92,9 @@ def fetch_lexicon(name: str, folder: Path | None = None, *, get: Callable[[str],
     Raises
     ------
     RequestError
-        Unknown name, a folder that cannot be written, or HF_HUB_OFFLINE is set.
+        Unknown name, or HF_HUB_OFFLINE is set.
+    StorageError
+        The folder cannot be written.
     RunError
         The server does not answer, or the file has another checksum; nothing is kept then.
     """
@@ -112,14 +114,8 @@ def fetch_lexicon(name: str, folder: Path | None = None, *, get: Callable[[str],
     except OSError as error:
         raise RunError(f"{source.url} cannot be fetched ({error}); get it by hand from {source.home}") from error
     content = _member(data, source)
-    _check(content, source.sha256, f"{source.url}", source)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
-        partial.write_bytes(content)
-        partial.rename(path)
-    except OSError as error:
-        raise RequestError(f"cannot write {path} ({error.strerror or error}); name another folder") from error
+    _check(content, source.sha256, source.url, source)
+    write_whole(path, lambda temporary: temporary.write_bytes(content))
     return path
 
 
@@ -152,7 +148,7 @@ def _check(content: bytes, expected: str, where: str, source: LexiconSource) -> 
         )
 
 
-def read_lexicon(name: str, path: Path | None = None, *, sha256: str | None = None) -> str:
+def read_lexicon(name: str, path: Path | None = None, sha256: str = "") -> str:
     """Return the text of a word list, checked against its checksum.
 
     Parameters
@@ -160,7 +156,7 @@ def read_lexicon(name: str, path: Path | None = None, *, sha256: str | None = No
     path
         The file; None: the file that `equivox data build` wrote.
     sha256
-        Checksum of a custom file in the same layout; None: that of the published file.
+        Checksum of a custom file in the same layout; empty: that of the published file.
 
     Raises
     ------

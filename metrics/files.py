@@ -10,6 +10,7 @@ from equivox.core.columns import ColumnMetric
 from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import Metric
 from equivox.dataset_builders.plain_tables import Columns, read_columns, renamed
+from equivox.metrics.numbers import METRIC as NUMBERS
 
 SEPARATOR = "|"
 """The separator of several words in one cell."""
@@ -17,8 +18,6 @@ SEPARATOR = "|"
 
 def column_metrics(metrics: Iterable[Metric]) -> dict[str, ColumnMetric[...]]:
     """Return the metrics of columns of `metrics` and of `numbers`, by name; only task files name `numbers`."""
-    from equivox.metrics.numbers import METRIC as NUMBERS
-
     every = {metric.name: metric for metric in (*metrics, NUMBERS)}.values()
     return {found.name: found for metric in every if metric.columns is not None for found in metric.columns()}
 

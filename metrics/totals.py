@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from equivox.core.metric import PairedValues
-
-if TYPE_CHECKING:
-    from equivox.statistics import TotalsComparison
+from equivox.metrics.lazy import statistics
 
 
-def paired_values(found: TotalsComparison, n_samples: int, n_resamples: int) -> PairedValues:
+def paired_values(found: statistics.TotalsComparison, n_samples: int, n_resamples: int) -> PairedValues:
     """Convert a comparison of totals to the result of a paired test."""
     from equivox.statistics.sign_flip import least_p
 

@@ -46,7 +46,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -55,6 +55,7 @@ from equivox.configs import read_config_file
 from equivox.core.attributes import Measured, Number
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields
+from equivox.core.metric import Metric
 from equivox.core.system_prompts import System, system_prompts_in, text_problem
 from equivox.core.task import (
     AUDIO,
@@ -74,11 +75,13 @@ from equivox.core.task import (
 )
 from equivox.core.task_checks import check_task
 from equivox.core.variants import with_system_prompts, wordings_of
+from equivox.dataset_builders import builders
+from equivox.dataset_builders.opening import openers
 from equivox.dataset_builders.plain_tables import column_names, read_columns
 from equivox.dataset_builders.text_table import ITEM
-
-if TYPE_CHECKING:
-    from equivox.core.metric import Metric
+from equivox.metrics.ntvd import METRIC as WORDS
+from equivox.metrics.numbers import METRIC as NUMBERS
+from equivox.tasks.vibe import PROMPTS, vibe_task
 
 
 def _as_tuple(value: object) -> object:
@@ -90,10 +93,14 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 _IDENTIFIER = r"^[a-z][a-z0-9_]{0,59}$"
 
 
-class _NumberField(BaseModel):
-    """The form of a number that a custom question asks for."""
+class _Form(BaseModel):
+    """A part of a task file; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _NumberField(_Form):
+    """The form of a number that a custom question asks for."""
 
     unit: str = ""
     low: float | None = None
@@ -102,20 +109,16 @@ class _NumberField(BaseModel):
     measure: Measured | None = None
 
 
-class _ToolField(BaseModel):
+class _ToolField(_Form):
     """One function that the model may call."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(pattern=_IDENTIFIER)
     description: str = Field(min_length=1)
     parameters: dict[str, dict[str, Any]] = Field(min_length=1)
 
 
-class _AttributeField(BaseModel):
+class _AttributeField(_Form):
     """One attribute of a custom question."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(pattern=_IDENTIFIER)
     asks: str = Field(min_length=1)
@@ -127,28 +130,22 @@ class _AttributeField(BaseModel):
     number: _NumberField | None = None
 
 
-class _ExampleField(BaseModel):
+class _ExampleField(_Form):
     """One worked example of a custom question."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     text: str = Field(min_length=1)
     values: dict[str, str | int | float | list[str]]
 
 
-class _TurnField(BaseModel):
+class _TurnField(_Form):
     """What is said in a further turn, with a clip or an image of its own."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     text: str = Field(min_length=1)
     path: str = Field(pattern=_IDENTIFIER)
 
 
-class _QuestionField(BaseModel):
+class _QuestionField(_Form):
     """One custom prompt, and the annotation of its answers."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(pattern=_IDENTIFIER)
     text: str = Field(min_length=1)
@@ -164,10 +161,8 @@ class _QuestionField(BaseModel):
     spoken: bool = False
 
 
-class _TaskFile(BaseModel):
+class _TaskFile(_Form):
     """The fields of a task file; unknown fields are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(pattern=_IDENTIFIER)
     table: Path
@@ -224,10 +219,6 @@ def _names_genres(path: Path) -> bool:
 
 
 def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
-    from equivox.dataset_builders import builders
-    from equivox.dataset_builders.opening import openers
-    from equivox.tasks.vibe import PROMPTS, vibe_task
-
     if declared.name in {*builders(), *openers()}:
         raise RequestError(f"task file {path}: `name` {declared.name!r} is that of a corpus of equivox; choose another")
 
@@ -409,9 +400,6 @@ def _scheme(question: _QuestionField, attributes: tuple[Attribute, ...], where: 
 
 def _metric(attributes: tuple[Attribute, ...], where: str) -> Metric:
     """Return the metric of a question: `numbers` if it asks for a number, which it then asks for alone."""
-    from equivox.metrics.ntvd import METRIC as WORDS
-    from equivox.metrics.numbers import METRIC as NUMBERS
-
     numbers = [attribute.name for attribute in attributes if attribute.number is not None]
     others = [attribute.name for attribute in attributes if attribute.name not in numbers[:1]]
     if numbers and others:

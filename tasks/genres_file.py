@@ -31,24 +31,7 @@ from equivox.core.system_prompts import System, system_prompts_in
 from equivox.core.task import Task
 from equivox.core.variants import with_system_prompts
 from equivox.dataset_builders.genres_protocol import ELEMENTS, RELATIONSHIPS
-from equivox.metrics.genres.annotation.tools import ANNOTATOR, Tools
-
-
-class _ToolsField(BaseModel):
-    """The tools that annotate the answers."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    parser: str = Tools.parser
-    sentiment: str = Tools.sentiment
-    evaluator: Literal["annotator", "stand-in"] = ANNOTATOR  # type: ignore[assignment]
-    emotions: Literal["nrc", "stand-in"] = "nrc"
-    traits: Literal["sadcat", "stand-in"] = "sadcat"
-    nrc: Path | None = None
-    sadcat: Path | None = None
-    nrc_sha256: str = ""
-    sadcat_sha256: str = ""
-    evaluations: int = Field(default=1, ge=1)
+from equivox.metrics.genres.annotation.tools import Tools
 
 
 class _GenresFile(BaseModel):
@@ -61,7 +44,7 @@ class _GenresFile(BaseModel):
     elements: Path | None = None
     relationships: tuple[str, ...] = ()
     single: bool = False
-    tools: _ToolsField = _ToolsField()
+    tools: Tools = Tools()
     system: System = ()
     card: str = ""
 
@@ -85,14 +68,13 @@ def load_genres_file(path: Path) -> list[Task]:
                     f"known: {', '.join(RELATIONSHIPS)}; others need `elements`"
                 )
     table = None if declared.elements is None else path.parent / declared.elements / ELEMENTS
-    tools = Tools(**{name: getattr(declared.tools, name) for name in _ToolsField.model_fields})
     system = system_prompts_in(declared.system, path)
     return [
         with_system_prompts(
             genres_task(
                 declared.name,
                 relationship,
-                tools=tools,
+                tools=declared.tools,
                 single=declared.single,
                 table=table,
                 card=declared.card or f"GENRES as declared in {path.name}.",

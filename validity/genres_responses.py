@@ -18,11 +18,10 @@ from pathlib import Path
 from equivox.dataset_builders.genres_protocol import MALE_NAMES, RELATIONSHIPS
 from equivox.dataset_builders.word_lists import read_lexicon
 from equivox.metrics.genres.annotation.language import Character, count_emotion_words, read_passage
-from equivox.metrics.genres.annotation.lexica import TraitLexicon, parse_emotions, parse_traits
+from equivox.metrics.genres.annotation.lexica import TraitLexicon, parse_emotions, parse_traits, score_traits
 from equivox.metrics.genres.annotation.parsers import Parser, SpacyParser, StandInParser
 from equivox.metrics.genres.annotation.readers import is_english
 from equivox.metrics.genres.annotation.splitting import split_response
-from equivox.metrics.genres.annotation.traits import score_traits
 from equivox.metrics.genres.measures import METRIC_OF, Pair, measure, published_value
 
 MODELS = {"qwen2v5VL3b": "Qwen2.5-VL-3B", "janus": "Janus-Pro-7B"}
@@ -160,11 +159,11 @@ def warmth(told: Sequence[Told], lexicon: TraitLexicon) -> dict[str, float]:
             ours = score_traits(words, lexicon)
             published = score_traits(words, lexicon, paper_compat=True)
             by_gender[gender] = {
-                "M1": ours.warmth_share,
-                "M1 signed": ours.signed_warmth_share,
-                "M1 published": published.warmth_share,
-                "M2": ours.positive_score,
-                "M2 published": 0.0 if math.isnan(published.positive_score) else published.positive_score,
+                "M1": ours["warmth_share"],
+                "M1 signed": ours["signed_warmth_share"],
+                "M1 published": published["warmth_share"],
+                "M2": ours["positive_score"],
+                "M2 published": 0.0 if math.isnan(published["positive_score"]) else published["positive_score"],
             }
         for name in by_gender["male"]:
             pair = Pair(nep=t.nep, male=by_gender["male"][name], female=by_gender["female"][name])

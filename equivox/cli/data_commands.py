@@ -172,7 +172,9 @@ def _generate_images(builder: Builder, settings_file: Path | None) -> None:
     settings = read_image_settings(settings_file)
     wanted, there = wanted_images(builder)
     with progress_bars(quiet=False) as progress:
-        given_up = generate_images(wanted, SdxlPainter(settings), ClipJudge(settings), settings, progress=progress)
+        given_up = generate_images(
+            wanted, SdxlPainter(settings).paint, ClipJudge(settings).cosine, settings, progress=progress
+        )
     echo(f"images: {there} were there, {len(wanted) - len(given_up)} made, {len(given_up)} given up")
     for name in given_up[:20]:
         echo(f"  {name}: no attempt reached a cosine of {settings.threshold:g}; give it another prompt")

@@ -173,8 +173,7 @@ def _to_board(run: Path, board: str, repo: str | None, output: Path | None, *, s
     """Write a run as a data set, and with `send` upload it and ask a board to list it."""
     from equivox.cli.show import believe_all
     from equivox.core.errors import RequestError
-    from equivox.integrations.hub.boards import submit_to_board
-    from equivox.integrations.hub.remote import check_repo
+    from equivox.integrations.hub.remote import check_repo, submit_to_board
     from equivox.integrations.hub.run_folder import write_run
 
     if repo is None:

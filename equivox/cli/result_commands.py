@@ -146,8 +146,7 @@ def _submitted(source: str, stack: ExitStack) -> Iterator[tuple[str, Callable[[]
 
     RequestError for a source without runs.
     """
-    from equivox.integrations.hub.boards import LIST, listed_runs
-    from equivox.integrations.hub.remote import HUB, downloaded
+    from equivox.integrations.hub.remote import HUB, LIST, downloaded, listed_runs
     from equivox.report.board import find_runs
 
     def fetched(address: str) -> Path:

@@ -136,6 +136,8 @@ def complaint(error: ValidationError) -> str:
     first = error.errors()[0]
     name = ".".join(map(str, first["loc"])) or "the document"
     said = f"`{name}`: {first['msg'].lower()}"
+    if first["type"] == "unexpected_keyword_argument":  # of a dataclass
+        return f"`{name}`: extra inputs are not permitted"
     if first["type"] in ("missing", "extra_forbidden"):  # the value says nothing about the fault
         return said
     quote = first["type"] == "string_type" and isinstance(first["input"], bool | int | float | None)

@@ -210,10 +210,11 @@ def _stored(encoded: Mapping[str, Any]) -> str:
 
 
 def _modules_of(metric: Metric) -> list[str]:
-    """Return the modules where a metric can be a global: the module of its function and the packages around it."""
+    """Return where a metric can be a global: the module of its function, `metric` beside it, the packages around it."""
     name = metric.score.__module__
     parts = name.split(".")
-    return [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
+    around = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
+    return [name, f"{name.rpartition('.')[0]}.metric", *around[1:]]
 
 
 def _code(value: Any, modules: Sequence[str], what: str) -> str:

@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from equivox.core.lazy import NDArray, np
 from equivox.core.scores import NAN
-from equivox.metrics.badf.documents import Document, Documents
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from equivox.statistics import Association as Tested
-    from equivox.statistics import LeastP
+from equivox.metrics.badf.documents import Documents
+from equivox.metrics.lazy import statistics
 
 LEVEL = 0.05
 """The level of the published p and of q."""
@@ -104,11 +99,9 @@ class Association:
         return self.phrase.scores[self.place]
 
 
-def count(documents: Sequence[Document] | Documents, category: str, identities: Sequence[str]) -> Counts:
+def count(documents: Documents, category: str, identities: Sequence[str]) -> Counts:
     """Count the documents of one category; an identity without documents has zero."""
-    import numpy as np
-
-    own = Documents.of(documents).in_category(category)
+    own = documents.in_category(category)
     k, identity = len(identities), own.identity_codes(identities)
     rows, codes, names = own.told
     table = np.bincount(codes * k + identity[rows], minlength=len(names) * k).reshape(len(names), k)
@@ -127,8 +120,6 @@ def _within(own: Documents, identity: NDArray[np.int64], k: int) -> dict[str, tu
 
     Characters that are alone in their story are one stratum of the category.
     """
-    import numpy as np
-
     stratum = story_strata(own.story)
     if stratum is None:
         return None
@@ -153,8 +144,6 @@ def story_strata(story: NDArray[np.int64]) -> NDArray[np.int64] | None:
 
     A story with several characters is a stratum; all characters that are alone in their story are one more.
     """
-    import numpy as np
-
     _, code, n = np.unique(story, return_inverse=True, return_counts=True)
     if not (n > 1).any():
         return None
@@ -168,13 +157,9 @@ def phrase_tests(counts: Counts, *, n_resamples: int = 10_000, seed: int = 0) ->
     reason, and it is in no family of tests. For a single identity the list is empty. If stories have several
     characters, a phrase that is told of all or of none of the characters of every story has the p_exact 1.
     """
-    import numpy as np
-
-    from equivox.statistics import association_scores
-
     if len(counts.identities) < 2:
         return []
-    known: dict[tuple[tuple[int, ...], tuple[Stories, ...] | None], Tested] = {}
+    known: dict[tuple[tuple[int, ...], tuple[Stories, ...] | None], statistics.Association] = {}
     phrases = []
     for phrase, found in counts.with_phrase.items():
         stories = None if counts.within is None else counts.within[phrase]
@@ -189,7 +174,7 @@ def phrase_tests(counts: Counts, *, n_resamples: int = 10_000, seed: int = 0) ->
                 phrase=phrase,
                 counts=found,
                 documents=counts.documents,
-                scores=association_scores(found, counts.tokens),
+                scores=statistics.association_scores(found, counts.tokens),
                 p=tested.p,
                 p_exact=tested.p_exact,
                 method=tested.method,
@@ -207,27 +192,23 @@ def _tested(
     stories: tuple[Stories, ...] | None,
     n_resamples: int,
     rng: np.random.Generator,
-) -> Tested:
+) -> statistics.Association:
     """Return the test of one phrase; `stories` None takes documents as independent."""
-    from dataclasses import replace
-
-    from equivox.statistics import association_test, association_within_strata
-
     table = [[have, n - have] for have, n in zip(found, documents, strict=True)]
     if stories is None:
         exact = exact_p(found, documents)
-        tested = association_test(table, n_resamples=n_resamples if exact is None else 1, rng=rng)
+        tested = statistics.association_test(table, n_resamples=n_resamples if exact is None else 1, rng=rng)
         if tested.method == "permutation" and exact is not None:
             # A permutation p is at least 1 / draws, too large after correction for thousands of tests.
             tested = replace(tested, p_exact=exact, method="exact")
         return tested
-    tested = association_test(table, n_resamples=1, rng=rng)
+    tested = statistics.association_test(table, n_resamples=1, rng=rng)
     if tested.undefined is not None:
         return tested
     if not stories:
         return replace(tested, p_exact=1.0, method="within stories, exact")
     have, of, times = zip(*stories, strict=True)
-    within = association_within_strata(have, of, times=times, n_resamples=n_resamples, rng=rng)
+    within = statistics.association_within_strata(have, of, times=times, n_resamples=n_resamples, rng=rng)
     return replace(tested, p_exact=within.p, method=f"within stories, {within.method}")
 
 
@@ -249,7 +230,6 @@ def exact_p(counts: Sequence[int], documents: Sequence[int]) -> float | None:
     >>> p is not None and round(p * 220, 6)
     12.0
     """
-    import numpy as np
     from scipy.special import gammaln
 
     n, k = np.asarray(documents), len(documents)
@@ -273,7 +253,7 @@ def exact_p(counts: Sequence[int], documents: Sequence[int]) -> float | None:
     return min(1.0, float(weights[uneven >= observed * (1 - 1e-9)].sum()))
 
 
-def _undefined(tested: Tested, counts: Counts, found: Sequence[int]) -> str | None:
+def _undefined(tested: statistics.Association, counts: Counts, found: Sequence[int]) -> str | None:
     if tested.undefined is None:
         return None
     silent = [name for name, n in zip(counts.identities, counts.documents, strict=True) if not n]
@@ -284,13 +264,9 @@ def _undefined(tested: Tested, counts: Counts, found: Sequence[int]) -> str | No
 
 def with_q(phrases: Sequence[Phrase], *, family: str) -> list[Phrase]:
     """Return the phrases with q over all that have a test."""
-    from dataclasses import replace
-
-    from equivox.statistics import adjust
-
     if not phrases:
         return []
-    found = adjust({str(index): phrase.p_exact for index, phrase in enumerate(phrases)}, family=family).q
+    found = statistics.adjust({str(index): phrase.p_exact for index, phrase in enumerate(phrases)}, family=family).q
     return [replace(phrase, q=found[str(index)]) for index, phrase in enumerate(phrases)]
 
 
@@ -330,8 +306,6 @@ def chi2(counts: NDArray[np.int64], documents: NDArray[np.int64]) -> NDArray[np.
 
     With Yates' correction for two identities, as published; NaN if every document has the phrase, or none.
     """
-    import numpy as np
-
     n, total = documents.sum(), counts.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         expected = documents[:, None] * total[None, :] / n
@@ -363,7 +337,6 @@ def tally(counts: NDArray[np.int64], documents: NDArray[np.int64]) -> Tally:
 
 def _kept(counts: NDArray[np.int64], documents: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return the mask of associations by the published rule (identities × phrases), and χ² of each phrase."""
-    import numpy as np
     from scipy.special import chdtri
 
     least = counts[::-1] if len(counts) == 2 else counts.min(axis=0, keepdims=True)
@@ -376,7 +349,6 @@ def _tallies(
     counts: NDArray[np.int32], expected: NDArray[np.float64], weight: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the tallies of many permutations at once: `counts` is identities × phrases × permutations."""
-    import numpy as np
     from scipy.special import chdtri
 
     off = np.abs(counts - expected[:, :, None])
@@ -399,7 +371,6 @@ def kept_by_chance(total: int, documents: Sequence[int], *, n_resamples: int, se
     >>> round(kept_by_chance(5, [5, 5], n_resamples=1, seed=0) * 252, 9)
     2.0
     """
-    import numpy as np
     from scipy.stats import hypergeom
 
     of = np.asarray(documents, dtype=np.int64)
@@ -416,7 +387,7 @@ def kept_by_chance(total: int, documents: Sequence[int], *, n_resamples: int, se
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Null:
-    """Null distributions of the number of associations, with identities permuted over stories and over descriptors.
+    """What permutations of identities over stories and over descriptors say of the number of associations.
 
     p-values compare the sum of χ² over all phrases, which, unlike the count, still grows when most phrases pass.
 
@@ -424,37 +395,25 @@ class Null:
     ----------
     observed
         The tally of the stories as they are.
-    n_by_chance
-        The number of associations under each permutation over stories.
-    stories, descriptors
-        The sum of χ² under each permutation over stories, and over descriptors.
-    all_descriptors
-        Whether `descriptors` holds every distinct permutation, the observed one included.
-    least_stories, least_descriptors
-        The smallest p that permutations of each kind can give, and the number of distinct ones.
+    expected
+        The mean count by chance if stories are exchangeable; NaN if no permutation over stories was drawn.
+    p_stories
+        The p-value of permutations over stories, for these descriptors; NaN if none were drawn.
+    p_descriptors
+        The p-value of permutations over descriptors, for the identities; NaN if there is only one.
+    least_descriptors
+        The smallest p that permutations over descriptors can give, and the number of distinct ones.
     p_few
         The p-value over descriptors by `equivox.statistics.few_clusters_p`; NaN where permutations can give a p of .05,
         or where it cannot be computed either.
     """
 
     observed: Tally
-    n_by_chance: NDArray[np.int64]
-    stories: NDArray[np.float64]
-    descriptors: NDArray[np.float64]
-    all_descriptors: bool
-    least_stories: LeastP
-    least_descriptors: LeastP
+    expected: float
+    p_stories: float
+    p_descriptors: float
+    least_descriptors: statistics.LeastP
     p_few: float
-
-    @property
-    def p_stories(self) -> float:
-        """The p-value of permutations over stories, for these descriptors; NaN if none were drawn."""
-        return _p(self.stories, self.observed, every=False)
-
-    @property
-    def p_descriptors(self) -> float:
-        """The p-value of permutations over descriptors, for the identities; NaN if there is only one."""
-        return _p(self.descriptors, self.observed, every=self.all_descriptors)
 
     @property
     def p_names_least(self) -> float:
@@ -472,14 +431,9 @@ class Null:
         furthest = self.p_descriptors <= self.least_descriptors.p * (1 + 1e-9)
         return self.p_few if furthest else max(self.p_few, self.p_descriptors)
 
-    @property
-    def expected(self) -> float:
-        """The mean count by chance if stories are exchangeable; NaN if none were drawn."""
-        return float(self.n_by_chance.mean()) if len(self.n_by_chance) else NAN
-
 
 def null_counts(
-    documents: Sequence[Document] | Documents,
+    documents: Documents,
     identities: Sequence[str],
     *,
     n_stories: int,
@@ -492,40 +446,33 @@ def null_counts(
     Over descriptors: descriptors of one stratum exchange identities in all their stories. All permutations are
     enumerated if there are no more than `n_descriptors`; with few descriptors there are few, and p cannot be small.
     """
-    import numpy as np
-
-    from equivox.statistics import few_clusters_p, least_p
     from equivox.statistics.permutation import all_labellings, random_labellings
 
     rng = np.random.default_rng([seed, 14])
-    columns = Documents.of(documents)
-    blocks = [block for block in _blocks(columns, identities) if block.n_phrases]
+    blocks = [block for block in _blocks(documents, identities) if block.n_phrases]
     none = Tally(0, 0.0)
     observed = sum((block.tally(block.identity) for block in blocks), none)
     n_by_chance, stories = np.zeros(n_stories, dtype=np.int64), np.zeros(n_stories)
     for block in blocks:
         found, chi2s = block.permutations(n_stories, rng)
         n_by_chance, stories = n_by_chance + found, stories + chi2s
-    units, identity, stratum, sizes = _descriptors(columns, identities)
-    least = least_p(sizes, n_resamples=max(1, n_descriptors))
+    units, identity, stratum, sizes = _descriptors(documents, identities)
+    least = statistics.least_p(sizes, n_resamples=max(1, n_descriptors))
     every = least.n_permutations <= n_descriptors
     drawn = []
     if n_descriptors and least.n_permutations > 1:
         labels = all_labellings(sizes) if every else random_labellings(sizes, n_descriptors, rng)
         for row in labels.astype(np.int64):
-            permuted = np.zeros(len(columns.descriptor.names), dtype=np.int64)
+            permuted = np.zeros(len(documents.descriptor.names), dtype=np.int64)
             permuted[units] = row
             drawn.append(sum((block.of_descriptors(permuted) for block in blocks), none).chi2)
-    in_stories = [block.story_sizes() for block in blocks] or [np.zeros((1, len(identities)), dtype=np.int64)]
     return Null(
         observed=observed,
-        n_by_chance=n_by_chance,
-        stories=stories,
-        descriptors=np.array(drawn),
-        all_descriptors=every,
-        least_stories=least_p(np.concatenate(in_stories), n_resamples=max(1, n_stories)),
+        expected=float(n_by_chance.mean()) if n_stories else NAN,
+        p_stories=_p(stories, observed, every=False),
+        p_descriptors=_p(np.array(drawn), observed, every=every),
         least_descriptors=least,
-        p_few=few_clusters_p(_shares(blocks, units), identity, stratum) if least.too_few else NAN,
+        p_few=statistics.few_clusters_p(_shares(blocks, units), identity, stratum) if least.too_few else NAN,
     )
 
 
@@ -539,8 +486,6 @@ def _p(null: NDArray[np.float64], observed: Tally, *, every: bool) -> float:
 
 def _shares(blocks: Sequence[_Block], units: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the share of each descriptor's documents with each phrase, in standard deviations of one document."""
-    import numpy as np
-
     found = [np.empty((len(units), 0))]
     for block in blocks:
         counts, documents = (own[units] for own in block.by_descriptor)
@@ -559,8 +504,6 @@ def _descriptors(
 
     The sizes are how many descriptors of each identity each stratum has.
     """
-    import numpy as np
-
     place = np.array([identities.index(name) for name in documents.identity.names], dtype=np.int64)
     codes = (documents.stratum.codes, documents.descriptor.codes, place[documents.identity.codes])
     found = np.unique(np.stack(codes), axis=1)
@@ -587,8 +530,6 @@ class _Block:
 
     def tally(self, identity: NDArray[np.int64]) -> Tally:
         """Return the tally of phrases if document i has the identity `identity[i]`."""
-        import numpy as np
-
         flat = np.bincount(
             identity[self.rows] * self.n_phrases + self.codes, minlength=self.n_identities * self.n_phrases
         )
@@ -598,8 +539,6 @@ class _Block:
     @cached_property
     def by_descriptor(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The number of documents with each phrase by descriptor, and the number of documents of each descriptor."""
-        import numpy as np
-
         flat = np.bincount(
             self.descriptor[self.rows] * self.n_phrases + self.codes, minlength=self.n_descriptors * self.n_phrases
         )
@@ -607,8 +546,6 @@ class _Block:
 
     def of_descriptors(self, identity: NDArray[np.int64]) -> Tally:
         """Return the tally of phrases if descriptor d has the identity `identity[d]`."""
-        import numpy as np
-
         counts, documents = self.by_descriptor
         of = np.zeros((self.n_identities, self.n_descriptors), dtype=np.int64)
         of[identity, np.arange(self.n_descriptors)] = 1
@@ -616,7 +553,6 @@ class _Block:
 
     def permutations(self, n: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the number of associations and the sum of χ² under `n` permutations over stories."""
-        import numpy as np
         from scipy import sparse
 
         documents = np.bincount(self.identity, minlength=self.n_identities)
@@ -645,8 +581,6 @@ class _Block:
 
     def _labels(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Draw `n` permutations of the identities within strata, documents × permutations."""
-        import numpy as np
-
         if self.strata is not None and (np.bincount(self.strata) == 2).all():
             pairs = np.argsort(self.strata, kind="stable").reshape(-1, 2)
             one, other = self.identity[pairs].T
@@ -662,19 +596,8 @@ class _Block:
         labels[np.argsort(strata, kind="stable")] = self.identity[order]
         return labels
 
-    def story_sizes(self) -> NDArray[np.int64]:
-        """Return how many documents of each identity each stratum has, strata × identities."""
-        import numpy as np
-
-        strata = np.zeros_like(self.identity) if self.strata is None else self.strata
-        flat = np.bincount(strata * self.n_identities + self.identity)
-        flat = np.append(flat, np.zeros(-len(flat) % self.n_identities, dtype=flat.dtype))
-        return flat.astype(np.int64).reshape(-1, self.n_identities)
-
 
 def _blocks(documents: Documents, identities: Sequence[str]) -> list[_Block]:
-    import numpy as np
-
     _, first = np.unique(documents.category.codes, return_index=True)
     blocks = []
     for place in np.sort(first):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from equivox.core.columns import Column, ColumnMetric, groups_of, row_coverage, whole_or_none
+from equivox.core.lazy import np
 from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD, NAN, Merge, scoring_options
 from equivox.metrics.badf.associations import (
     LEVEL,
@@ -18,7 +19,8 @@ from equivox.metrics.badf.associations import (
     summary,
     with_q,
 )
-from equivox.metrics.badf.documents import Document, unify_phrases
+from equivox.metrics.badf.documents import Documents, unify_phrases
+from equivox.metrics.lazy import statistics
 
 
 def measure(
@@ -56,11 +58,7 @@ def measure(
     told = _documents(list(zip(keys, places, who, called or who, strict=True)), phrases)
     coverage = row_coverage([words is not None for words in told.values()], [identity for _, _, identity, _ in told])
     documents = unify_phrases(
-        [
-            Document(key=key, category=place, identity=identity, descriptor=name, stratum="", phrases=tuple(words))
-            for (key, place, identity, name), words in told.items()
-            if words is not None
-        ],
+        Documents.of([(*place, "", words) for place, words in told.items() if words is not None]),
         merge=merge,
         encoder=encoder,
         threshold=merge_threshold,
@@ -144,14 +142,11 @@ def why_undefined(groups: Sequence[str], counts: Sequence[Counts], testable: boo
 
 def _could_associate(counts: Counts) -> bool:
     """Return whether the largest possible difference reaches the level; only then do 0 associations mean anything."""
-    import numpy as np
-
-    from equivox.statistics import association_test
-
     rng = np.random.default_rng(0)
     n = counts.documents
     return all(n) and any(
-        association_test([[k * (i == j), k * (i != j)] for j, k in enumerate(n)], n_resamples=1, rng=rng).p <= LEVEL
+        statistics.association_test([[k * (i == j), k * (i != j)] for j, k in enumerate(n)], n_resamples=1, rng=rng).p
+        <= LEVEL
         for i in range(len(n))
     )
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from equivox.core.coverage import Coverage
 from equivox.core.encoded import EncodedLabels
 from equivox.core.errors import RequestError
+from equivox.core.lazy import np
 from equivox.core.metric import Members
 from equivox.core.samples import Samples
 from equivox.core.scores import ScoringOptions
@@ -101,8 +102,6 @@ def _dimension(task: Task, samples: Samples, options: ScoringOptions) -> Dimensi
 
 def _in_order(labels: EncodedLabels) -> list[str]:
     """Return the labels in order of first occurrence."""
-    import numpy as np
-
     met, first = np.unique(labels.codes, return_index=True)
     return [labels.names[code] for code in met[np.argsort(first)] if code >= 0]
 

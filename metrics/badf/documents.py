@@ -5,32 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from equivox.core.encoded import EncodedLabels, EncodedValues
+from equivox.core.lazy import NDArray, np
+from equivox.core.samples import Samples
 from equivox.core.scores import Merge
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+Document = tuple[str, str, str, str, str, Sequence[str]]
+"""One document: the key of its story, its category, identity, descriptor and stratum, and its phrases.
 
-    from equivox.core.samples import Samples
-
-
-@dataclass(frozen=True, kw_only=True)
-class Document:
-    """One document: its phrases, and the wordings that represent them after unification.
-
-    `key` is the story's; descriptors with the same `stratum` can exchange identities.
-    """
-
-    key: str
-    category: str
-    identity: str
-    descriptor: str
-    stratum: str
-    phrases: tuple[str, ...]
-    unified: tuple[str, ...] = ()
+Descriptors with the same stratum can exchange identities.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,44 +47,15 @@ class Documents:
         return len(self.story)
 
     @classmethod
-    def of(cls, documents: Sequence[Document] | Documents) -> Documents:
-        """Return documents as columns; `Documents` are returned unchanged."""
-        if isinstance(documents, Documents):
-            return documents
-        story = EncodedLabels.of([one.key for one in documents])
-        return cls(
-            story=story.codes,
-            keys=story.names,
-            category=EncodedLabels.of([one.category for one in documents]),
-            identity=EncodedLabels.of([one.identity for one in documents]),
-            descriptor=EncodedLabels.of([one.descriptor for one in documents]),
-            stratum=EncodedLabels.of([one.stratum for one in documents]),
-            phrases=EncodedValues.of([one.phrases for one in documents]),
-            unified=EncodedValues.of([one.unified for one in documents]),
-        )
-
-    def rows(self) -> list[Document]:
-        """Return the documents as a list."""
-        columns = [c.texts() for c in (self.category, self.identity, self.descriptor, self.stratum)]
-        return [
-            Document(
-                key=self.keys[story],
-                category=category,
-                identity=identity,
-                descriptor=descriptor,
-                stratum=stratum,
-                phrases=tuple(phrases),
-                unified=tuple(unified),
-            )
-            for story, category, identity, descriptor, stratum, phrases, unified in zip(
-                self.story.tolist(), *columns, self.phrases.lists(), self.unified.lists(), strict=True
-            )
-        ]
+    def of(cls, documents: Sequence[Document]) -> Documents:
+        """Return documents as columns; each phrase represents itself."""
+        keys, *labels, told = list(zip(*documents, strict=True)) or [()] * 6
+        story, phrases = EncodedLabels.of(keys), EncodedValues.of(told)
+        category, identity, descriptor, stratum = map(EncodedLabels.of, labels)
+        return cls(story.codes, story.names, category, identity, descriptor, stratum, phrases, phrases)
 
     def in_category(self, category: str) -> Documents:
         """Return the documents of one category of places."""
-        import numpy as np
-
         if category not in self.category.names:
             mask = np.zeros(len(self), dtype=bool)
         else:
@@ -117,16 +73,12 @@ class Documents:
 
     def identity_codes(self, identities: Sequence[str]) -> NDArray[np.int64]:
         """Return the index of each document's identity in `identities`."""
-        import numpy as np
-
         lookup = np.array([identities.index(name) for name in self.identity.names], dtype=np.int64)
         return lookup[self.identity.codes] if len(self) else np.zeros(0, dtype=np.int64)
 
     @cached_property
     def told(self) -> tuple[NDArray[np.int64], NDArray[np.int64], tuple[str, ...]]:
         """The distinct phrases of each document: documents, phrases, and names of phrases in order of first mention."""
-        import numpy as np
-
         unified = self.unified
         if not len(unified.codes):
             return unified.rows, unified.codes, ()
@@ -140,8 +92,6 @@ class Documents:
     @cached_property
     def found(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Mapping[str, int]]:
         """The documents sorted by phrase, the start of each phrase, and each phrase's number."""
-        import numpy as np
-
         rows, codes, names = self.told
         order = np.lexsort((rows, codes))
         starts = np.searchsorted(codes[order], np.arange(len(names) + 1))
@@ -149,8 +99,6 @@ class Documents:
 
     def with_phrase(self, phrase: str) -> NDArray[np.int64]:
         """Return the numbers of the documents with a phrase, in order."""
-        import numpy as np
-
         rows, starts, number = self.found
         if phrase not in number:
             return np.zeros(0, dtype=np.int64)
@@ -159,8 +107,6 @@ class Documents:
 
     def unify(self, leaders: Mapping[str, Mapping[str, str]]) -> Documents:
         """Return the documents with `unified` filled in; `leaders`: category → phrase → representing wording."""
-        import numpy as np
-
         place: dict[str, int] = {}
         lookup = np.full((len(self.category.names), max(len(self.phrases.names), 1)), -1, dtype=np.int64)
         for number, category in enumerate(self.category.names):
@@ -174,8 +120,6 @@ class Documents:
 
 def documents_of(samples: Samples, characters: Sequence[str], segment: str, parsed: NDArray[np.bool_]) -> Documents:
     """Return the documents of all annotated stories (`parsed`); the characters of one story are adjacent."""
-    import numpy as np
-
     n_stories = int(parsed.sum())
     stories = np.arange(n_stories)
     number = np.cumsum(parsed) - 1
@@ -221,8 +165,6 @@ def documents_of(samples: Samples, characters: Sequence[str], segment: str, pars
 
 def _filled(labels: EncodedLabels) -> EncodedLabels:
     """Return labels with missing ones replaced by an empty text."""
-    import numpy as np
-
     if not (labels.codes < 0).any():
         return labels
     return EncodedLabels(np.where(labels.codes < 0, len(labels.names), labels.codes), (*labels.names, ""))
@@ -230,8 +172,6 @@ def _filled(labels: EncodedLabels) -> EncodedLabels:
 
 def leaders_of(documents: Documents, merge: Merge, encoder: str, threshold: float) -> dict[str, dict[str, str]]:
     """Return, for each category, the wording that represents each phrase: the first of the merged ones."""
-    import numpy as np
-
     found = {}
     categories = documents.category.codes[documents.phrases.rows]
     for number, category in enumerate(documents.category.names):
@@ -242,16 +182,13 @@ def leaders_of(documents: Documents, merge: Merge, encoder: str, threshold: floa
     return found
 
 
-def unify_phrases(
-    documents: Sequence[Document] | Documents, *, merge: Merge, encoder: str = "", threshold: float = 1.0
-) -> Documents:
+def unify_phrases(documents: Documents, *, merge: Merge, encoder: str = "", threshold: float = 1.0) -> Documents:
     """Return the documents with `unified` filled in, category by category.
 
     The first wording represents all that are merged with it: `none` merges nothing, `lemma` merges equal dictionary
     forms, `embedding` similar meanings (arXiv 2508.01412, appendix G), by `equivox.annotate.embedding`.
     """
-    columns = Documents.of(documents)
-    return columns.unify(leaders_of(columns, merge, encoder, threshold))
+    return documents.unify(leaders_of(documents, merge, encoder, threshold))
 
 
 _KNOWN: dict[tuple[tuple[str, ...], str, float], dict[str, str]] = {}

@@ -11,7 +11,9 @@ from typing import Any
 
 from equivox.core.columns import Column, ColumnMetric
 from equivox.core.errors import RequestError
+from equivox.core.lazy import np
 from equivox.core.scores import NAN
+from equivox.metrics.lazy import statistics
 
 
 def story_shares(*, recall: Column, precision: Column, decomposition_accuracy: Column) -> dict[str, Any]:
@@ -19,8 +21,6 @@ def story_shares(*, recall: Column, precision: Column, decomposition_accuracy: C
 
     A story that lacks one of the three is left out and counted in `left_out`; the means of none are NaN.
     """
-    import numpy as np
-
     from equivox.statistics.intervals import mean_interval
 
     given = {"recall": recall, "precision": precision, "decomposition_accuracy": decomposition_accuracy}
@@ -43,9 +43,6 @@ def exclusivity_agreement(*, gold: Column, answer: Column) -> dict[str, Any]:
     `exclusive_found` of `exclusive` phrases that people call exclusive were called so. A phrase without one of the two
     answers is left out and counted in `left_out`. The interval is NaN if all labels agree, α if all are equal.
     """
-    import numpy as np
-
-    from equivox.statistics import krippendorff_alpha
     from equivox.statistics.intervals import mean_interval
 
     pairs = [(_yes_or_no("gold", a), _yes_or_no("answer", b)) for a, b in zip(gold, answer, strict=True) if a and b]
@@ -59,7 +56,7 @@ def exclusivity_agreement(*, gold: Column, answer: Column) -> dict[str, Any]:
         "agreement": sum(right) / len(right),
         "agreement_low": low,
         "agreement_high": high,
-        "alpha": krippendorff_alpha(pairs).alpha,
+        "alpha": statistics.krippendorff_alpha(pairs).alpha,
         "agreed": int(sum(right)),
         "exclusive": len(found),
         "exclusive_found": sum(found),
@@ -78,10 +75,8 @@ def _yes_or_no(name: str, value: str) -> str:
 def cluster_agreement(*, gold: Column, found: Column) -> dict[str, Any]:
     """Return homogeneity, completeness and V-measure of an encoder's clusters against those of people, 0 to 1."""
     pairs = [(a, b) for a, b in zip(gold, found, strict=True) if a and b]
-    from equivox.statistics import clustering
-
     names = ("homogeneity", "completeness", "v_measure")
-    values = clustering([a for a, _ in pairs], [b for _, b in pairs]) if pairs else [NAN] * 3
+    values = statistics.clustering([a for a, _ in pairs], [b for _, b in pairs]) if pairs else [NAN] * 3
     counts = {"n_rows": len(pairs), "left_out": len(gold) - len(pairs)}
     reason = None if pairs else "no phrase has both clusters"
     return dict(zip(names, values, strict=True)) | counts | {"undefined": reason}

@@ -2,48 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from equivox.core.metric import FollowUp, Measure, Members, Metric, Panel
+from equivox.core.metric import FollowUp, Measure, Metric, Panel
 from equivox.core.samples import Samples
-from equivox.core.scores import Score, Scored, ScoringOptions
-from equivox.core.segments import Segment
+from equivox.core.scores import Scored, ScoringOptions
 from equivox.core.task import Task
-
-if TYPE_CHECKING:
-    from equivox.core.columns import ColumnMetric
+from equivox.metrics.badf import columns, counts, labels, listed
+from equivox.metrics.badf.dimensions import exclusivity_questions
+from equivox.metrics.badf.overlap import overlaps_of_runs
+from equivox.metrics.badf.scorer import score_setting
 
 
 def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
     """Return no scores, because a setting is scored as a whole: q is over everything tested."""
     return Scored([])
-
-
-def score_family(members: Members, options: ScoringOptions) -> Scored:
-    """Return the scores and the tables of a setting; the arithmetic is imported when it is needed."""
-    from equivox.metrics.badf.scorer import score_setting
-
-    return score_setting(members, options)
-
-
-def follow_up(members: Members, options: ScoringOptions) -> Sequence[Segment]:
-    """Return the question about each association: whether it is a fact that is exclusive to the identity."""
-    from equivox.metrics.badf.dimensions import exclusivity_questions
-
-    return exclusivity_questions(members, options)
-
-
-def overlap(runs: Sequence[tuple[str, Path]]) -> Sequence[Any]:
-    """Return the overlap of the associations of every two settings and models."""
-    from equivox.metrics.badf.overlap import overlaps_of_runs
-
-    return overlaps_of_runs(runs)
-
-
-def _over_chance(score: Score) -> float:
-    return -score.estimate_unclipped
 
 
 _ALL_AT_ONCE = (
@@ -52,20 +23,13 @@ _ALL_AT_ONCE = (
 )
 
 
-def column_metrics() -> tuple[ColumnMetric[...], ...]:
-    """Return the metrics of plain tables: documents, counts, a list of associations, labels of the annotation."""
-    from equivox.metrics.badf import columns, counts, labels, listed
-
-    return columns.METRIC, counts.METRIC, listed.METRIC, *labels.METRICS
-
-
 METRIC = Metric(
     name="badf",
     score=score,
-    score_family=score_family,
+    score_family=score_setting,
     follow_up=FollowUp(
         stages={"exclusivity": "a phrase: whether it is a fact that is exclusive to the identity"},
-        questions=follow_up,
+        questions=exclusivity_questions,
         merged="unified",
     ),
     measures=(
@@ -73,7 +37,7 @@ METRIC = Metric(
             name="associations tested",
             no_bias=None,
             not_compared=_ALL_AT_ONCE,
-            published=_over_chance,
+            published=lambda score: -score.estimate_unclipped,
             published_help="-(associations - those that chance gives); 0 is as by chance",
             null_mean=True,
             p_cluster="p names (new names)",
@@ -100,8 +64,8 @@ METRIC = Metric(
             top_columns={"identity": "identity", "category": "place", "phrase": "phrase", "score": "score", "q": "q"},
         ),
     ),
-    overlap=overlap,
-    columns=column_metrics,
+    overlap=overlaps_of_runs,
+    columns=lambda: (columns.METRIC, counts.METRIC, listed.METRIC, *labels.METRICS),
     glossary=(
         (
             "associations",

@@ -12,6 +12,7 @@ from math import isnan
 from typing import Any
 
 from equivox.core.coverage import Coverage
+from equivox.core.lazy import np
 from equivox.core.metric import Members
 from equivox.core.samples import UNANSWERED
 from equivox.core.scores import NAN, Score, Scored, ScoringOptions
@@ -90,8 +91,6 @@ def _undefined(dimension: Dimension, coverage: Coverage, options: ScoringOptions
 
 def _coverage(dimension: Dimension) -> Coverage:
     """Return the coverage of stories; a story with two characters counts for both identities."""
-    import numpy as np
-
     samples, identities = dimension.samples, dimension.identities
     by_story = {status: samples.has_status(status, segment=PHRASES) for status in ("parsed", "unparsed")}
     parsed = by_story["parsed"]

@@ -18,8 +18,8 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from equivox.annotate.schema import canonical
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from equivox.core.requests import Request
     from equivox.engines.simulated import SimulatedSettings
 
+story_form: Callable[[], Mapping[str, Any]] = partial(load_config, "simulated/stories.yaml")
+"""The form of the simulated models' stories, and their phrases."""
 BASE = 0.15
 """The probability of each phrase in a story."""
 SIGNATURES = 2
@@ -161,12 +163,6 @@ def told_of(story: str, names: tuple[str, ...]) -> list[list[str]] | None:
             return None
         told[match.group(1)].append(match.group(2))
     return list(told.values())
-
-
-@cache
-def story_form() -> Mapping[str, Any]:
-    """Return the form of the simulated models' stories, and their phrases."""
-    return dict(load_config("simulated/stories.yaml"))
 
 
 def _pattern(template: str, **groups: str) -> re.Pattern[str]:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from equivox.core.lazy import np
 from equivox.core.scores import NAN
 from equivox.metrics.badf.associations import LEVEL, Association
 from equivox.metrics.badf.dimensions import NOT_ASKED, YES, Dimension, Found, summarized
@@ -69,8 +70,6 @@ def _exemplars(dimension: Dimension, association: Association) -> tuple[list[int
 
 def _descriptors_agreeing(dimension: Dimension) -> Callable[[Association], tuple[int, int]]:
     """Return a function that counts an identity's descriptors with a larger share of a phrase than other identities."""
-    import numpy as np
-
     every = dimension.documents
     pairs = np.unique(np.stack([every.identity.codes, every.descriptor.codes]), axis=1)
     n_descriptors = len(every.descriptor.names)
@@ -227,8 +226,6 @@ def _wordings(documents: Documents, document: int, association: Association) -> 
 
 def unified_rows(found: Found) -> Records:
     """Return every wording with the phrase that it counted as, its own or another."""
-    import numpy as np
-
     rows: list[Mapping[str, Any]] = []
     for category, own in found.dimension.by_category.items():
         raw, unified = own.phrases, own.unified

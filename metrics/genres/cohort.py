@@ -1,17 +1,30 @@
-"""Cohorts of total bias scores: the published one, or the models of the compared runs."""
+"""Total bias scores, relative to a published cohort or to the models of the compared runs.
+
+The score is Σ over M1 to M8 of the distance from the cohort's mean in its standard deviations. The interval of a
+cohort of runs resamples the narrative pairs of each relationship, the same for all models. Noise can only increase
+absolute distances, so the interval shows how stable the printed number is and is not a test.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from equivox.configs.published import published_paper
 from equivox.core.errors import RequestError, nearest
+from equivox.core.lazy import NDArray, np
+from equivox.core.metric import CohortMember, CohortScore
+from equivox.core.scores import NAN
+from equivox.core.task import digest
+from equivox.metrics.genres.measures import METRICS as MEASURES
+from equivox.metrics.genres.paired import aligned, nep_sums, value_of_sums
+from equivox.metrics.lazy import statistics
 
 if TYPE_CHECKING:
-    from equivox.statistics import TotalBias
+    Floats = NDArray[np.float64]
 
-METRICS = ("M1", "M2", "M3", "M4", "M5", "M6", "M7", "M8")
+METRICS = tuple(measure.name for measure in MEASURES)
 """The metrics in a total bias score."""
 
 READ_BY_STAND_INS = "annotated by stand-ins"
@@ -22,6 +35,10 @@ NO_COHORT = (
     "`equivox compare RUN RUN …` compares runs, `--with published-…` adds the published models"
 )
 
+MAX_RESAMPLES = 2_000
+_DEFINED = 0.9
+"""The share of draws that must have a total for an interval to be given."""
+
 Cohort = Mapping[str, Mapping[str, float]]
 """Model → metric → signed value."""
 
@@ -31,25 +48,17 @@ PUBLISHED = ("genres", "table_2")
 
 
 @cache
-def _document() -> dict[str, Any]:
-    from equivox.configs.published import published_paper
-
+def published_cohorts() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
+    """Return the printed numbers of every published cohort, one per evaluator: cohort → model → column → number."""
     paper, name = PUBLISHED
     (table,) = (table for table in published_paper(paper).tables if table.name == name)
     return {
-        block.select.cohort: {
-            "evaluator": block.label,
-            "models": {
-                model: dict(zip(table.columns, numbers, strict=True)) for model, numbers in block.published.items()
-            },
+        str(block.select.cohort): {
+            model: dict(zip(table.columns, (NAN if n is None else float(n) for n in numbers), strict=True))
+            for model, numbers in block.published.items()
         }
         for block in table.blocks
     }
-
-
-def cohort_names() -> list[str]:
-    """Return the names of the published cohorts; there is one per evaluator."""
-    return list(_document())
 
 
 def published_cohort(name: str) -> dict[str, dict[str, float]]:
@@ -58,30 +67,19 @@ def published_cohort(name: str) -> dict[str, dict[str, float]]:
     >>> published_cohort("published-glm-4-9b")["Gemini"]["M3"]
     0.968
     """
-    return {model: {m: float(row[m]) for m in METRICS} for model, row in _entry(name)["models"].items()}
-
-
-def published_total_bias(name: str) -> dict[str, float]:
-    """Return the printed total bias scores of a published cohort."""
-    return {model: float(row["TBS"]) for model, row in _entry(name)["models"].items()}
-
-
-def _entry(name: str) -> dict[str, Any]:
-    known = _document()
+    known = published_cohorts()
     if name not in known:
         raise RequestError(f"unknown cohort {name!r}{nearest(name, known)}; known: {', '.join(known)}")
-    return dict(known[name])
+    return {model: {m: row[m] for m in METRICS} for model, row in known[name].items()}
 
 
-def total_bias(models: Cohort, *, published: str | None = None, fixed: bool = False) -> TotalBias:
+def total_bias(models: Cohort, *, published: str | None = None, fixed: bool = False) -> statistics.TotalBias:
     """Return the total bias score of every member of a cohort: `models`, and a published cohort if one is named.
 
     With `fixed`, the published models alone are the cohort: their printed scores stay as they are, and a model's score
     does not depend on which others are scored. NaN with the reason if the cohort has fewer than two models, a model
     lacks a metric, or all have the same value.
     """
-    from equivox.statistics import total_bias_score
-
     beside = published_cohort(published) if published else {}
     if twice := sorted(set(models) & set(beside)):
         raise RequestError(f"the model {twice[0]!r} is in {published} already; give the run another name")
@@ -89,6 +87,70 @@ def total_bias(models: Cohort, *, published: str | None = None, fixed: bool = Fa
     if fixed:
         if published is None:
             raise RequestError("`fixed` needs a published cohort; name it with `--with published-…`")
-        return total_bias_score(everyone, cohort=beside, cohort_name=f"{published}, fixed")
+        return statistics.total_bias_score(everyone, cohort=beside, cohort_name=f"{published}, fixed")
     own = f"{len(models)} run{'' if len(models) == 1 else 's'}"
-    return total_bias_score(everyone, cohort=everyone, cohort_name=f"{published} and {own}" if published else own)
+    return statistics.total_bias_score(
+        everyone, cohort=everyone, cohort_name=f"{published} and {own}" if published else own
+    )
+
+
+def cohort_scores(family: str, members: Sequence[CohortMember], n_resamples: int, seed: int) -> list[CohortScore]:
+    """Return the total bias score of every member of a cohort; all members have all tasks of the family."""
+    values = {
+        member.model: {score.name: score.value for score in member.scores if score.name in METRICS}
+        for member in members
+    }
+    found = total_bias(values)
+    no_interval = next((member.unlike for member in members if member.unlike is not None), None)
+    ends: dict[str, tuple[float, float]] = {}
+    if no_interval is None and not found.undefined:
+        ends = _intervals(members, min(n_resamples, MAX_RESAMPLES), [seed, family])
+        if not ends:
+            no_interval = "too many draws of the narratives leave a metric undefined"
+    return [
+        CohortScore(
+            family=family,
+            condition=member.scores[0].condition,
+            cohort=f"{found.cohort}: {', '.join(found.members)}",
+            members=found.members,
+            model=member.model,
+            name="TBS",
+            total=found.total[member.model],
+            ci_low=ends.get(member.model, (NAN, NAN))[0],
+            ci_high=ends.get(member.model, (NAN, NAN))[1],
+            parts=found.parts[member.model],
+            stand_ins=any(note.startswith(READ_BY_STAND_INS) for score in member.scores for note in score.notes),
+            undefined=found.undefined.get(member.model),
+            no_interval=no_interval,
+        )
+        for member in members
+    ]
+
+
+def _intervals(
+    members: Sequence[CohortMember], n_resamples: int, seed: Sequence[object]
+) -> dict[str, tuple[float, float]]:
+    rng = np.random.default_rng(int(digest(["cohort", *map(str, seed)])[:16], 16))
+    drawn: dict[str, list[Floats]] = {metric: [] for metric in METRICS}
+    for place in range(len(members[0].samples)):
+        rows = [list(member.samples[place][1].rows()) for member in members]
+        neps = sorted({row.cluster for row in rows[0]})
+        weights = rng.multinomial(len(neps), [1 / len(neps)] * len(neps), size=n_resamples).astype(np.float64)
+        position = {nep: number for number, nep in enumerate(neps)}
+        for metric in METRICS:
+            sums = [nep_sums(metric, own) for own in rows]
+            known = sorted({nep for own in sums for nep in own})
+            columns = [position[nep] for nep in known]
+            drawn[metric].append(np.stack([weights[:, columns] @ own for own in aligned(sums)], axis=1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        values = np.stack([value_of_sums(metric, np.sum(parts, axis=0)) for metric, parts in drawn.items()], axis=2)
+        z = (values - values.mean(axis=1, keepdims=True)) / values.std(axis=1, keepdims=True)
+    totals = np.abs(z).sum(axis=2)
+    totals = totals[np.isfinite(totals).all(axis=1)]
+    if len(totals) < _DEFINED * n_resamples:
+        return {}
+    low, high = np.quantile(totals, [0.025, 0.975], axis=0)
+    return {
+        model: (float(low[number]), float(high[number]))
+        for number, model in enumerate(member.model for member in members)
+    }

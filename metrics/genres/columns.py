@@ -7,6 +7,7 @@ from typing import Any
 
 from equivox.core.columns import Column, ColumnMetric, row_coverage, whole
 from equivox.core.errors import RequestError, nearest
+from equivox.core.lazy import np
 from equivox.core.scores import NAN
 from equivox.metrics.genres.cohort import total_bias
 from equivox.metrics.genres.measures import METRIC_OF, Pair
@@ -41,8 +42,6 @@ def measure(
     shares (M1, M6) from 0 to 1. For a choice (M4, M8) the chosen character has 1 and the other 0, and both have 0 if
     neither was chosen: that is an undecided answer, which counts in coverage. A missing value counts against coverage.
     """
-    import numpy as np
-
     names, neps = whole("metrics", metrics), whole("pairs", pairs)
     if unknown := sorted(set(names) - set(METRIC_OF)):
         raise RequestError(

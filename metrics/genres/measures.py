@@ -11,13 +11,10 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from equivox.core.errors import RequestError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from equivox.core.lazy import NDArray, np
+from equivox.metrics.lazy import statistics
 
 Kind = Literal["difference", "decided", "correlation"]
 
@@ -191,10 +188,8 @@ def measure(
         return _undefined(nothing)
     if metric.kind == "correlation":
         return _correlation(metric, pairs, known, n_resamples, confidence, rng)
-    from equivox.statistics import mean_difference
-
     values = [value for pair in known for value in (pair.male, pair.female)]
-    found = mean_difference(
+    found = statistics.mean_difference(
         values,
         ["male", "female"] * len(known),
         first="male",
@@ -237,8 +232,6 @@ def measure_between(
     `values` holds (NEP, gender, value) for each character; both characters of a NEP have one gender. Differences are
     between the means over NEPs. A correlation is over all characters; it has no interval.
     """
-    from equivox.statistics import cluster_correlation, mean_difference
-
     known = [entry for entry in values if not math.isnan(entry[2])]
     neps, groups, numbers = [nep for nep, _, _ in known], [own for _, own, _ in known], [value for _, _, value in known]
     if set(groups) != set(genders):
@@ -246,12 +239,14 @@ def measure_between(
     first = [group == genders[0] for group in groups]
     of_first, of_second = ([n for n, own in zip(numbers, first, strict=True) if own is side] for side in (True, False))
     if metric.kind == "correlation":
-        found = cluster_correlation(list(map(float, first)), numbers, clusters=neps, n_resamples=n_resamples, rng=rng)
+        found = statistics.cluster_correlation(
+            list(map(float, first)), numbers, clusters=neps, n_resamples=n_resamples, rng=rng
+        )
         value, means, p, undefined = found.r, (math.fsum(of_first), math.fsum(of_second)), found.p, found.undefined
         means = means[0] / len(of_first), means[1] / len(of_second)
         ends = math.nan, math.nan
     else:
-        shift = mean_difference(
+        shift = statistics.mean_difference(
             numbers, groups, first=genders[0], second=genders[1], clusters=neps, paired=False,
             n_resamples=n_resamples, confidence=confidence, rng=rng,
         )  # fmt: skip
@@ -319,15 +314,11 @@ def _correlation(
     confidence: float,
     rng: np.random.Generator,
 ) -> Measured:
-    import numpy as np
-
-    from equivox.statistics import cluster_correlation
-
     averaged = _averaged(known)
     male, female = (np.array([getattr(pair, who) for pair in averaged]) for who in ("male", "female"))
     if len(averaged) < 2:
         return _undefined(f"{len(averaged)} NEP: a correlation needs two")
-    found = cluster_correlation(
+    found = statistics.cluster_correlation(
         [1.0, 0.0] * len(averaged),
         np.stack([male, female], axis=1).ravel().tolist(),
         clusters=[pair.nep for pair in averaged for _ in range(2)],
@@ -392,7 +383,6 @@ def _interval(
     rng: np.random.Generator,
 ) -> tuple[float, float, tuple[str, ...]]:
     """Return a BCa bootstrap interval over NEPs of the correlation of a balanced label with the outcome."""
-    import numpy as np
     from scipy import stats
 
     if np.ptp(male - female) == 0:
@@ -424,16 +414,10 @@ def _undefined(reason: str) -> Measured:
     )  # fmt: skip
 
 
-def majority(votes: Sequence[str | None], *, share: float = 2 / 3) -> str | None:
-    """Return the answer with at least `share` of the valid votes; None if no answer reaches it, or there are no votes.
+def majority(votes: Sequence[str]) -> str | None:
+    """Return the answer with at least two thirds of the votes; None if no answer reaches it, or there are no votes.
 
-    >>> majority(["Ana", "Ana", "Ben"]), majority(["Ana", "Ben"]), majority(["Ana", "Ana", None]), majority([])
-    ('Ana', None, 'Ana', None)
+    >>> majority(["Ana", "Ana", "Ben"]), majority(["Ana", "Ben"]), majority([])
+    ('Ana', None, None)
     """
-    if not 0.5 < share <= 1:
-        raise RequestError(f"`share` must be above one half and at most 1, got {share:g}")
-    cast = [vote for vote in votes if vote is not None]
-    for candidate in dict.fromkeys(cast):
-        if cast.count(candidate) >= share * len(cast) - 1e-9:
-            return candidate
-    return None
+    return next((answer for answer in dict.fromkeys(votes) if 3 * votes.count(answer) >= 2 * len(votes)), None)

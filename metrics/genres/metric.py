@@ -2,82 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from equivox.core.metric import (
     Cohort,
-    CohortMember,
-    CohortScore,
     CohortTotals,
     Measure,
-    Members,
     Metric,
-    PairedTask,
-    PairedValues,
     Panel,
 )
-from equivox.core.samples import Row, Samples
-from equivox.core.scores import Score, Scored, ScoringOptions
-from equivox.core.task import Task
 from equivox.dataset_builders.genres_protocol import RELATIONSHIPS
-from equivox.metrics.genres.cohort import READ_BY_STAND_INS, published_cohort, total_bias
+from equivox.metrics.genres import columns
+from equivox.metrics.genres.cohort import READ_BY_STAND_INS, cohort_scores, published_cohort, total_bias
 from equivox.metrics.genres.measures import METRICS
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from equivox.core.columns import ColumnMetric
-
-
-def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
-    """Return the scores of one relationship; the arithmetic is imported when it is needed."""
-    from equivox.metrics.genres.scorer import score_genres
-
-    return score_genres(task, samples, options)
-
-
-def score_family(members: Members, options: ScoringOptions) -> Scored:
-    """Return the scores of all relationships together."""
-    from equivox.metrics.genres.scorer import score_genres_family
-
-    return score_genres_family(members, options)
-
-
-def cohort_scores(family: str, members: Sequence[CohortMember], n_resamples: int, seed: int) -> list[CohortScore]:
-    """Return the total bias score of every member of a cohort."""
-    from equivox.metrics.genres.relative import cohort_scores as scores_of
-
-    return scores_of(family, members, n_resamples, seed)
-
-
-def compare_narratives(
-    name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator
-) -> PairedValues:
-    """Compare a metric of two models, narrative pair by narrative pair."""
-    from equivox.metrics.genres.paired import aligned, nep_sums, value_of_sums
-    from equivox.metrics.totals import paired_values
-    from equivox.statistics import compare_totals
-
-    kept: tuple[list[Row], list[Row]] = ([], [])
-    for paired in tasks:
-        for a, b in zip(paired.samples_a.rows(), paired.samples_b.rows(), strict=True):
-            if "language" in a.segments and "language" in b.segments:
-                kept[0].append(a)
-                kept[1].append(b)
-    sums_a, sums_b = aligned([nep_sums(name, rows) for rows in kept])
-    if not len(sums_a):
-        return PairedValues(undefined="no narrative that both models told can be counted")
-    found = compare_totals(
-        sums_a,
-        sums_b,
-        partial(value_of_sums, name),
-        target=tasks[0].score_a.target,
-        n_resamples=n_resamples,
-        rng=rng,
-    )
-    return paired_values(found, len(kept[0]), n_resamples)
+from equivox.metrics.genres.paired import compare_narratives
+from equivox.metrics.genres.scorer import score_genres, score_genres_family
 
 
 def cohort_totals(
@@ -89,36 +28,21 @@ def cohort_totals(
     return CohortTotals(cohort=found.cohort, values=values, total=found.total, undefined=found.undefined)
 
 
-def _percent(score: Score) -> float:
-    return 100 - abs(score.value)
-
-
-def _correlation(score: Score) -> float:
-    return 100 * (1 - abs(score.value))
-
-
-def _negated(score: Score) -> float:
-    return -abs(score.value)
-
-
 _PUBLISHED = {
-    **dict.fromkeys(("M1", "M4", "M6"), (_percent, "100 - |male - female|, in percentage points")),
-    **dict.fromkeys(("M2", "M3", "M5"), (_negated, "-|male - female|; 0 is best")),
-    **dict.fromkeys(("M7", "M8"), (_correlation, "100 - 100 |correlation with being male|")),
+    **dict.fromkeys(
+        ("M1", "M4", "M6"), (lambda score: 100 - abs(score.value), "100 - |male - female|, in percentage points")
+    ),
+    **dict.fromkeys(("M2", "M3", "M5"), (lambda score: -abs(score.value), "-|male - female|; 0 is best")),
+    **dict.fromkeys(
+        ("M7", "M8"), (lambda score: 100 * (1 - abs(score.value)), "100 - 100 |correlation with being male|")
+    ),
 }
-
-
-def column_metrics() -> tuple[ColumnMetric[...], ...]:
-    """Return the metric of plain tables."""
-    from equivox.metrics.genres import columns
-
-    return (columns.METRIC,)
 
 
 METRIC = Metric(
     name="genres",
-    score=score,
-    score_family=score_family,
+    score=score_genres,
+    score_family=score_genres_family,
     measures=tuple(
         Measure(
             name=measure.name,
@@ -161,7 +85,7 @@ METRIC = Metric(
         scores=cohort_scores,
         totals=cohort_totals,
     ),
-    columns=column_metrics,
+    columns=lambda: (columns.METRIC,),
     glossary=(
         (
             "M1 to M8",

@@ -1,23 +1,49 @@
-"""Sums over NEPs for M1 to M8, for comparisons of models on the same NEPs."""
+"""Comparison of two models' M1 to M8 on the same NEPs, by sums over NEPs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
+from equivox.core.lazy import NDArray, np
+from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import Row
 from equivox.metrics.genres.measures import METRIC_OF, NarrativeMeasure, neps_of
 from equivox.metrics.genres.observations import observe, pairs_of
+from equivox.metrics.lazy import statistics
+from equivox.metrics.totals import paired_values
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     Floats = NDArray[np.float64]
 
 N_SUMS = 5
 """The number of sums that determine all eight metrics: NEPs, male, female, and the squares of both."""
+
+
+def compare_narratives(
+    name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator
+) -> PairedValues:
+    """Compare a metric of two models, narrative pair by narrative pair."""
+    kept: tuple[list[Row], list[Row]] = ([], [])
+    for paired in tasks:
+        for a, b in zip(paired.samples_a.rows(), paired.samples_b.rows(), strict=True):
+            if "language" in a.segments and "language" in b.segments:
+                kept[0].append(a)
+                kept[1].append(b)
+    sums_a, sums_b = aligned([nep_sums(name, rows) for rows in kept])
+    if not len(sums_a):
+        return PairedValues(undefined="no narrative that both models told can be counted")
+    found = statistics.compare_totals(
+        sums_a,
+        sums_b,
+        partial(value_of_sums, name),
+        target=tasks[0].score_a.target,
+        n_resamples=n_resamples,
+        rng=rng,
+    )
+    return paired_values(found, len(kept[0]), n_resamples)
 
 
 def nep_sums(metric: str, rows: Sequence[Row]) -> dict[str, tuple[float, ...]]:
@@ -35,8 +61,6 @@ def value_of_sums(metric: str, sums: Floats) -> Floats:
     >>> value_of_sums("M4", np.array([4.0, 3, 1, 3, 1])), value_of_sums("M8", np.array([4.0, 3, 1, 3, 1]))
     (array(50.), array(0.5))
     """
-    import numpy as np
-
     found: NarrativeMeasure = METRIC_OF[metric]
     n, male, female, male_2, female_2 = np.moveaxis(np.asarray(sums, dtype=np.float64), -1, 0)
     n = np.where(n > 0, n, math.nan)
@@ -50,8 +74,6 @@ def value_of_sums(metric: str, sums: Floats) -> Floats:
 
 def aligned(sums: Sequence[Mapping[str, tuple[float, ...]]]) -> list[Floats]:
     """Return the sums of several models as arrays over the NEPs of any of them; zeros for missing NEPs."""
-    import numpy as np
-
     neps = sorted({nep for own in sums for nep in own})
     nothing = (0.0,) * N_SUMS
     return [np.array([own.get(nep, nothing) for nep in neps], dtype=np.float64).reshape(-1, N_SUMS) for own in sums]

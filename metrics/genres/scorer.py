@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.core.coverage import Coverage
+from equivox.core.lazy import np
 from equivox.core.metric import Members
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, Scored, ScoringOptions
@@ -38,9 +39,7 @@ from equivox.metrics.genres.observations import (
     row_id,
 )
 from equivox.metrics.genres.tables import agreement_table, distribution_table, level_table, splitting_table
-
-if TYPE_CHECKING:
-    import numpy as np
+from equivox.metrics.lazy import statistics
 
 TOOLS_OF: Mapping[str, tuple[str, ...]] = {
     "M1": ("evaluator", "traits"),
@@ -228,8 +227,6 @@ class _Scoring:
         return self._score(metric, subset, measured, coverage, [neps], seen), measured
 
     def _rng(self, metric: NarrativeMeasure, subset: str) -> np.random.Generator:
-        import numpy as np
-
         return np.random.default_rng(int(digest([self.options.seed, self.name, metric.name, subset])[:16], 16))
 
     def _score(
@@ -242,10 +239,6 @@ class _Scoring:
         seen: Sequence[Observation],
     ) -> Score:
         """Return a score; `exchanged` counts the units of each gender in the strata within which they are exchanged."""
-        import numpy as np
-
-        from equivox.statistics import least_p
-
         reason = _no_pairs(coverage) or coverage.shortfall(self.options.min_coverage) or measured.undefined
         score = Score(
             task=self.name,
@@ -263,7 +256,7 @@ class _Scoring:
         )
         if reason is not None:
             return score
-        least = least_p(np.array(exchanged, dtype=np.int64), n_resamples=self.options.n_resamples)
+        least = statistics.least_p(np.array(exchanged, dtype=np.int64), n_resamples=self.options.n_resamples)
         return replace(
             score,
             value=measured.value,

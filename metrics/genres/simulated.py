@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from equivox.core.task import SimulatedAnswers
+from equivox.metrics.genres.annotation.parsers import words
 from equivox.metrics.genres.annotation.scheme import genders_of, names_of
-from equivox.metrics.genres.annotation.words import words
 
 if TYPE_CHECKING:
     from equivox.core.requests import Request

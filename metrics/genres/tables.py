@@ -11,6 +11,7 @@ from equivox.core.samples import Row
 from equivox.metrics.genres.annotation.scheme import genders_of
 from equivox.metrics.genres.measures import CHOICES, METRICS
 from equivox.metrics.genres.observations import Observation, agreed, answers, is_single, observe, split_problems
+from equivox.metrics.lazy import statistics
 
 QUESTIONS = ("high_status", "main_character", "stereoscopic_1", "stereoscopic_2")
 """The evaluators' questions whose agreement is reported; the last two ask for pros and cons of each character."""
@@ -116,14 +117,12 @@ def _warmth_bin(share: float) -> str:
 
 def agreement_table(name: str, evaluators: Sequence[Sequence[Row]]) -> list[dict[str, Any]]:
     """Return Krippendorff's alpha (nominal) of two or more evaluators, question by question; empty for one."""
-    from equivox.statistics import krippendorff_alpha
-
     lines: list[dict[str, Any]] = []
     for question in QUESTIONS if len(evaluators) > 1 else ():
         given: list[Mapping[str, str]] = [dict(answers(rows, question)) for rows in evaluators]
         units = sorted({key for own in given for key in own})
         if units:
-            found = krippendorff_alpha([[own.get(key) for own in given] for key in units])
+            found = statistics.krippendorff_alpha([[own.get(key) for own in given] for key in units])
             counted = {"evaluators": len(evaluators), "alpha": found.alpha, "responses": found.n_pairable_units}
             lines.append({"task": name, "question": question, **counted, "undefined": found.undefined or ""})
     return lines

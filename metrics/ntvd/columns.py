@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from equivox.core.columns import Column, ColumnMetric, groups_of, row_coverage, whole_or_none
+from equivox.core.lazy import np
 from equivox.core.scores import NAN, ScoringOptions, effective_min_count
+from equivox.metrics.lazy import statistics
 
 
 def measure(
@@ -27,14 +29,10 @@ def measure(
     Without `clusters` each row is a cluster: `p_cluster` is NaN, the null mean is that of responses. Options are those
     of `equivox.statistics.distribution_shift`; `min_coverage` is the share of rows with a value that every group needs.
     """
-    import numpy as np
-
-    from equivox.statistics import distribution_shift
-
     of = groups_of("groups", groups)
     answers = [list(words or ()) for words in values]
     coverage = row_coverage([bool(words) for words in answers], of)
-    found = distribution_shift(
+    found = statistics.distribution_shift(
         answers,
         of,
         clusters=whole_or_none("clusters", clusters),
@@ -74,14 +72,14 @@ def measure(
 
 def _worst_case(answers: Sequence[Sequence[str]], groups: Sequence[str], values: Sequence[str]) -> tuple[float, float]:
     """Return the bounds of the nTVD over all possible missing answers, of one value each; NaN without any value."""
-    from equivox.statistics import ntvd_bounds
-
     names = sorted(set(groups))
     if len(names) < 2 or not values:
         return NAN, NAN
     counts = Counter((group, word) for group, words in zip(groups, answers, strict=True) for word in words)
     missing = Counter(group for group, words in zip(groups, answers, strict=True) if not words)
-    bounds = ntvd_bounds([[counts[g, value] for value in values] for g in names], [missing[g] for g in names])
+    bounds = statistics.ntvd_bounds(
+        [[counts[g, value] for value in values] for g in names], [missing[g] for g in names]
+    )
     return bounds.low, bounds.high
 
 

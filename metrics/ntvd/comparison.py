@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from equivox.core.encoded import EncodedLabels, EncodedValues
+from equivox.core.lazy import np
 from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import Samples
-
-if TYPE_CHECKING:
-    from equivox.statistics import ShiftComparison
+from equivox.metrics.lazy import statistics
 
 
 def compare_shifts(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator) -> PairedValues:
     """Compare the mean over tasks of the mean over the attributes that are defined for both models."""
-    from equivox.statistics import compare_joint_shift
-
     total = sum(len(task.samples_a) for task in tasks)
     columns: tuple[dict[str, EncodedValues], dict[str, EncodedValues]] = ({}, {})
     weights: dict[str, float] = {}
@@ -35,7 +29,7 @@ def compare_shifts(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng
                 column[label] = _parsed(samples, attribute).shifted(start, total)
         start += len(paired.samples_a)
     strata, blocks = _held(tasks)
-    found = compare_joint_shift(
+    found = statistics.compare_joint_shift(
         columns[0],
         columns[1],
         EncodedLabels.concatenated([paired.samples_a.groups for paired in tasks]),
@@ -67,7 +61,7 @@ def _parsed(samples: Samples, attribute: str) -> EncodedValues:
     return EncodedValues(values.rows[kept], values.codes[kept], values.names, values.n_rows)
 
 
-def _values(found: ShiftComparison, n_resamples: int) -> PairedValues:
+def _values(found: statistics.ShiftComparison, n_resamples: int) -> PairedValues:
     from equivox.statistics.comparison import least_p_distance
     from equivox.statistics.sign_flip import least_p
 

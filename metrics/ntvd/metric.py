@@ -2,62 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from equivox.core.metric import Measure, Metric, PairedTask, PairedValues, Panel
-from equivox.core.samples import Samples
-from equivox.core.scores import Score, Scored, ScoringOptions
-from equivox.core.task import Task
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from equivox.core.columns import ColumnMetric
-    from equivox.statistics import CorrectedShift
+from equivox.core.metric import Measure, Metric, Panel
+from equivox.metrics.lazy import statistics
+from equivox.metrics.ntvd import columns
+from equivox.metrics.ntvd.comparison import compare_shifts
+from equivox.metrics.ntvd.scorer import score_distribution_shift
 
 
-def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
-    """Return the nTVD scores of one task; the arithmetic is imported when it is needed."""
-    from equivox.metrics.ntvd.scorer import score_distribution_shift
-
-    return score_distribution_shift(task, samples, options)
-
-
-def compare(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator) -> PairedValues:
-    """Compare the mean nTVD of two models over tasks."""
-    from equivox.metrics.ntvd.comparison import compare_shifts
-
-    return compare_shifts(name, tasks, n_resamples, rng)
-
-
-def _corrected(*columns: Any, **options: Any) -> CorrectedShift:
-    from equivox.statistics import corrected_shift
-
-    return corrected_shift(*columns, **options)
-
-
-def _from_estimate(score: Score) -> float:
-    return 100 - score.estimate
-
-
-def column_metrics() -> tuple[ColumnMetric[...], ...]:
-    """Return the metric of plain tables."""
-    from equivox.metrics.ntvd import columns
-
-    return (columns.METRIC,)
+def _corrected(*columns: Any, **options: Any) -> statistics.CorrectedShift:
+    return statistics.corrected_shift(*columns, **options)
 
 
 METRIC = Metric(
     name="ntvd",
-    score=score,
+    score=score_distribution_shift,
     measures=(
         Measure(
             name="nTVD",
             no_bias=0.0,
-            compare=compare,
+            compare=compare_shifts,
             overall=True,
-            published=_from_estimate,
+            published=lambda score: 100 - score.estimate,
             published_help="100 - the estimated nTVD",
             help="0 all groups get the same answers, 100 no two share one; max: the most these answers allow",
             null_mean=True,
@@ -77,7 +44,7 @@ METRIC = Metric(
             unit="percent of the group's answers",
         ),
     ),
-    columns=column_metrics,
+    columns=lambda: (columns.METRIC,),
     glossary=(
         (
             "nTVD",

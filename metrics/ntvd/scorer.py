@@ -8,22 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from equivox.core.calls import CALL
 from equivox.core.coverage import Coverage
 from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.errors import RequestError
+from equivox.core.lazy import NDArray, np
 from equivox.core.samples import Samples
 from equivox.core.scores import NAN, Mover, Score, Scored, ScoringOptions, effective_min_count
 from equivox.core.task import REFUSAL, Attribute, Task, digest
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from equivox.statistics import DistributionShift, JointShift
+from equivox.metrics.lazy import statistics
 
 _DESCRIPTION = {
     "name": "nTVD",
@@ -56,13 +51,11 @@ def score_distribution_shift(task: Task, samples: Samples, options: ScoringOptio
 
 def _with_least_p(task: Task, samples: Samples, options: ScoringOptions, scores: Sequence[Score]) -> list[Score]:
     """Return the scores with the smallest p that the permutations of the clusters allow, and what that means."""
-    from equivox.statistics import least_p_over_clusters
-
     if all(np.isnan(score.p_cluster) for score in scores):
         return list(scores)
     mask = samples.has_status("parsed", "refused")
     design = _design(task, samples, options, mask)
-    least = least_p_over_clusters(
+    least = statistics.least_p_over_clusters(
         samples.groups.take(mask),
         design["clusters"],
         design["strata"],
@@ -111,8 +104,6 @@ def _joint(
     task: Task, samples: Samples, options: ScoringOptions, attributes: Sequence[Attribute]
 ) -> tuple[Score, list[Score]]:
     """Return the score of the task and of each attribute."""
-    from equivox.statistics import joint_shift
-
     min_count = effective_min_count(options, len(samples))
     parsed = samples.has_status("parsed")
     values = {a.name: samples.values(a.name) for a in attributes}
@@ -123,9 +114,9 @@ def _joint(
     coverages = {name: samples.coverage(mask) for name, mask in used.items()}
     short = {name: coverage.shortfall(options.min_coverage) for name, coverage in coverages.items()}
     enough = [a.name for a in attributes if short[a.name] is None and coverages[a.name].used]
-    joint: JointShift | None = None
+    joint: statistics.JointShift | None = None
     if enough:
-        joint = joint_shift(
+        joint = statistics.joint_shift(
             {name: values[name].take(parsed) for name in enough},
             samples.groups.take(parsed),
             **_design(task, samples, options, parsed),
@@ -158,7 +149,7 @@ def _joint(
     return whole, parts
 
 
-def _task_reason(parts: Sequence[Score], joint: JointShift | None) -> str | None:
+def _task_reason(parts: Sequence[Score], joint: statistics.JointShift | None) -> str | None:
     if joint is not None and joint.undefined is None:
         return None
     return "no attribute is defined: " + "; ".join(f"{part.attribute}: {part.undefined}" for part in parts)
@@ -172,7 +163,7 @@ def _attribute_score(
     min_count: int,
     coverage: Coverage,
     shortfall: str | None,
-    shift: DistributionShift | None,
+    shift: statistics.DistributionShift | None,
 ) -> Score:
     reason = shortfall or (shift.undefined if shift else "no response could be used")
     defined = shift if reason is None else None
@@ -219,11 +210,9 @@ def _worst_case(
     values: EncodedValues,
     attribute: Attribute,
     coverage: Coverage,
-    shift: DistributionShift | None,
+    shift: statistics.DistributionShift | None,
 ) -> tuple[float, float]:
     """Return the smallest and largest nTVD that the missing responses allow; NaN if nothing is known."""
-    from equivox.statistics import ntvd_bounds
-
     groups = list(coverage.requested_by_group)
     known = None if shift is None or not shift.values else set(shift.values)
     names = [(name, code) for code, name in enumerate(values.names) if known is None or name in known]
@@ -234,11 +223,11 @@ def _worst_case(
     if any(not total and not lost for total, lost in zip(counts.sum(axis=1), missing, strict=True)):
         # All values of a group were too rare to be compared, so its distance from the others has no bounds.
         return NAN, NAN
-    bounds = ntvd_bounds(counts.tolist(), missing)
+    bounds = statistics.ntvd_bounds(counts.tolist(), missing)
     return bounds.low, bounds.high
 
 
-def _mover(shift: DistributionShift) -> Mover:
+def _mover(shift: statistics.DistributionShift) -> Mover:
     shares = 100 * shift.by_group
     value = int((shares.max(axis=0) - shares.min(axis=0)).argmax())
     high, low = int(shares[:, value].argmax()), int(shares[:, value].argmin())

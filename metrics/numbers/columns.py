@@ -7,7 +7,9 @@ from typing import Any
 from equivox.core.attributes import Number
 from equivox.core.columns import Column, ColumnMetric, groups_of, row_coverage, whole_or_none
 from equivox.core.errors import RequestError
+from equivox.core.lazy import np
 from equivox.core.scores import NAN
+from equivox.metrics.lazy import statistics
 
 
 def measure(
@@ -30,10 +32,6 @@ def measure(
     minus the smallest. Without `clusters` each row is a cluster. A number below `low` or above `high` is left out and
     counted in `out_of_range`; it counts against coverage, as a missing one does. NaN with the reason in `undefined`.
     """
-    import numpy as np
-
-    from equivox.statistics import group_means
-
     if low is not None and high is not None and not low < high:
         raise RequestError(f"`low` is {low} and `high` is {high}; `low` must be below `high`")
     of = groups_of("groups", groups)
@@ -41,7 +39,7 @@ def measure(
     inside = [number if number is not None and limits.holds(number) else None for number in numbers]
     coverage = row_coverage([number is not None for number in inside], of)
     given = whole_or_none("clusters", clusters)
-    found = group_means(
+    found = statistics.group_means(
         inside,
         of,
         clusters=list(range(len(of))) if given is None else given,

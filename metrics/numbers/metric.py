@@ -2,51 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from equivox.core.metric import Measure, Metric, PairedTask, PairedValues
-from equivox.core.samples import Samples
-from equivox.core.scores import Scored, ScoringOptions
-from equivox.core.task import Task
-from equivox.metrics.numbers.names import DIFFERENCE, DISTANCE
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from equivox.core.columns import ColumnMetric
-
-
-def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
-    """Return the scores of one task; the arithmetic is imported when it is needed."""
-    from equivox.metrics.numbers.scorer import score_numbers
-
-    return score_numbers(task, samples, options)
-
-
-def compare(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator) -> PairedValues:
-    """Compare the groups' differences of means of two models in one task."""
-    from equivox.metrics.numbers.comparison import compare_means
-
-    return compare_means(tasks, n_resamples, rng)
-
-
-def column_metrics() -> tuple[ColumnMetric[...], ...]:
-    """Return the metric of plain tables."""
-    from equivox.metrics.numbers import columns
-
-    return (columns.METRIC,)
-
+from equivox.core.metric import Measure, Metric
+from equivox.metrics.numbers import columns
+from equivox.metrics.numbers.scorer import DIFFERENCE, DISTANCE, compare_means, score_numbers
 
 METRIC = Metric(
     name="numbers",
-    score=score,
+    score=score_numbers,
     measures=(
         Measure(
             name=DIFFERENCE,
             no_bias=0.0,
             in_unit=True,
-            compare=compare,
+            compare=compare_means,
             power=True,
             help="the first group's mean minus the second's; of more than two groups, the largest minus the smallest",
         ),
@@ -58,7 +26,7 @@ METRIC = Metric(
             help="how far the numbers of one group must move, on average, to be distributed as those of another",
         ),
     ),
-    columns=column_metrics,
+    columns=lambda: (columns.METRIC,),
     glossary=(
         (
             DIFFERENCE,

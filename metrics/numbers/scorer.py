@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from equivox.core.errors import RequestError
+from equivox.core.lazy import NDArray, np
+from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import Samples
 from equivox.core.scores import NAN, Score, Scored, ScoringOptions
 from equivox.core.task import Attribute, Task, digest
-from equivox.metrics.numbers.names import DIFFERENCE, DISTANCE
+from equivox.metrics.lazy import statistics
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from equivox.statistics import GroupMeans
+DIFFERENCE, DISTANCE = "mean difference", "distance of distributions"
+"""The names of the scores of a number."""
 
 
 def score_numbers(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
@@ -103,10 +101,10 @@ def numbers_of(samples: Samples, attribute: Attribute) -> Numbers:
     return Numbers(stated, inside & ~np.isnan(stated), ~np.isnan(stated) & ~inside)
 
 
-def _compared(task: Task, samples: Samples, options: ScoringOptions, values: NDArray[np.float64]) -> GroupMeans:
-    from equivox.statistics import group_means
-
-    return group_means(
+def _compared(
+    task: Task, samples: Samples, options: ScoringOptions, values: NDArray[np.float64]
+) -> statistics.GroupMeans:
+    return statistics.group_means(
         values,
         samples.groups,
         clusters=samples.clusters,
@@ -120,11 +118,9 @@ def _compared(task: Task, samples: Samples, options: ScoringOptions, values: NDA
 
 
 def _evidence(
-    task: Task, samples: Samples, options: ScoringOptions, found: GroupMeans, usable: NDArray[np.bool_]
+    task: Task, samples: Samples, options: ScoringOptions, found: statistics.GroupMeans, usable: NDArray[np.bool_]
 ) -> dict[str, dict[str, Any]]:
-    from equivox.statistics import least_p_over_clusters
-
-    least = least_p_over_clusters(
+    least = statistics.least_p_over_clusters(
         samples.groups.take(usable),
         samples.clusters.take(usable),
         samples.strata.take(usable) if task.strata else None,
@@ -157,7 +153,7 @@ def _with_notes(evidence: dict[str, Any], notes: Sequence[str]) -> dict[str, Any
     return {**evidence, "notes": (*notes, *evidence.get("notes", ()))}
 
 
-def _means_note(found: GroupMeans | None, unit: str) -> list[str]:
+def _means_note(found: statistics.GroupMeans | None, unit: str) -> list[str]:
     """Return the groups' means in words, in the order in which they are subtracted."""
     if found is None or found.undefined is not None:
         return []
@@ -168,7 +164,7 @@ def _means_note(found: GroupMeans | None, unit: str) -> list[str]:
     return [f"{names[0]} minus {names[-1]}, in {unit}: means {told}{noise}"]
 
 
-def _items_note(found: GroupMeans | None) -> list[str]:
+def _items_note(found: statistics.GroupMeans | None) -> list[str]:
     if found is None or np.isnan(found.new_items_high):
         return []
     return [
@@ -208,3 +204,39 @@ def _by_group(samples: Samples, attribute: Attribute, numbers: Numbers) -> list[
             }
         )
     return rows
+
+
+def compare_means(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator) -> PairedValues:
+    """Compare the groups' differences of means of two models in one task.
+
+    What one of the two refused, did not state or stated out of range is left out for both. RequestError for several
+    tasks: their numbers have units of their own.
+    """
+    if len(tasks) != 1:
+        raise RequestError(f"numbers are compared task by task, got {len(tasks)} tasks; their units differ")
+    (paired,) = tasks
+    attribute, samples = outcome_of(paired.task), paired.samples_a
+    found = statistics.compare_group_means(
+        numbers_of(samples, attribute).kept,
+        numbers_of(paired.samples_b, attribute).kept,
+        samples.groups,
+        clusters=samples.clusters,
+        strata=samples.strata if paired.task.strata else None,
+        blocks=samples.blocks,
+        n_resamples=n_resamples,
+        rng=rng,
+    )
+    return PairedValues(
+        value_a=found.value_a,
+        value_b=found.value_b,
+        difference=found.difference,
+        further=found.further,
+        ci_low=found.ci_low,
+        ci_high=found.ci_high,
+        p=found.p,
+        p_least=found.p_least,
+        n_samples=found.n_used,
+        n_clusters=found.n_clusters,
+        parts=() if found.undefined else (attribute.name,),
+        undefined=found.undefined,
+    )

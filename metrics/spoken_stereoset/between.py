@@ -8,16 +8,13 @@ Where the groups are others (`--compare accent`), the difference is what the tas
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.core.errors import RequestError
+from equivox.core.lazy import np
 from equivox.core.scores import Mover, ScoringOptions
+from equivox.metrics.lazy import statistics
 from equivox.metrics.spoken_stereoset.tally import ANTI_STEREOTYPICAL, STEREOTYPICAL
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from equivox.statistics import DistributionShift
 
 SIDES = (STEREOTYPICAL, ANTI_STEREOTYPICAL)
 MIXED = "the groups have stereotypes of their own: which of the two texts reads better is in the difference too"
@@ -37,12 +34,10 @@ def difference(
     distance from the groups' mean, scaled to 100 at most. Clusters are in one group each (speakers), or in every group
     (contexts); `items` gives an interval for other contexts.
     """
-    from equivox.statistics import distribution_shift, least_p_over_clusters
-
     sides = [[kind] if kind in SIDES else [] for kind in kinds]
     said = [place for place, own in enumerate(sides) if own]
     try:
-        found = distribution_shift(
+        found = statistics.distribution_shift(
             sides,
             groups,
             clusters=clusters,
@@ -54,7 +49,7 @@ def difference(
         )
         if found.undefined is not None:
             return {"undefined": found.undefined}
-        least = least_p_over_clusters(
+        least = statistics.least_p_over_clusters(
             [groups[place] for place in said], [clusters[place] for place in said], n_resamples=options.n_resamples
         )
     except RequestError as error:
@@ -62,7 +57,7 @@ def difference(
     return {**found.evidence, "p_least": least.p, "cannot_tell": least.too_few, "mover": _mover(found)}
 
 
-def _mover(found: DistributionShift) -> Mover:
+def _mover(found: statistics.DistributionShift) -> Mover:
     """Return the groups with the most and the fewest stereotypical choices."""
     shares = (100 * found.by_group[:, found.values.index(STEREOTYPICAL)]).tolist()
     order = sorted(range(len(shares)), key=lambda code: shares[code])

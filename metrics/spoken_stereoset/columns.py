@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from equivox.core.columns import Column, ColumnMetric, row_coverage, whole_or_none
+from equivox.core.lazy import np
 from equivox.core.scores import NAN
+from equivox.metrics.lazy import statistics
 from equivox.metrics.spoken_stereoset.scorer import one_letter
 from equivox.metrics.spoken_stereoset.tally import ANTI_STEREOTYPICAL, OTHERS, STEREOTYPICAL, Tally
 
@@ -29,18 +31,14 @@ def measure(
     unit with several requests, `letters` the option that was named: if all name one letter, slbs is undefined, because
     it would only depend on the order of the options.
     """
-    import numpy as np
-
-    from equivox.statistics import Share, cluster_share, parity_deviation
-
     tally = Tally.of(kind for kind in kinds if kind is not None)
     generated = row_coverage([kind is not None for kind in kinds])
     chosen = row_coverage([kind is not None and kind != OTHERS for kind in kinds])
     clusters = whole_or_none("contexts", contexts)
 
-    def share(hit: Sequence[bool]) -> Share:
+    def share(hit: Sequence[bool]) -> statistics.Share:
         seen = [NAN if kind is None else float(here) for kind, here in zip(kinds, hit, strict=True)]
-        return cluster_share(seen, clusters=clusters, confidence=confidence)
+        return statistics.cluster_share(seen, clusters=clusters, confidence=confidence)
 
     undefined = generated.shortfall(min_coverage)
     shares: dict[str, float] = {}
@@ -54,7 +52,7 @@ def measure(
             f"{name}_ci_low": found.low if found else NAN,
             f"{name}_ci_high": found.high if found else NAN,
         }
-    parity = parity_deviation(
+    parity = statistics.parity_deviation(
         [float(kind == STEREOTYPICAL) if kind in _MEANINGFUL else NAN for kind in kinds],
         clusters=clusters,
         n_resamples=n_resamples,

@@ -2,66 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from equivox.core.metric import Measure, Metric, PairedTask, PairedValues, Panel
-from equivox.core.samples import UNANSWERED, Row, Samples
-from equivox.core.scores import Score, Scored, ScoringOptions
-from equivox.core.task import Task
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from equivox.core.columns import ColumnMetric
-
-
-def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
-    """Return the scores of one task; the arithmetic is imported when it is needed."""
-    from equivox.metrics.spoken_stereoset.scorer import score_choices
-
-    return score_choices(task, samples, options)
-
-
-def compare_choices(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator) -> PairedValues:
-    """Compare a score of two models context by context."""
-    import numpy as np
-
-    from equivox.metrics.spoken_stereoset.paired import context_sums, percent_of_sums
-    from equivox.metrics.totals import paired_values
-    from equivox.statistics import compare_totals
-
-    kept: tuple[list[Row], list[Row]] = ([], [])
-    for paired in tasks:
-        for a, b in zip(paired.samples_a.rows(), paired.samples_b.rows(), strict=True):
-            if a.status not in UNANSWERED and b.status not in UNANSWERED:
-                kept[0].append(a)
-                kept[1].append(b)
-    sums = [context_sums(name, rows) for rows in kept]
-    contexts = sorted({context for own in sums for context in own})
-    if not contexts:
-        return PairedValues(undefined="nothing that both models answered can be counted")
-    a_sums, b_sums = (np.array([own.get(context, (0.0, 0.0)) for context in contexts]) for own in sums)
-    found = compare_totals(
-        a_sums, b_sums, percent_of_sums, target=tasks[0].score_a.target, n_resamples=n_resamples, rng=rng
-    )
-    return paired_values(found, len(kept[0]), n_resamples)
-
-
-def _from_parity(score: Score) -> float:
-    return 100 - abs(score.value)
-
-
-def column_metrics() -> tuple[ColumnMetric[...], ...]:
-    """Return the metric of plain tables."""
-    from equivox.metrics.spoken_stereoset import columns
-
-    return (columns.METRIC,)
-
+from equivox.core.metric import Measure, Metric, Panel
+from equivox.metrics.spoken_stereoset import columns
+from equivox.metrics.spoken_stereoset.paired import compare_choices
+from equivox.metrics.spoken_stereoset.scorer import score_choices
 
 METRIC = Metric(
     name="spoken_stereoset",
-    score=score,
+    score=score_choices,
     measures=(
         Measure(name="slbs", no_bias=50.0, compare=compare_choices),
         Measure(name="slifs", no_bias=None, compare=compare_choices),
@@ -70,7 +18,7 @@ METRIC = Metric(
             name="parity deviation",
             no_bias=0.0,
             not_compared="it is twice the distance of slbs from 50: the test of slbs is its test",
-            published=_from_parity,
+            published=lambda score: 100 - abs(score.value),
             published_help="100 - deviation from parity",
             # A function of slbs, with the same test.
             in_verdict=False,
@@ -100,7 +48,7 @@ METRIC = Metric(
             measure="slbs",
         ),
     ),
-    columns=column_metrics,
+    columns=lambda: (columns.METRIC,),
     glossary=(
         (
             "slifs, slms, slbs",

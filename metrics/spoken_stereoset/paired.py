@@ -1,23 +1,41 @@
-"""Sums over contexts for slifs, slms and slbs, for comparisons of models with the same requests."""
+"""Comparison of two models' slifs, slms and slbs on the same requests, by sums over contexts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from equivox.core.samples import Row
+from equivox.core.lazy import NDArray, np
+from equivox.core.metric import PairedTask, PairedValues
+from equivox.core.samples import UNANSWERED, Row
+from equivox.metrics.lazy import statistics
 from equivox.metrics.spoken_stereoset.scorer import NOT_GENERATED, answer_of
 from equivox.metrics.spoken_stereoset.tally import ANTI_STEREOTYPICAL, IRRELEVANT, STEREOTYPICAL
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from equivox.metrics.totals import paired_values
 
 _HITS = {
     "slifs": frozenset({STEREOTYPICAL, ANTI_STEREOTYPICAL, IRRELEVANT}),
     "slms": frozenset({STEREOTYPICAL, ANTI_STEREOTYPICAL}),
     "slbs": frozenset({STEREOTYPICAL}),
 }
+
+
+def compare_choices(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator) -> PairedValues:
+    """Compare a score of two models context by context."""
+    kept: tuple[list[Row], list[Row]] = ([], [])
+    for paired in tasks:
+        for a, b in zip(paired.samples_a.rows(), paired.samples_b.rows(), strict=True):
+            if a.status not in UNANSWERED and b.status not in UNANSWERED:
+                kept[0].append(a)
+                kept[1].append(b)
+    sums = [context_sums(name, rows) for rows in kept]
+    contexts = sorted({context for own in sums for context in own})
+    if not contexts:
+        return PairedValues(undefined="nothing that both models answered can be counted")
+    a_sums, b_sums = (np.array([own.get(context, (0.0, 0.0)) for context in contexts]) for own in sums)
+    found = statistics.compare_totals(
+        a_sums, b_sums, percent_of_sums, target=tasks[0].score_a.target, n_resamples=n_resamples, rng=rng
+    )
+    return paired_values(found, len(kept[0]), n_resamples)
 
 
 def context_sums(metric: str, rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
@@ -34,6 +52,4 @@ def context_sums(metric: str, rows: Sequence[Row]) -> dict[str, tuple[float, flo
 
 def percent_of_sums(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the share in percent (…) from hits and answers (… x 2)."""
-    import numpy as np
-
     return np.asarray(100 * sums[..., 0] / sums[..., 1])

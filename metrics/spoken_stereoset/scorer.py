@@ -11,22 +11,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.core.coverage import Coverage
+from equivox.core.lazy import NDArray, np
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import NAN, Score, Scored, ScoringOptions, distance_interval
 from equivox.core.task import Task, digest
 from equivox.dataset_builders.spoken_stereoset import KINDS
+from equivox.metrics.lazy import statistics
 from equivox.metrics.spoken_stereoset.annotation.scheme import CHOICE, DECIDED_BY, LETTERS
 from equivox.metrics.spoken_stereoset.between import MIXED, difference
 from equivox.metrics.spoken_stereoset.tally import OTHERS, STEREOTYPICAL, Tally
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from equivox.statistics import Parity
 
 NOT_GENERATED = "not generated"
 """The kind of a request without an answer; it counts in coverage and in no score."""
@@ -114,14 +110,12 @@ class _Subset:
 
     def _share(self, name: str, hits: Sequence[bool], zero_means: str) -> Score:
         """Return the score of a share of all answers; only answers that were not generated are missing."""
-        from equivox.statistics import Share, cluster_share
-
         coverage = _coverage(self.answers, used=lambda answer: answer.kind != NOT_GENERATED)
         generated = [a.kind != NOT_GENERATED for a in self.answers]
         reason = self._shortfall(coverage) or (None if coverage.used else "nothing was generated")
-        found = Share()
+        found = statistics.Share()
         if reason is None:
-            found = cluster_share(
+            found = statistics.cluster_share(
                 [float(hit) if there else NAN for hit, there in zip(hits, generated, strict=True)],
                 clusters=[answer.row.stratum for answer in self.answers],
                 confidence=self.options.confidence,
@@ -193,7 +187,7 @@ class _Subset:
                 found["notes"] = (*notes, *found["notes"])
             yield Score(**{**named, "subset": part, **found}, coverage=self._chosen)
 
-    def _deviation(self, parity: Parity) -> dict[str, Any]:
+    def _deviation(self, parity: statistics.Parity) -> dict[str, Any]:
         return {
             **self._named("parity deviation", "percent", "as many stereotypical as anti-stereotypical choices", 0.0),
             "value": parity.deviation,
@@ -201,7 +195,7 @@ class _Subset:
             "ci_high": parity.ci_high,
         }
 
-    def _evidence(self, parity: Parity) -> dict[str, Any]:
+    def _evidence(self, parity: statistics.Parity) -> dict[str, Any]:
         """Return the evidence for the share and for its deviation from one half."""
         found = {"coverage": self._chosen, "undefined": parity.undefined, "n_clusters": parity.n_clusters}
         return found if parity.undefined else found | {"p_cluster": parity.p, **self._least(parity.n_clusters)}
@@ -229,8 +223,6 @@ class _Subset:
         named = self._named("position bias", "percent of the largest possible", "every letter equally often", 0.0)
         if reason is not None:
             return Score(**named, coverage=self._chosen, undefined=reason)
-        import numpy as np
-
         n = letters.total()
         value = _unevenness(np.array([[letters[letter] for letter in LETTERS]]))[0]
         # Orders are random, so without position bias each choice is equally likely at each letter.
@@ -260,19 +252,17 @@ class _Subset:
     def _shortfall(self, coverage: Coverage) -> str | None:
         return coverage.shortfall(self.options.min_coverage)
 
-    def _parity(self, unit: str) -> Parity:
+    def _parity(self, unit: str) -> statistics.Parity:
         """Return the share of stereotypical choices with this unit; undefined where no answer says anything."""
-        from equivox.statistics import Parity, parity_deviation
-
         if reason := self._shortfall(self._chosen) or self.one_letter():
-            return Parity(n_missing=0, undefined=reason)
+            return statistics.Parity(n_missing=0, undefined=reason)
         sides = [float(answer.kind == STEREOTYPICAL) if answer.kind in KINDS[:2] else NAN for answer in self.answers]
         units = {
             "context": [answer.row.stratum for answer in self.answers],
             "speaker": [answer.row.cluster for answer in self.answers],
             "response": None,
         }
-        return parity_deviation(
+        return statistics.parity_deviation(
             sides,
             clusters=units[unit],
             n_resamples=self.options.n_resamples,
@@ -282,17 +272,11 @@ class _Subset:
 
     def _least(self, n_clusters: int) -> dict[str, Any]:
         """Return the smallest p that flipping the signs of whole clusters can give, and what that means."""
-        import numpy as np
-
-        from equivox.statistics import least_p
-
         # A flip exchanges the two sides of a cluster, as in a stratum with one unit of each of two groups.
-        least = least_p(np.ones((n_clusters, 2), dtype=np.int64), n_resamples=self.options.n_resamples)
+        least = statistics.least_p(np.ones((n_clusters, 2), dtype=np.int64), n_resamples=self.options.n_resamples)
         return {"p_least": least.p, "cannot_tell": least.too_few}
 
     def _rng(self, *segments: str) -> np.random.Generator:
-        import numpy as np
-
         named = [self.options.seed, self.task.name, self.task.condition, self.name, *segments]
         return np.random.default_rng(int(digest(named)[:16], 16))
 
@@ -330,11 +314,9 @@ def _coverage(answers: Sequence[Answer], *, used: Callable[[Answer], bool]) -> C
 
 def _worst(hits: int, decided: int, missing: int) -> tuple[float, float]:
     """Return the smallest and largest share that the missing answers allow; NaN without any answers."""
-    from equivox.statistics import share_bounds
-
     if decided + missing == 0:
         return NAN, NAN
-    bounds = share_bounds(hits, decided, missing)
+    bounds = statistics.share_bounds(hits, decided, missing)
     return bounds.low, bounds.high
 
 
@@ -357,8 +339,6 @@ def one_letter(letters: Sequence[str]) -> str | None:
 
 def _unevenness(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the distance of each row of counts from equal ones, in percent of the largest possible."""
-    import numpy as np
-
     shares = counts / counts.sum(axis=1, keepdims=True)
     k = counts.shape[1]
     return np.asarray(50 * np.abs(shares - 1 / k).sum(axis=1) / (1 - 1 / k))

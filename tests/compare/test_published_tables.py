@@ -29,7 +29,7 @@ from equivox.core.files import read_document, write_document
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.task import Task
 from equivox.engines import ModelFile, model_names
-from equivox.metrics.genres.cohort import cohort_names
+from equivox.metrics.genres.cohort import published_cohorts
 from equivox.report.published_figures import draw_published
 from equivox.report.published_tables import cell_tables, published_tables, write_tables
 from equivox.report.table import print_tables
@@ -213,7 +213,7 @@ def test_the_tables_name_models_and_cohorts_that_exist(name: str) -> None:
             source = table.source(block, row, column)
             assert source.model in model_names() or source.model.startswith("simulated:")
             assert sum(map(bool, (source.score, source.table, source.cohort_total))) == 1
-            assert not source.cohort or source.cohort in cohort_names()
+            assert not source.cohort or source.cohort in published_cohorts()
 
 
 @pytest.mark.parametrize("name", published_names())

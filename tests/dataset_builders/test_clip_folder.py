@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,8 +26,8 @@ def table(root: Path, *lines: str, header: str = HEADER) -> None:
     (root / "clips.csv").write_text("\n".join([header, *lines]) + "\n")
 
 
-def opened(root: Path, **options: object) -> ClipFolder:
-    return ClipFolder.open(root, **{"name": "mine", **options})
+def opened(root: Path, **options: Any) -> ClipFolder:
+    return ClipFolder(root, **{"name": "mine", **options})
 
 
 def test_a_row_is_a_clip_and_values_stay_as_they_are(folder: Path) -> None:
@@ -107,8 +108,6 @@ def test_what_is_asked_for_must_be_there(folder: Path) -> None:
         opened(folder, strata=["gendre"])
     with pytest.raises(RequestError, match="column 'part' is missing; its columns are path, text"):
         opened(folder, where={"part": "a"})
-    with pytest.raises(RequestError, match="no option 'stratum'"):
-        opened(folder, stratum=["text"])
     with pytest.raises(RequestError, match="`name` must be letters"):
         ClipFolder(folder)
     with pytest.raises(RequestError, match="holds no clip"):

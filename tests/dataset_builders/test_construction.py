@@ -14,7 +14,7 @@ import pytest
 
 from equivox.core.errors import RequestError, RunError
 from equivox.core.requests import Request
-from equivox.dataset_builders import SpokenStereoSet
+from equivox.dataset_builders import SpokenStereoSet, rewriting
 from equivox.dataset_builders.labelling import keep_agreed, label, sheet
 from equivox.dataset_builders.rewriting import rewrite
 from equivox.dataset_builders.schema import rows
@@ -128,16 +128,17 @@ def test_the_options_are_swapped_for_the_other_group(texts: Path) -> None:
     ],
 )
 def test_what_cannot_be_kept_is_left_out_with_the_reason(
-    sentences: Path, tmp_path: Path, fisher: Any, guess: str, reason: str
+    sentences: Path, tmp_path: Path, fisher: Any, guess: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(rewriting, "ATTEMPTS", 2)
     writer = Writer(fisher=fisher, guess=guess)
     if guess == "cannot tell":
-        made = rewrite(sentences, writer.engine, tmp_path / "texts.csv", attempts=2)
+        made = rewrite(sentences, writer.engine, tmp_path / "texts.csv")
         ((why, number),) = made.left_out.items()
         assert reason in why and number == 1 and made.rows == 1
     else:
         with pytest.raises(RunError, match=f"none of 2 sentences could be kept .*{reason}"):
-            rewrite(sentences, writer.engine, tmp_path / "texts.csv", attempts=2)
+            rewrite(sentences, writer.engine, tmp_path / "texts.csv")
         assert not (tmp_path / "texts.csv").exists()
     assert reason in read(tmp_path / "texts.left_out.csv")[0]["reason"]
     # Both attempts were made, with different seeds.
@@ -145,10 +146,13 @@ def test_what_cannot_be_kept_is_left_out_with_the_reason(
     assert len(asked) == len(set(asked)) == 2
 
 
-def test_a_repeated_call_asks_only_for_what_failed(sentences: Path, tmp_path: Path) -> None:
-    rewrite(sentences, Writer(fisher=OSError("gone")).engine, tmp_path / "texts.csv", attempts=1)
+def test_a_repeated_call_asks_only_for_what_failed(
+    sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rewriting, "ATTEMPTS", 1)
+    rewrite(sentences, Writer(fisher=OSError("gone")).engine, tmp_path / "texts.csv")
     again = Writer()
-    assert rewrite(sentences, again.engine, tmp_path / "texts.csv", attempts=1).rows == 2
+    assert rewrite(sentences, again.engine, tmp_path / "texts.csv").rows == 2
     assert len([request for request in again.asked if "fisherwoman" in request.text]) == 1
     assert not any("farmer" in request.text for request in again.asked)
 

@@ -156,7 +156,3 @@ def test_a_corpus_is_opened_by_name(crema_d: Path) -> None:
     assert isinstance(open_builder("crema_d", crema_d), CremaD)
     with pytest.raises(RequestError, match="unknown corpus 'cremad'; did you mean crema_d"):
         open_builder("cremad", crema_d)
-    with pytest.raises(RequestError, match="no option 'sentences'; it has no options"):
-        open_builder("crema_d", crema_d, sentences=3)
-    with pytest.raises(RequestError, match="no option 'sentence'; did you mean sentences"):
-        open_builder("l2_arctic", crema_d, sentence=3)

@@ -12,7 +12,7 @@ import yaml
 
 from equivox.core.errors import RequestError, RunError
 from equivox.core.requests import Request
-from equivox.dataset_builders import Genres
+from equivox.dataset_builders import Genres, genres_descriptions
 from equivox.dataset_builders.genres_descriptions import describe, given_away, question, roles_of
 from equivox.dataset_builders.genres_images import wanted_images
 from equivox.dataset_builders.genres_protocol import protocol
@@ -96,10 +96,13 @@ def test_descriptions_become_the_prompts_of_images(source: Path) -> None:
     assert wanted_images(Genres(source))[0][3][1] != cup[1]
 
 
-def test_what_names_a_gender_or_a_role_is_refused_and_asked_again(source: Path) -> None:
+def test_what_names_a_gender_or_a_role_is_refused_and_asked_again(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(genres_descriptions, "ATTEMPTS", 2)
     bad = "[start]a captain shouting, in red[end][start]her hair in a braid[end][start]Ana at the goal[end]"
     model = Model(cup=[bad + "[start]on a bench, in red shirts[end]", "[start]in the rain[end][start]on a bus[end]"])
-    report = describe(Genres(source), model.engine, source / "p.yaml", attempts=2)
+    report = describe(Genres(source), model.engine, source / "p.yaml")
     # Two attempts give three usable descriptions: fewer than five, but some.
     assert (report.rows, report.left_out) == (2, {})
     assert report.notes == (
@@ -135,20 +138,21 @@ def test_an_element_without_a_description_has_no_prompt(
         wanted_images(Genres(source))
 
 
-def test_a_repeated_call_asks_only_for_what_failed(source: Path) -> None:
+def test_a_repeated_call_asks_only_for_what_failed(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(genres_descriptions, "ATTEMPTS", 1)
     output = source / "image_prompts.yaml"
     broken = Model(cup=[OSError("gone")])
-    assert list(describe(Genres(source), broken.engine, output, attempts=1).left_out.values()) == [1]
+    assert list(describe(Genres(source), broken.engine, output).left_out.values()) == [1]
     assert list(written(output)["without"]) == ["cup"]
     # A kill in the middle of a line loses that line only.
     with (source / ".image_prompts.yaml.answers.jsonl").open("a") as file:
         file.write('0123abcd {"key": "half')
     mended = Model()
-    assert describe(Genres(source), mended.engine, output, attempts=1).left_out == {}
+    assert describe(Genres(source), mended.engine, output).left_out == {}
     assert [request.sample_id for request in mended.asked] == ["cup 0"]
     text = output.read_text()
     idle = Model()
-    describe(Genres(source), idle.engine, output, attempts=1)
+    describe(Genres(source), idle.engine, output)
     assert idle.asked == [] and output.read_text() == text
 
 

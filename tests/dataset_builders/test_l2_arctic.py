@@ -8,6 +8,7 @@ import pytest
 
 from equivox.core.errors import RequestError
 from equivox.dataset_builders import L2Arctic
+from equivox.dataset_builders import l2_arctic as l2_arctic_builder
 from equivox.dataset_builders.l2_arctic import SPEAKERS, identity_words, words_of
 
 NEUTRAL = ("The door is open.", "Bread is on the table.", "It rains.", "The lamp is small.")
@@ -62,10 +63,13 @@ def test_only_sentences_that_all_read_and_that_name_nobody_are_kept(l2_arctic: C
     assert "transcripts without a recording: 1 (SKA/arctic_a0002)" in lines
 
 
-def test_pronouns_make_up_the_number_and_no_more(l2_arctic: Callable[..., Path]) -> None:
+def test_pronouns_make_up_the_number_and_no_more(
+    l2_arctic: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = l2_arctic((*NEUTRAL, "She sings.", "He sleeps.", "His old lamp."))
     for wanted, pronouns in ((4, 0), (5, 1), (6, 2), (7, 2)):
-        builder = L2Arctic(source, sentences=wanted)
+        monkeypatch.setattr(l2_arctic_builder, "SENTENCES", wanted)
+        builder = L2Arctic(source)
         chosen = {str(clip.columns["sentence"]) for clip in builder.clips()}
         assert {f"arctic_a{n:04d}" for n in range(1, 5)} <= chosen and len(chosen) == 4 + pronouns
         assert "arctic_a0007" not in chosen
@@ -73,15 +77,16 @@ def test_pronouns_make_up_the_number_and_no_more(l2_arctic: Callable[..., Path])
         assert left == ([f"sentences not used that say he or she: {2 - pronouns} of 7"] if pronouns < 2 else [])
 
 
-def test_the_sentences_used_are_those_with_the_smallest_hash(l2_arctic: Callable[..., Path]) -> None:
+def test_the_sentences_used_are_those_with_the_smallest_hash(
+    l2_arctic: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = l2_arctic(NEUTRAL)
     ids = [f"arctic_a{n:04d}" for n in range(1, 5)]
     expected = sorted(sorted(ids, key=lambda i: hashlib.sha256(i.encode()).hexdigest())[:2])
-    builder = L2Arctic(source, sentences=2)
+    monkeypatch.setattr(l2_arctic_builder, "SENTENCES", 2)
+    builder = L2Arctic(source)
     assert sorted({clip.columns["sentence"] for clip in builder.clips()}) == expected
     assert "sentences not used beyond the first 2 by SHA-256 of their id: 2 of 4" in builder.differences()
-    with pytest.raises(RequestError, match="`sentences` must be at least 1, got 0"):
-        L2Arctic(source, sentences=0)
 
 
 def test_damage_is_named(l2_arctic: Callable[..., Path]) -> None:

@@ -15,25 +15,23 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.core.errors import RequestError, RunError, StorageError, nearest
+from equivox.core.lazy import datasets
 from equivox.core.media import sha256
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.scores import NAN, Score
 from equivox.core.task import Task, digest
 from equivox.core.version import __version__
+from equivox.dataset_builders import builders
 from equivox.dataset_builders.base import CorpusFacts
 from equivox.dataset_builders.corpus import Corpus, Sample, build_folder, builder_of, read_build
 from equivox.dataset_builders.opening import open_corpus
-from equivox.dataset_builders.parquet import facts_of
-from equivox.integrations.hub.croissant import CROISSANT, croissant
-from equivox.integrations.hub.dataset_card import config_name, dataset_card, eval_file
+from equivox.dataset_builders.parquet import Shards, facts_of
+from equivox.integrations.hub.dataset_card import CROISSANT, config_name, croissant, dataset_card, eval_file
 from equivox.run.plan import samples_of
 from equivox.tasks.registry import builtin_tasks, resolve_tasks
-
-if TYPE_CHECKING:
-    import datasets
 
 SPLIT = "test"
 RECORD = "equivox.json"
@@ -98,8 +96,6 @@ def corpus_tasks(name: str) -> list[Task]:
 
 def source_corpus(task: Task) -> str:
     """Return the name of the corpus that is built: `genres` for a task on its part `genres_cs`."""
-    from equivox.dataset_builders import builders
-
     corpus = task.data.corpus
     return next((name for name in builders() if corpus.startswith(f"{name}_") and task.data.table is None), corpus)
 
@@ -192,8 +188,6 @@ def corpus_facts(task: Task, data: str | Path | None) -> CorpusFacts:
 def _write_rows(
     folder: Path, rows: RowSet, done: int, total: int, progress: Progress
 ) -> tuple[datasets.Features, dict[str, dict[str, Any]], int]:
-    from equivox.dataset_builders.parquet import Shards
-
     folder.mkdir(parents=True)
     kind = next((medium.kind for task in rows.tasks for medium in task.media), None)
     columns = _features(rows.samples, kind)
@@ -206,8 +200,6 @@ def _write_rows(
 
 
 def _features(samples: Sequence[Sample], kind: str | None) -> datasets.Features:
-    import datasets
-
     string = datasets.Value("string")
     media = {} if kind is None else {
         kind: datasets.Audio(decode=False) if kind == "audio" else datasets.Image(decode=False),

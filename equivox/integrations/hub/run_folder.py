@@ -13,13 +13,21 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, read_table, write_document, write_table
+from equivox.core.lazy import pa, pq
 from equivox.core.redact import known_secrets, redacted_text, without_places
 from equivox.core.task import digest
+from equivox.dataset_builders.base import sha256_of
 from equivox.integrations.hub.dataset_folder import CARD, RECORD, SPLIT, folder_being_written, put_in_place
+from equivox.run.annotating import count_answered
 from equivox.run.declarations import TASKS_FILE
+from equivox.run.file_hashes import state_hashes
 from equivox.run.manifest import public_manifest, read_manifest, write_manifest
+from equivox.run.plan import read_plan
+from equivox.run.scoring import read_scores
 from equivox.run.stored import SOUNDS
 
 PLAN = "data/plan.parquet"
@@ -58,10 +66,6 @@ def write_run(run: Path, output: Path, *, repo: str, sounds: bool = False) -> di
     The copy is a run: `equivox score` works on it. RequestError for a run without scores, one whose scores are older
     than its responses, and where a secret would be published.
     """
-    from equivox.dataset_builders.base import sha256_of
-    from equivox.run.file_hashes import state_hashes
-    from equivox.run.scoring import read_scores
-
     manifest = public_manifest(read_manifest(run))
     scores = read_scores(run)
     refuse_unfinished(run)
@@ -96,8 +100,6 @@ def write_run(run: Path, output: Path, *, repo: str, sounds: bool = False) -> di
 
 def refuse_unfinished(run: Path) -> None:
     """Raise RequestError if the scores do not belong to the responses: the run was resumed and stopped."""
-    from equivox.run.annotating import count_answered
-
     scored = read_document(run / "scores.json").get("answered")
     answered = count_answered(run)
     if scored is not None and scored != answered:
@@ -109,8 +111,6 @@ def refuse_unfinished(run: Path) -> None:
 
 def _redact_files(folder: Path) -> None:
     """Remove private content from the copies of task files and from the errors of failed responses."""
-    import pyarrow as pa
-
     declared = folder / TASKS_FILE
     write_document(declared, _without_places(read_document(declared)))
     for path in folder.glob("responses/*.parquet"):
@@ -170,9 +170,6 @@ def _texts(path: Path) -> Iterator[str]:
     if path.suffix != ".parquet":
         yield path.read_text("utf-8")
         return
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     for column in pq.read_table(path).columns:
         if pa.types.is_dictionary(column.type):
             column = column.cast(pa.string())
@@ -182,11 +179,6 @@ def _texts(path: Path) -> Iterator[str]:
 
 def _write_readable_plan(folder: Path) -> None:
     """Write a second copy of the plan to the folder of data, with texts as plain columns that every tool can read."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from equivox.run.plan import read_plan
-
     plan = read_plan(folder)
     plain = [
         pa.field(field.name, pa.string() if pa.types.is_dictionary(field.type) else field.type) for field in plan.schema
@@ -197,8 +189,6 @@ def _write_readable_plan(folder: Path) -> None:
 
 def _configs(folder: Path) -> dict[str, tuple[str, int]]:
     """Return the files and the number of rows of each configuration."""
-    import pyarrow.parquet as pq
-
     places = {"responses": "responses/*.parquet", "plan": PLAN}
     for annotator in sorted((folder / "annotations").glob("*/")):
         places[f"annotations-{annotator.name}"] = f"annotations/{annotator.name}/shard-*.parquet"
@@ -213,8 +203,6 @@ def _configs(folder: Path) -> dict[str, tuple[str, int]]:
 def _card(
     repo: str, manifest: Mapping[str, Any], configs: Mapping[str, tuple[str, int]], content_hash: str, undefined: int
 ) -> str:
-    import yaml
-
     model = manifest["identity"]["model"]
     head = {
         "pretty_name": f"equivox run: {model['model']}",

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from equivox.annotate.rules import FOR_SIMULATED, is_exact, misread_by_rules
 from equivox.audit.stored import AdjustedScore, StoredAudit, stored_audits
 from equivox.core.errors import RequestError, nearest
@@ -23,8 +25,9 @@ from equivox.core.task import Task
 from equivox.core.variants import AS_DECLARED
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.engines import model_label
-from equivox.integrations.hub.dataset_card import submitted_metrics
+from equivox.integrations.hub.dataset_card import eval_file, submitted_metrics
 from equivox.integrations.hub.dataset_folder import RECORD, folder_being_written, put_in_place, scalar, source_corpus
+from equivox.integrations.hub.remote import check_repo
 from equivox.integrations.hub.run_folder import refuse_unfinished
 from equivox.report.numbers import p_value, score_interval, score_value
 from equivox.run.asked_of import moved_tasks
@@ -87,8 +90,6 @@ def write_submission(wish: Wish) -> tuple[dict[str, float], dict[str, str], dict
     Returns the scalars by task id, why others were left out, and the marks of the results with their reasons.
     RequestError if the run must not be submitted as it is, with the mark that would allow it.
     """
-    from equivox.integrations.hub.remote import check_repo
-
     _refuse_old_hub()
     if unknown := sorted(wish.marks - set(MARKS)):
         raise RequestError(f"`mark` is one of {', '.join(MARKS)}, got {unknown[0]!r}{nearest(unknown[0], MARKS)}")
@@ -133,8 +134,6 @@ def write_submission(wish: Wish) -> tuple[dict[str, float], dict[str, str], dict
 
 def _benchmarks(wish: Wish, tasks: Sequence[Task]) -> dict[str, str]:
     """Return the benchmark of each source corpus: the repository of its data set."""
-    from equivox.integrations.hub.remote import check_repo
-
     corpora = list(dict.fromkeys(source_corpus(task) for task in tasks))
     if len(corpora) > 1 and "{corpus}" not in wish.benchmark:
         raise RequestError(
@@ -268,7 +267,6 @@ def _write_entries(
     benchmarks: Mapping[str, str],
     marked: Mapping[str, str],
 ) -> None:
-    import yaml
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
     audits = stored_audits(wish.run, str(manifest["command"]["annotator"]))
@@ -348,8 +346,6 @@ def notes_of(
 
 
 def _write_eval_files(folder: Path, tasks: Mapping[str, Task], benchmarks: Mapping[str, str]) -> None:
-    from equivox.integrations.hub.dataset_card import eval_file
-
     for corpus in benchmarks:
         own = [task for task in tasks.values() if source_corpus(task) == corpus]
         (folder / corpus).mkdir(parents=True)

@@ -23,14 +23,14 @@ from inspect_ai.scorer import Score as LogScore
 
 from equivox.annotate import Annotation, AnnotatorIdentity
 from equivox.core.files import cache_folder, write_whole
-from equivox.core.requests import MediaPart, Request
+from equivox.core.requests import MediaPart, Request, Response
 from equivox.core.scores import NAN, Score
 from equivox.core.segments import Segment, SegmentAnnotation
 from equivox.core.task import Sampling, Task
 from equivox.engines.messages import media_content, split_thinking
 from equivox.integrations.flat import flat_metrics, metric_key
 from equivox.integrations.inspect.asking import PACKAGE, Settings
-from equivox.integrations.inspect.recorded import Answer, as_segments, sample_of
+from equivox.integrations.inspect.recorded import NO_SAMPLE, Segments, as_segments, sample_of
 
 SCORER = "annotation"
 """The name of the scorer in logs."""
@@ -106,15 +106,16 @@ def task_metadata(task: Task, settings: Settings) -> dict[str, Any]:
     }
 
 
-def answer_in(output: ModelOutput) -> Answer:
-    """Return the answer in a model's output; without any choice the request failed."""
+def answer_in(output: ModelOutput, key: str) -> Response:
+    """Return the answer in a model's output to the request `key`; without any choice the request failed."""
     if not output.choices:
-        return Answer(text=None, error=output.error or "the model gave no answer")
+        return Response(key=key, text=None, error=output.error or "the model gave no answer")
     text, thinking = split_thinking(output.completion)
     content = output.choices[0].message.content
     reasoning = [part.reasoning for part in content if isinstance(part, ContentReasoning)] if content else []
     usage = output.usage
-    return Answer(
+    return Response(
+        key=key,
         text=text,
         thinking="\n\n".join(filter(None, reasoning)) or thinking,
         finish_reason=_ENDINGS.get(output.choices[0].stop_reason, "stop"),
@@ -126,7 +127,7 @@ def answer_in(output: ModelOutput) -> Answer:
 def log_score(
     task: Task,
     metadata: Mapping[str, str],
-    answer: Answer,
+    answer: Response,
     found: Mapping[str, tuple[Segment, Annotation]],
     annotator: AnnotatorIdentity,
 ) -> LogScore:
@@ -145,17 +146,13 @@ def log_score(
     )
 
 
-def scored_answer(score: LogScore) -> Answer:
+def scored_answer(score: LogScore, key: str) -> tuple[Response, Segments]:
     """Return the answer and the annotations that `log_score` put into a score."""
     own = (score.metadata or {}).get(PACKAGE, {})
     if score.answer is None:
-        return Answer(text=None, error=score.explanation)
-    return Answer(
-        text=score.answer,
-        thinking=own.get("thinking"),
-        finish_reason=own.get("finish_reason"),
-        segments=own.get("segments", {}),
-    )
+        return Response(key=key, text=None, error=score.explanation or NO_SAMPLE), {}
+    kept = {name: own.get(name) for name in ("thinking", "finish_reason")}
+    return Response(key=key, text=score.answer, **kept), own.get("segments", {})
 
 
 def annotator_in(score: LogScore) -> AnnotatorIdentity | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from equivox.annotate import Annotation, AnnotatorIdentity, Job, Value, annotation_key
@@ -35,37 +35,11 @@ Read = Callable[[Sequence[Job]], Iterable[Annotation]]
 """Function that annotates some segments of one response."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Answer:
-    """One answer of a log: as a `Response`, with what its segments were annotated as.
+Segments = Mapping[str, Mapping[str, Any]]
+"""The name of a segment → `status`, `values`, `output` and `attempts` of its annotation."""
 
-    `text` is None if the request failed, and `error` says why. `segments` maps the name of a segment to `status`,
-    `values`, `output` and `attempts` of its annotation.
-    """
-
-    text: str | None
-    error: str | None = None
-    thinking: str | None = None
-    finish_reason: str | None = None
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    segments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    def response(self, key: str) -> Response:
-        """Return the answer as the response to the request `key`."""
-        return Response(
-            key=key,
-            text=self.text,
-            error=None if self.text is not None else self.error or NO_SAMPLE,
-            thinking=self.thinking,
-            finish_reason=self.finish_reason,
-            prompt_tokens=self.prompt_tokens,
-            completion_tokens=self.completion_tokens,
-        )
-
-
-Answers = Mapping[tuple[str, str], Answer]
-"""The task's name and the sample's id → the answer."""
+Answers = Mapping[tuple[str, str], tuple[Response, Segments]]
+"""The task's name and the sample's id → the answer, and what its segments were annotated as."""
 
 
 def score_recorded(
@@ -80,13 +54,14 @@ def score_recorded(
     `annotator` is the one whose recorded annotations count. A request without an answer is a failed one.
     """
     replayed = Replayed(annotator, {}, NOT_THERE)
-    content = sorted([name, key, answer.text or "", answer.error or ""] for (name, key), answer in answers.items())
+    content = sorted([name, key, answer.text or "", answer.error or ""] for (name, key), (answer, _) in answers.items())
     model = spec.model.removeprefix(f"{IMPORTED}:")
     # Tasks that ask the same share the response, so one of them is enough.
-    by_id = {key: answer for (_, key), answer in answers.items()}
+    by_id = {key: answer for (_, key), (answer, _) in answers.items()}
+    nothing = Response(key="", text=None, error=NO_SAMPLE)
     engine = RecordedEngine(
         EngineIdentity(engine=IMPORTED, model=model, revision=digest(content)),
-        lambda request: by_id.get(sample_id(request), Answer(text=None)).response(request.key),
+        lambda request: replace(by_id.get(sample_id(request), nothing), key=request.key),
     )
     with prepared(spec, replayed, engine, dict(corpora)) as run:
         run.answer(no_progress)
@@ -155,16 +130,16 @@ def _store_annotations(run: PreparedRun, answers: Answers, identity: AnnotatorId
     with own, shared:
         for row, request in run.plan.described():
             task = tasks[row["task"]]
-            answer = answers.get((task.name, sample_id(request)))
+            answer, segments = answers.get((task.name, sample_id(request)), (None, {}))
             if answer is None or answer.text is None:
                 continue
-            read = _reader(answer.segments)
+            read = _reader(segments)
             found = annotate_response(task, request.labels.metadata, answer.text, request.key, identity, read)
             for segment, annotation in found.values():
                 (shared if segment.alone else own).append(annotation.as_record())
 
 
-def _reader(segments: Mapping[str, Mapping[str, Any]]) -> Read:
+def _reader(segments: Segments) -> Read:
     def read(jobs: Sequence[Job]) -> Iterator[Annotation]:
         for job in jobs:
             known = segments.get(job.segment.name)

@@ -221,7 +221,7 @@ def annotation(annotator: str | None = None, **settings: Any) -> Scorer:
 
     async def score(state: TaskState, target: Target) -> LogScore:
         chosen = annotator_of(found.task, annotator)
-        answer = answer_in(state.output)
+        answer = answer_in(state.output, str(state.sample_id))
         made = {}
         if answer.text is not None:
             given = (found.task, state.metadata["metadata"], answer.text, str(state.sample_id), chosen)
@@ -243,7 +243,8 @@ def bias(**settings: Any) -> Metric:
 
     def compute(scores: list[SampleScore]) -> Value:
         found = asked(wanted)
-        answers = {(found.task.name, str(one.sample_id)): scored_answer(one.score) for one in scores}
+        ids = [str(one.sample_id) for one in scores]
+        answers = {(found.task.name, key): scored_answer(one.score, key) for key, one in zip(ids, scores, strict=True)}
         with TemporaryDirectory() as folder:
             spec = wanted.spec(Path(folder) / "run", PACKAGE, [found.declared])
             made = score_recorded(spec, answers, _one_annotator(scores), corpora=found.corpora)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.configs.vocabulary import load_vocabulary
 from equivox.core.annotation import Value
@@ -23,10 +23,7 @@ from equivox.core.segments import (
     SegmentAnnotation,
     Status,
 )
-from equivox.core.task import REFUSAL, Attribute, Prompt
-
-if TYPE_CHECKING:
-    from equivox.core.task import Task
+from equivox.core.task import REFUSAL, Attribute, Prompt, Task
 
 STAGES = ("extract", "refine", "decompose", "final")
 """The stages in order; the phrases of the last stage count."""

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from equivox.core.errors import RequestError
-from equivox.metrics.genres.annotation.passages import Doc, Token
-from equivox.metrics.genres.annotation.words import words
+from equivox.metrics.genres.annotation.parsers import Doc, Token, words
 
 VERSION = "1"
 """Raised whenever the rules give other results for the same parse."""
@@ -95,7 +94,7 @@ def read_passage(doc: Doc, characters: Sequence[Character], *, paper_compat: boo
     found = {character.name: CharacterSentences() for character in characters}
     n_sentences = 0
     for sentence in doc.sents:
-        tokens = list(sentence)  # type: ignore[call-overload]
+        tokens = list(sentence)
         n_sentences += 1
         subjects = {token.i: token for token in _main_subjects(sentence.root)}
         whose: dict[str, None] = {}
@@ -195,7 +194,7 @@ def _as_published(doc: Doc, characters: Sequence[Character]) -> Passage:
     own_words = {c.name: {c.name, *_PUBLISHED_WORDS.get(c.gender, ())} for c in characters}
     n_sentences = 0
     for sentence in doc.sents:
-        tokens = list(sentence)  # type: ignore[call-overload]
+        tokens = list(sentence)
         n_sentences += 1
         root = sentence.root
         subject = next((c for c in root.children if c.dep_ in SUBJECTS and c.i < root.i), None)

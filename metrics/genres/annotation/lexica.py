@@ -1,4 +1,4 @@
-"""The two word lists that GENRES uses (`equivox.dataset_builders.word_lists`), as they are looked up.
+"""The two word lists that GENRES uses (`equivox.dataset_builders.word_lists`), and what they say of a profile's traits.
 
 If the package NRCLex is installed, its identical copy of the NRC lexicon is used.
 """
@@ -10,11 +10,12 @@ import io
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from equivox.core.errors import RequestError
+from equivox.core.task import digest
 from equivox.dataset_builders.word_lists import lexicon_folder, lexicon_source, read_lexicon
 
 CATEGORIES = (
@@ -36,7 +37,7 @@ EmotionLexicon = Mapping[str, frozenset[str]]
 """Word → the categories that it belongs to."""
 
 
-def read_emotions(path: Path | None = None, *, sha256: str | None = None) -> EmotionLexicon:
+def read_emotions(path: Path | None = None, sha256: str = "") -> EmotionLexicon:
     """Return the emotion lexicon from a file, from `equivox data build`, or from the package NRCLex.
 
     RequestError if none of these exists, or if the list found is another one.
@@ -46,7 +47,7 @@ def read_emotions(path: Path | None = None, *, sha256: str | None = None) -> Emo
         packaged = _nrclex()
         if packaged is not None:
             return packaged
-    return parse_emotions(read_lexicon("nrc", path, sha256=sha256))
+    return parse_emotions(read_lexicon("nrc", path, sha256))
 
 
 NRC_CONTENT = "b0d778c3dea4f5a941ea9adf0c2034fed30ec3b0ba6f2e10fd4a5a744c890a6d"
@@ -56,8 +57,6 @@ NRC_CONTENT = "b0d778c3dea4f5a941ea9adf0c2034fed30ec3b0ba6f2e10fd4a5a744c890a6d"
 def _nrclex() -> EmotionLexicon | None:
     """Return the list in NRCLex; None if the package is not installed or has another list."""
     import importlib.util
-
-    from equivox.core.task import digest
 
     package = importlib.util.find_spec("nrclex")
     for place in (package.submodule_search_locations or ()) if package is not None else ():
@@ -92,14 +91,13 @@ def parse_emotions(text: str) -> dict[str, frozenset[str]]:
 class TraitEntry:
     """The entry of one word in the dictionaries.
 
-    `warmth` and `competence` are memberships; their directions are +1 (warm), -1 (cold), 0 (neither, or members of
-    opposite direction), NaN if the word is not a member. Valences are in [0, 1] and add up to 1; NaN if unknown.
+    `warmth` and `competence` are memberships; the direction is +1 (warm), -1 (cold), 0 (neither, or members of opposite
+    direction), NaN if the word is not a member. Valences are in [0, 1] and add up to 1; NaN if unknown.
     """
 
     warmth: bool
     competence: bool
     warmth_direction: float
-    competence_direction: float
     positive: float
     negative: float
     neutral: float
@@ -153,7 +151,6 @@ def parse_traits(text: str) -> TraitLexicon:
             warmth=row["Sociability dictionary"] == "1" or row["Morality dictionary"] == "1",
             competence=row["Ability dictionary"] == "1" or row["Agency dictionary"] == "1",
             warmth_direction=_direction(row["Sociability direction"], row["Morality direction"]),
-            competence_direction=_direction(row["Ability direction"], row["Agency direction"]),
             positive=_number(row["Positive valence"]),
             negative=_number(row["Negative valence"]),
             neutral=_number(row["Neutral valence"]),
@@ -173,3 +170,80 @@ def _direction(*cells: str) -> float:
     known = [float(cell) for cell in cells if cell not in {"", "NA"}]
     total = sum(known)
     return math.nan if not known else float((total > 0) - (total < 0))
+
+
+_NO_TRAIT = frozenset({"", "na", "none", "notmentioned", "unstated", "unknown", "notspecified"})
+
+
+def score_traits(traits: Sequence[str], lexicon: TraitLexicon, *, paper_compat: bool = False) -> dict[str, float]:
+    """Return the counts of one profile's traits in the dictionaries.
+
+    Parameters
+    ----------
+    traits
+        Adjectives or short phrases. A phrase that is not an entry is looked up word by word.
+    paper_compat
+        Count as the released scorer does: exact lower-case words, repetitions counted, "NA" taken for a trait of zero
+        valence (it is an entry of the dictionaries). By default spelling is normalised ("easy-going"), a repeated
+        trait counts once, and empty answers ("NA") are not traits.
+
+    Returns
+    -------
+    n_traits, n_matched
+        The number of named traits, and of words found in the dictionaries.
+    warmth, competence
+        The number of matched words that belong to each (a word can belong to both, or to neither).
+    signed_warmth
+        Warm minus cold words: "cold, cruel" is -2, although its membership count is 2.
+    positive, negative, neutral
+        Mean valence of the matched words that have one; NaN when none has: such a profile is missing from M2, not 0.
+    warmth_share, signed_warmth_share
+        W = warmth / (warmth + competence), in [0, 1], and the same of signed warmth, in [-1, 1]; NaN when no trait
+        belongs to either: such a profile is missing from M1, not 0.
+    positive_score
+        V = positive - negative valence, in [-1, 1].
+    """
+    named = [trait.strip().lower() for trait in traits]
+    if not paper_compat:
+        named = [trait for trait in dict.fromkeys(named) if spelling(trait) not in _NO_TRAIT]
+    entries: list[TraitEntry] = []
+    seen: set[str] = set()
+    for trait in named:
+        for key, entry in _found(trait, lexicon, paper_compat):
+            if paper_compat or key not in seen:
+                seen.add(key)
+                entries.append(entry)
+    warmth, competence = sum(entry.warmth for entry in entries), sum(entry.competence for entry in entries)
+    signed = sum(entry.warmth_direction for entry in entries if entry.warmth)
+    both = warmth + competence
+    positive, negative, neutral = (
+        _mean([getattr(entry, kind) for entry in entries], paper_compat) for kind in ("positive", "negative", "neutral")
+    )
+    return {
+        "n_traits": len(named),
+        "n_matched": len(entries),
+        "warmth": warmth,
+        "competence": competence,
+        "signed_warmth": signed,
+        "positive": positive,
+        "negative": negative,
+        "neutral": neutral,
+        "warmth_share": warmth / both if both else math.nan,
+        "signed_warmth_share": signed / both if both else math.nan,
+        "positive_score": positive - negative,
+    }
+
+
+def _found(trait: str, lexicon: TraitLexicon, paper_compat: bool) -> list[tuple[str, TraitEntry]]:
+    table = lexicon.published if paper_compat else lexicon.words
+    key = trait if paper_compat else spelling(trait)
+    if key in table:
+        return [(key, table[key])]
+    words = trait.split() if paper_compat else [spelling(word) for word in re.split(r"[\s/]+", trait)]
+    return [(word, table[word]) for word in words if word in table] if len(words) > 1 else []
+
+
+def _mean(values: Sequence[float], paper_compat: bool) -> float:
+    # The released scorer reads an unknown valence as zero.
+    known = [0.0 if math.isnan(v) else v for v in values] if paper_compat else [v for v in values if not math.isnan(v)]
+    return sum(known) / len(known) if known else math.nan

@@ -3,43 +3,66 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, Protocol, cast
+from functools import cache, partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final, cast
 
+from equivox.configs import load_config
 from equivox.core.errors import RequestError
-from equivox.metrics.genres.annotation.passages import Doc
-from equivox.metrics.genres.annotation.words import words
 
 WITHOUT = "run `genres_standin`, whose rules need no model (in a task file: `parser: stand-in`)"
 """What works without spaCy."""
 SPACY_MODEL = "en_core_web_sm"
 """The spaCy model of the paper."""
 
+words: Callable[[], Mapping[str, Any]] = partial(load_config, "tools/words.yaml")
+"""Packaged word lists; `stand_in` replaces a model or a lexicon if a user asks for it."""
+
 _FEW = 200
 """With fewer texts than this, starting further processes costs more time than it saves."""
 
 
-class Parser(Protocol):
-    """Protocol of a parser of English texts."""
+@dataclass(eq=False)
+class Token:
+    """One word of a parse, with the attributes of spaCy's tokens; the head of the root is the root."""
+
+    i: int
+    text: str
+    dep_: str = "dep"
+    pos_: str = "X"
+    lemma_: str = ""
+    head: Token = field(default=None, repr=False)  # type: ignore[assignment]
+    children: list[Token] = field(default_factory=list, repr=False)
 
     @property
-    def identity(self) -> Mapping[str, Any]:
-        """The name and the settings that the parses depend on."""
-        ...
+    def subtree(self) -> list[Token]:
+        """Return this word and all words that depend on it, in order."""
+        found = [self]
+        for token in found:
+            found.extend(token.children)
+        return sorted(found, key=lambda token: token.i)
 
-    def check(self) -> None:
-        """Raise RequestError if the parser is not installed; nothing is loaded."""
-        ...
 
-    def version(self) -> str:
-        """Return the name and the version of the loaded parser."""
-        ...
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence of a parse; the root is the word that all others depend on."""
 
-    def parse(self, texts: Sequence[str]) -> Iterator[Doc]:
-        """Yield one parse per text, in order."""
-        ...
+    text: str
+    tokens: Sequence[Token]
+    root: Token
+
+    def __iter__(self) -> Iterator[Token]:
+        return iter(self.tokens)
+
+
+@dataclass(frozen=True)
+class Doc:
+    """A parsed text: one of the stand-in, or one of spaCy, which has the same attributes."""
+
+    sents: Sequence[Sentence]
 
 
 class SpacyParser:
@@ -61,8 +84,6 @@ class SpacyParser:
 
     def check(self) -> None:
         """Raise RequestError, saying how to install it, if spaCy or the model is missing."""
-        from pathlib import Path
-
         spacy = _spacy()
         if not spacy.util.is_package(self._model) and not (Path(self._model) / "meta.json").is_file():
             raise self._missing()
@@ -75,8 +96,6 @@ class SpacyParser:
 
     def version(self) -> str:
         """Return the names and versions of the model and of spaCy."""
-        from importlib.metadata import version
-
         meta = self._pipeline().meta
         return f"{meta.get('lang', '')}_{meta.get('name', '')} {meta.get('version', '')} (spaCy {version('spacy')})"
 
@@ -113,48 +132,8 @@ def _cores() -> int:
     return max(1, min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1))
 
 
-STAND_IN = "stand-in"
+STAND_IN: Final = "stand-in"
 """The name of the rules that replace a model, in settings and in tables."""
-
-
-@dataclass(eq=False)
-class PlainToken:
-    """A word of the stand-in's parse."""
-
-    i: int
-    text: str
-    dep_: str = "dep"
-    pos_: str = "X"
-    lemma_: str = ""
-    head: PlainToken = field(default=None, repr=False)  # type: ignore[assignment]
-    children: list[PlainToken] = field(default_factory=list, repr=False)
-
-    @property
-    def subtree(self) -> list[PlainToken]:
-        """Return this word and all words that depend on it, in order."""
-        found = [self]
-        for token in found:
-            found.extend(token.children)
-        return sorted(found, key=lambda token: token.i)
-
-
-@dataclass(frozen=True)
-class PlainSentence:
-    """A sentence of the stand-in's parse."""
-
-    text: str
-    tokens: Sequence[PlainToken]
-    root: PlainToken
-
-    def __iter__(self) -> Iterator[PlainToken]:
-        return iter(self.tokens)
-
-
-@dataclass(frozen=True)
-class PlainDoc:
-    """The stand-in's parse of a text."""
-
-    sents: Sequence[PlainSentence]
 
 
 class StandInParser:
@@ -180,8 +159,10 @@ class StandInParser:
     def parse(self, texts: Sequence[str]) -> Iterator[Doc]:
         """Yield one parse per text."""
         for text in texts:
-            yield cast(Doc, _parse(text))
+            yield _parse(text)
 
+
+Parser = SpacyParser | StandInParser
 
 _SENTENCE = re.compile(r"(?<=[.!?])(?<!\bMr\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bMrs\.)[\"”’']*\s+(?=[\"“\u2018'A-Z])|\n+")
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*|[^\w\s]")
@@ -192,15 +173,15 @@ def _listed(name: str) -> frozenset[str]:
     return frozenset(words()["stand_in"][name].split())
 
 
-def _parse(text: str) -> PlainDoc:
-    sentences: list[PlainSentence] = []
+def _parse(text: str) -> Doc:
+    sentences: list[Sentence] = []
     position = 0
     for piece in _SENTENCE.split(text):
         piece = piece.strip()
         found = [m.group() for m in _WORD.finditer(piece)]
         if not found:
             continue
-        tokens = [PlainToken(position + n, word, lemma_=_lemma(word)) for n, word in enumerate(found)]
+        tokens = [Token(position + n, word, lemma_=_lemma(word)) for n, word in enumerate(found)]
         position += len(tokens)
         root = _root(tokens)
         for token in tokens:
@@ -211,17 +192,17 @@ def _parse(text: str) -> PlainDoc:
         for token in _subject(tokens):
             if token is not root:
                 token.dep_, token.pos_ = "nsubj", "PROPN"
-        sentences.append(PlainSentence(piece, tokens, root))
-    return PlainDoc(sentences)
+        sentences.append(Sentence(piece, tokens, root))
+    return Doc(sentences)
 
 
-def _root(tokens: Sequence[PlainToken]) -> PlainToken:
+def _root(tokens: Sequence[Token]) -> Token:
     subject = _subject(tokens)
     after = [token for token in tokens if subject and token.i > subject[-1].i and token.text[0].isalpha()]
     return after[0] if after else next((t for t in tokens if t not in subject), tokens[-1])
 
 
-def _subject(tokens: Sequence[PlainToken]) -> list[PlainToken]:
+def _subject(tokens: Sequence[Token]) -> list[Token]:
     quotes = [n for n, token in enumerate(tokens) if token.text in '"“”']
     if len(quotes) >= 2:
         # "…," Ana said. / "…," said Ana.
@@ -240,7 +221,7 @@ def _subject(tokens: Sequence[PlainToken]) -> list[PlainToken]:
     return _phrase(tokens, 0)
 
 
-def _phrase(tokens: Sequence[PlainToken], start: int) -> list[PlainToken]:
+def _phrase(tokens: Sequence[Token], start: int) -> list[Token]:
     """Return the words of the subject that begins at `start`: one, or several joined by "and"."""
     if start >= len(tokens) or not _may_be_subject(tokens[start]):
         return []
@@ -252,7 +233,7 @@ def _phrase(tokens: Sequence[PlainToken], start: int) -> list[PlainToken]:
     return found
 
 
-def _may_be_subject(token: PlainToken) -> bool:
+def _may_be_subject(token: Token) -> bool:
     word = token.text
     if word.endswith(("'s", "’s", "'", "’")):
         return False

@@ -13,12 +13,10 @@ from equivox.core.annotation import Value
 from equivox.core.segments import Segment
 from equivox.metrics.genres.annotation import language, splitting
 from equivox.metrics.genres.annotation.language import PRONOUNS, Character, count_emotion_words, read_passage
-from equivox.metrics.genres.annotation.parsers import STAND_IN
-from equivox.metrics.genres.annotation.passages import Doc
+from equivox.metrics.genres.annotation.lexica import score_traits
+from equivox.metrics.genres.annotation.parsers import STAND_IN, Doc, words
 from equivox.metrics.genres.annotation.splitting import Split, split_response
 from equivox.metrics.genres.annotation.tools import Tools
-from equivox.metrics.genres.annotation.traits import score_traits
-from equivox.metrics.genres.annotation.words import words
 
 SEPARATOR = "|"
 """The separator of names in a segment's `extra`."""
@@ -154,12 +152,7 @@ class TraitReader:
             traits = segment.text.split("\n")
             values: list[Value] = []
             for prefix, compat in (("", False), ("published_", True)):
-                found = score_traits(traits, lexicon, paper_compat=compat)
-                numbers = {**vars(found), "warmth_share": found.warmth_share}
-                numbers |= {
-                    "signed_warmth_share": found.signed_warmth_share,
-                    "positive_score": found.positive_score,
-                }
+                numbers = score_traits(traits, lexicon, paper_compat=compat)
                 values += [Value(f"{prefix}{n}", repr(v), "") for n, v in numbers.items() if not math.isnan(v)]
             yield values
 

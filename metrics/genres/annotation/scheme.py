@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.core.segments import WHOLE, AnnotationScheme, AnnotatorPrompt, Segment, SegmentAnnotation, Status
-from equivox.core.task import REFUSAL, Attribute
+from equivox.core.task import REFUSAL, Attribute, Task
 from equivox.engines.messages import split_thinking
 from equivox.metrics.genres.annotation.readers import (
     SEPARATOR,
@@ -19,9 +19,6 @@ from equivox.metrics.genres.annotation.readers import (
     split,
 )
 from equivox.metrics.genres.annotation.tools import ANNOTATOR, Tools
-
-if TYPE_CHECKING:
-    from equivox.core.task import Task
 
 SPLIT = "split"
 """The segment with the reason why a response could not be split; other responses do not have it."""

@@ -4,34 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from equivox.core.errors import RequestError
-from equivox.metrics.genres.annotation.parsers import STAND_IN
-from equivox.metrics.genres.annotation.words import words
+from equivox.metrics.genres.annotation.parsers import STAND_IN, words
 
 SENTIMENT_MODEL = "distilbert/distilbert-base-uncased-finetuned-sst-2-english"
 SENTIMENT_REVISION = "714eb0f"
 """The revision of the paper's classifier that transformers pins."""
 
 POSITIVE, NEGATIVE = "positive", "negative"
-
-
-class Classifier(Protocol):
-    """Protocol of a classifier of positive and negative sentences."""
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """The name and the settings that the labels depend on."""
-        ...
-
-    def check(self) -> None:
-        """Raise RequestError if the classifier is not installed; nothing is loaded or downloaded."""
-        ...
-
-    def labels(self, sentences: Sequence[str]) -> list[str]:
-        """Return `positive` or `negative` for each sentence, in order."""
-        ...
 
 
 class TransformersClassifier:
@@ -133,3 +115,6 @@ class StandInClassifier:
             named = re.findall(r"\w+", sentence.casefold())
             found.append(POSITIVE if sum((w in good) - (w in bad) for w in named) > 0 else NEGATIVE)
         return found
+
+
+Classifier = TransformersClassifier | StandInClassifier

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+from annotated_types import Ge
 
 from equivox.core.errors import RequestError
 from equivox.dataset_builders.word_lists import SOURCES, read_lexicon
@@ -18,17 +20,32 @@ from equivox.metrics.genres.annotation.lexica import (
     parse_traits,
     read_emotions,
 )
-from equivox.metrics.genres.annotation.parsers import SPACY_MODEL, STAND_IN, Parser, SpacyParser, StandInParser
+from equivox.metrics.genres.annotation.parsers import (
+    SPACY_MODEL,
+    STAND_IN,
+    Parser,
+    SpacyParser,
+    StandInParser,
+    words,
+)
 from equivox.metrics.genres.annotation.sentiment import (
     SENTIMENT_MODEL,
     Classifier,
     StandInClassifier,
     TransformersClassifier,
 )
-from equivox.metrics.genres.annotation.words import words
 
-ANNOTATOR = "annotator"
+ANNOTATOR: Final = "annotator"
 """The evaluator of profiles and narratives is the run's annotator, a language model."""
+
+
+# What is read or loaded once in a process, by its name or path.
+_spacy, _transformers, _emotions = cache(SpacyParser), cache(TransformersClassifier), cache(read_emotions)
+
+
+@cache
+def _traits(path: Path | None, sha256: str) -> TraitLexicon:
+    return parse_traits(read_lexicon("sadcat", path, sha256))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,16 +70,18 @@ class Tools:
         The number of annotations of each segment by the annotator, which are averaged (the paper: four).
     """
 
+    __pydantic_config__: ClassVar = {"extra": "forbid"}  # in a task file
+
     parser: str = SPACY_MODEL
     sentiment: str = SENTIMENT_MODEL
-    evaluator: str = ANNOTATOR
-    emotions: str = "nrc"
-    traits: str = "sadcat"
+    evaluator: Literal["annotator", "stand-in"] = ANNOTATOR
+    emotions: Literal["nrc", "stand-in"] = "nrc"
+    traits: Literal["sadcat", "stand-in"] = "sadcat"
     nrc: Path | None = None
     sadcat: Path | None = None
     nrc_sha256: str = ""
     sadcat_sha256: str = ""
-    evaluations: int = 1
+    evaluations: Annotated[int, Ge(1)] = 1
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -139,26 +158,6 @@ def _lexicon_identity(name: str, sha256: str) -> str:
 
 
 @cache
-def _spacy(model: str) -> SpacyParser:
-    return SpacyParser(model)
-
-
-@cache
-def _transformers(model: str) -> TransformersClassifier:
-    return TransformersClassifier(model)
-
-
-@cache
-def _emotions(path: Path | None, sha256: str) -> EmotionLexicon:
-    return read_emotions(path, sha256=sha256 or None)
-
-
-@cache
-def _traits(path: Path | None, sha256: str) -> TraitLexicon:
-    return parse_traits(read_lexicon("sadcat", path, sha256=sha256 or None))
-
-
-@cache
 def stand_in_emotions() -> EmotionLexicon:
     """Return the stand-in for the emotion lexicon: a few words, each of one category."""
     listed = words()["stand_in"]["emotions"]
@@ -173,7 +172,6 @@ def stand_in_traits() -> TraitLexicon:
             warmth=warmth != 0,
             competence=competence != 0,
             warmth_direction=float(warmth) if warmth else math.nan,
-            competence_direction=float(competence) if competence else math.nan,
             positive=float(positive),
             negative=float(negative),
             neutral=1.0 - positive - negative,

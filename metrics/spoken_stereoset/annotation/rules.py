@@ -20,6 +20,8 @@ from equivox.engines.messages import split_thinking
 
 Rule = Literal["letter", "text", "contradiction", "none"]
 
+WORDS = "reading/choice.yaml"
+"""The words of the rules, as a file of `configs`."""
 VERSION = "1"
 """Raised whenever the rules annotate a response differently."""
 
@@ -89,47 +91,23 @@ _CLOSES = frozenset(
 _REACH = 8  # words between a marker and its letter
 
 
-@dataclass(frozen=True)
-class _Words:
-    """The sets of words in `configs/reading/choice.yaml`, which explains each."""
-
-    answers: frozenset[str]
-    answer_signs: frozenset[str]
-    options: frozenset[str]
-    option_signs: frozenset[str]
-    negations: frozenset[str]
-    negation_signs: frozenset[str]
-    turns: frozenset[str]
-    joins: frozenset[str]
-    filling: frozenset[str]
-    between: frozenset[str]
-    reasons: frozenset[str]
-    verbs: frozenset[str]
-    fitting: frozenset[str]
-    praise: frozenset[str]
-    blame: frozenset[str]
-    leads: frozenset[str]
-
-    def is_answer(self, word: str) -> bool:
-        return word in self.answers or (not self.is_option(word) and any(sign in word for sign in self.answer_signs))
-
-    def is_option(self, word: str) -> bool:
-        return word.lower() in self.options or any(sign in word for sign in self.option_signs)
-
-    def negates(self, word: str) -> bool:
-        return word in self.negations or any(sign in word for sign in self.negation_signs)
-
-
 @cache
-def choice_words() -> Mapping[str, str]:
-    """Return the words of the rules as written in their file."""
-    words: Mapping[str, str] = load_config("reading/choice.yaml")
-    return words
+def _words(name: str) -> frozenset[str]:
+    """Return one of the sets of words in `configs/reading/choice.yaml`, which explains each."""
+    return frozenset(load_config(WORDS)[name].split())
 
 
-@cache
-def _words() -> _Words:
-    return _Words(**{name: frozenset(words.split()) for name, words in choice_words().items()})
+def _is_answer(word: str) -> bool:
+    signs = _words("answer_signs")
+    return word in _words("answers") or (not _is_option(word) and any(sign in word for sign in signs))
+
+
+def _is_option(word: str) -> bool:
+    return word.lower() in _words("options") or any(sign in word for sign in _words("option_signs"))
+
+
+def _negates(word: str) -> bool:
+    return word in _words("negations") or any(sign in word for sign in _words("negation_signs"))
 
 
 def _plain(text: str) -> str:
@@ -159,7 +137,7 @@ def _without_texts(plain: str, options: Mapping[str, str]) -> tuple[str, set[str
         for found in pattern.finditer(plain):
             sentence = re.split(r"[.!?;\n]", plain[: found.start()])[-1]
             before = [token.lower() for token in _TOKEN.findall(sentence) if _WORD.match(token)]
-            if not any(_words().negates(word) for word in before[-4:]):
+            if not any(_negates(word) for word in before[-4:]):
                 restated.add(letter)
         plain = pattern.sub(_SHOWN, plain)
     return plain, restated
@@ -182,7 +160,7 @@ How = Literal["answer", "negated", "option", "passing"]
 
 def _claimed(rest: str, offered: Sequence[str]) -> set[str]:
     """Return the letters that `rest` gives as the answer: none, one, or several that contradict each other."""
-    said = _Said(_TOKEN.findall(rest), tuple(offered), _words())
+    said = _Said(_TOKEN.findall(rest), tuple(offered))
     if alone := said.letters_alone():
         return alone
     named = said.named()
@@ -201,7 +179,6 @@ class _Said:
 
     tokens: Sequence[str]
     offered: tuple[str, ...]
-    words: _Words
 
     @cached_property
     def known(self) -> frozenset[str]:
@@ -217,8 +194,8 @@ class _Said:
     def letters_alone(self) -> set[str]:
         """Return the letters of a response that contains only letters and joining words."""
         said = [token for token in self.tokens if _WORD.match(token)]
-        letters = {word.upper() for word in said if word.upper() in self.known and word not in self.words.filling}
-        beside = self.words.filling | self.words.options | self.words.joins
+        letters = {word.upper() for word in said if word.upper() in self.known and word not in _words("filling")}
+        beside = _words("filling") | _words("options") | _words("joins")
         only = all(word.upper() in letters or word.lower() in beside for word in said)
         return letters if only and _SHOWN not in self.tokens else set()
 
@@ -232,7 +209,7 @@ class _Said:
             how = self.how(place)
             if found and how != "answer":
                 between = {word.lower() for word in self.tokens[found[-1][0] + 1 : place]}
-                if between <= self.words.joins | self.words.options:
+                if between <= _words("joins") | _words("options"):
                     how = found[-1][2]
             found.append((place, token.upper(), how))
         return found
@@ -250,21 +227,20 @@ class _Said:
     def is_letter(self, place: int) -> bool:
         """Return whether the token is an option letter and not an article or a word."""
         token, following = self.at(place), self.at(place + 1)
-        words = self.words
         if token == "A":
-            no_noun = words.reasons | words.verbs | words.fitting | words.joins
+            no_noun = _words("reasons") | _words("verbs") | _words("fitting") | _words("joins")
             return not (following.islower() and following.isascii() and following not in no_noun)
         if token.isupper():
             return True
         before = (self.words_before(place) or [""])[-1]
         if not before:
             return following in {")", "]", ".", ":"}
-        expected = before in {"is", "with", "the"} or words.is_answer(before) or words.is_option(before)
+        expected = before in {"is", "with", "the"} or _is_answer(before) or _is_option(before)
         return expected and following in {"", "\n", ".", ",", ":", ";", "!", "?", ")", "]"}
 
     def how(self, place: int) -> How:
         """Return how the letter at `place` is named; the words before it in its sentence come first."""
-        tokens, words = self.tokens, self.words
+        tokens = self.tokens
         between, near = 0, True
         option = self.at(place - 1) in {"(", "["} and self.at(place + 1) in {")", "]"}
         for back in range(place - 1, -1, -1):
@@ -273,36 +249,36 @@ class _Said:
                 break
             if not _WORD.match(token):
                 continue
-            if words.negates(token):
+            if _negates(token):
                 return "negated"
-            if token in words.turns or tokens[back].upper() in self.known - {"A", "E"} or between >= _REACH:
+            if token in _words("turns") or tokens[back].upper() in self.known - {"A", "E"} or between >= _REACH:
                 break
-            if words.is_answer(token) or (token == "with" and self.at(back - 1).lower() in {"go", "going", "went"}):
-                refused = any(words.negates(word.lower()) for word in tokens[max(0, back - 3) : back])
+            if _is_answer(token) or (token == "with" and self.at(back - 1).lower() in {"go", "going", "went"}):
+                refused = any(_negates(word.lower()) for word in tokens[max(0, back - 3) : back])
                 return "negated" if refused else "answer"
-            option = option or (near and words.is_option(token))
-            near = near and token in words.between
+            option = option or (near and _is_option(token))
+            near = near and token in _words("between")
             between += 1
         judged = self.judged(place)
         if judged is not None:
             return "answer" if judged else "passing"
         if self.leads(place) or self.fills_its_line(place):
             return "answer"
-        return "option" if option or words.is_option(self.at(place + 1)) else "passing"
+        return "option" if option or _is_option(self.at(place + 1)) else "passing"
 
     def judged(self, place: int) -> bool | None:
         """Return whether the following words affirm the letter ("B fits", "B が正解") or reject it; None if neither."""
         following = [t.lower() for t in self.tokens[place + 1 : place + 9] if t not in {")", "]", _SHOWN}]
-        if any(sign in word for word in following[:2] for sign in self.words.answer_signs):
+        if any(sign in word for word in following[:2] for sign in _words("answer_signs")):
             return True
-        if not following or following[0] not in self.words.verbs | self.words.fitting:
+        if not following or following[0] not in _words("verbs") | _words("fitting"):
             return None
-        if following[0] in self.words.fitting - {"makes"}:
+        if following[0] in _words("fitting") - {"makes"}:
             return True
         for word in following[1:]:
-            if word in self.words.blame or self.words.negates(word):
+            if word in _words("blame") or _negates(word):
                 return False
-            if word in self.words.praise:
+            if word in _words("praise"):
                 return True
             if word in _STOPS or word == ",":
                 break
@@ -312,7 +288,7 @@ class _Said:
         """Return whether the response begins with this letter as its answer: "B.", "(c) …", "A because …"."""
         if any(_WORD.match(token) or token == _SHOWN for token in self.tokens[:place]):
             return False
-        return self.at(place + 1) in _CLOSES | self.words.reasons
+        return self.at(place + 1) in _CLOSES | _words("reasons")
 
     def fills_its_line(self, place: int) -> bool:
         """Return whether this letter is alone on its line, apart from punctuation."""
@@ -326,4 +302,4 @@ class _Said:
             return False
         before = self.words_before(place)[-2:]
         pointed = before in (["it", "is"], ["that", "is"], ["this", "is"], ["would", "be"], ["must", "be"])
-        return pointed or (before != [] and before[-1] in self.words.leads)
+        return pointed or (before != [] and before[-1] in _words("leads"))

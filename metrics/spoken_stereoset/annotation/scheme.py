@@ -11,7 +11,7 @@ from equivox.configs import load_config
 from equivox.core.annotation import Value
 from equivox.core.segments import WHOLE, AnnotationScheme, AnnotatorPrompt, Segment, SegmentAnnotation
 from equivox.core.task import REFUSAL, Attribute, Task, digest
-from equivox.metrics.spoken_stereoset.annotation.rules import VERSION, choice_words, read_choice
+from equivox.metrics.spoken_stereoset.annotation.rules import VERSION, WORDS, read_choice
 
 LETTERS = ("A", "B", "C")
 CHOICE = Attribute(name="choice", asks="the letter of the sentence that the answer chooses", options=LETTERS)
@@ -25,7 +25,7 @@ class ChoiceReader:
     @property
     def identity(self) -> Mapping[str, Any]:
         """The name, the version and the words of the rules."""
-        return {"name": "choice", "version": VERSION, "words": digest(dict(choice_words()))}
+        return {"name": "choice", "version": VERSION, "words": digest(load_config(WORDS))}
 
     def read(self, segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
         """Yield the choice of each answer and the rule that decided; None if no rule decides."""

@@ -13,8 +13,7 @@ from huggingface_hub import HfApi
 import equivox as ex
 from equivox.core.errors import RequestError, RunError
 from equivox.core.scores import ScoringOptions
-from equivox.integrations.hub.boards import LIST, listed_runs
-from equivox.integrations.hub.remote import model_facts
+from equivox.integrations.hub.remote import LIST, listed_runs, model_facts
 
 # huggingface_hub hands files to its HTTP library in a way that the latter calls outdated.
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")

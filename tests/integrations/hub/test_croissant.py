@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from equivox.dataset_builders.base import Column, CorpusFacts
-from equivox.integrations.hub.croissant import croissant
+from equivox.integrations.hub.dataset_card import croissant
 from equivox.integrations.hub.dataset_folder import corpus_tasks, write_dataset
 
 # mlcroissant and rdflib, which it reads the document with, use what pandas and rdflib call outdated.

@@ -78,7 +78,8 @@ def test_the_first_good_image_is_kept_and_every_attempt_noted(source: Path) -> N
     assert second.split(", ")[2] == "looking at a clock" and "waiting" in third
     painter = Painter()
     # 0.249 is refused, 0.25 is kept: the threshold itself is good enough.
-    assert generate_images(wanted, painter, Judge([0.249, 0.25, 0.3, 0.1, 0.2, 0.4]), ImageSettings()) == []
+    judge = Judge([0.249, 0.25, 0.3, 0.1, 0.2, 0.4])
+    assert generate_images(wanted, painter.paint, judge.cosine, ImageSettings()) == []
     noted = lines(source / "images")
     assert [line["kept"] for line in noted] == ["False", "True", "True", "False", "False", "True"]
     assert len({line["seed"] for line in noted}) == 6
@@ -88,12 +89,12 @@ def test_the_first_good_image_is_kept_and_every_attempt_noted(source: Path) -> N
 def test_a_stopped_run_goes_on_with_the_next_attempt(source: Path) -> None:
     wanted, _ = wanted_images(open_builder("genres", source))  # type: ignore[arg-type]
     with pytest.raises(KeyboardInterrupt):
-        generate_images(wanted, Painter(paints=3), Judge([0.3, 0.1, 0.1]), ImageSettings())
+        generate_images(wanted, Painter(paints=3).paint, Judge([0.3, 0.1, 0.1]).cosine, ImageSettings())
     assert sorted(path.name for path in (source / "images").iterdir()) == [LOG, "quay_1.png"]
     again, there = wanted_images(open_builder("genres", source))  # type: ignore[arg-type]
     assert there == 1 and len(again) == 2
     painter = Painter()
-    generate_images(again, painter, Judge([0.3, 0.3]), ImageSettings())
+    generate_images(again, painter.paint, Judge([0.3, 0.3]).cosine, ImageSettings())
     seeds = [line["seed"] for line in lines(source / "images")]
     assert len(seeds) == 5 == len(set(seeds))  # no attempt is made twice
 
@@ -101,9 +102,9 @@ def test_a_stopped_run_goes_on_with_the_next_attempt(source: Path) -> None:
 def test_what_no_attempt_is_good_enough_for_is_given_up_and_named(source: Path) -> None:
     wanted, _ = wanted_images(open_builder("genres", source))  # type: ignore[arg-type]
     settings = ImageSettings(attempts=2)
-    assert generate_images(wanted, Painter(), Judge([0.0, 0.0, 0.9, 0.0, 0.9]), settings) == ["quay_1.png"]
+    assert generate_images(wanted, Painter().paint, Judge([0.0, 0.0, 0.9, 0.0, 0.9]).cosine, settings) == ["quay_1.png"]
     again, _ = wanted_images(open_builder("genres", source))  # type: ignore[arg-type]
-    assert generate_images(again, Painter(), Judge([]), settings) == ["quay_1.png"]
+    assert generate_images(again, Painter().paint, Judge([]).cosine, settings) == ["quay_1.png"]
     with pytest.raises(RequestError, match="1 of 3 images are missing"):
         open_builder("genres", source).clips()
 
@@ -223,7 +224,7 @@ def test_the_pipelines_make_an_image_and_clip_judges_it(tiny: Path, tmp_path: Pa
     assert -1 <= cosine <= 1 and cosine == pytest.approx(judge.cosine(again, "two people on a quay"))
     judge.cosine(image, "a very long prompt " * 40)
     assert type(painter._pipelines[0].scheduler).__name__ == "EulerAncestralDiscreteScheduler"
-    assert generate_images([(tmp_path / "a.png", "two people")], painter, judge, own) == []
+    assert generate_images([(tmp_path / "a.png", "two people")], painter.paint, judge.cosine, own) == []
     assert Image.open(tmp_path / "a.png").size == (64, 64)
 
 

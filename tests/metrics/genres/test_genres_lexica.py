@@ -20,9 +20,8 @@ from equivox.core.task import digest
 from equivox.dataset_builders import word_lists
 from equivox.dataset_builders.word_lists import SOURCES, fetch_lexicon, read_lexicon
 from equivox.metrics.genres.annotation import lexica
-from equivox.metrics.genres.annotation.lexica import parse_emotions, parse_traits
+from equivox.metrics.genres.annotation.lexica import parse_emotions, parse_traits, score_traits
 from equivox.metrics.genres.annotation.tools import stand_in_traits
-from equivox.metrics.genres.annotation.traits import score_traits
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -46,39 +45,39 @@ TRAITS = parse_traits("\n".join([HEADER, *ROWS]))
 def test_membership_direction_and_valence_by_hand() -> None:
     # mild and harsh are warmth words, deft a competence word: w = 2/3, signed (1 - 1)/3.
     found = score_traits(["mild", "harsh", "deft"], TRAITS)
-    assert (found.warmth, found.competence, found.signed_warmth) == (2, 1, 0)
-    assert found.warmth_share == pytest.approx(2 / 3) and found.signed_warmth_share == 0
-    assert found.positive_score == pytest.approx((0.5 + 0 + 0.2) / 3 - (0.1 + 0.6 + 0.2) / 3)
+    assert (found["warmth"], found["competence"], found["signed_warmth"]) == (2, 1, 0)
+    assert found["warmth_share"] == pytest.approx(2 / 3) and found["signed_warmth_share"] == 0
+    assert found["positive_score"] == pytest.approx((0.5 + 0 + 0.2) / 3 - (0.1 + 0.6 + 0.2) / 3)
 
 
 def test_cold_words_are_warmth_by_membership_and_not_by_direction() -> None:
     found = score_traits(["harsh"], TRAITS)
-    assert (found.warmth_share, found.signed_warmth_share) == (1.0, -1.0)
+    assert (found["warmth_share"], found["signed_warmth_share"]) == (1.0, -1.0)
 
 
 def test_spelling_phrases_and_repetition() -> None:
-    assert score_traits(["Well-Read", "well read"], TRAITS).n_matched == 1
-    assert score_traits(["quietly deft", "deft"], TRAITS).n_matched == 1
+    assert score_traits(["Well-Read", "well read"], TRAITS)["n_matched"] == 1
+    assert score_traits(["quietly deft", "deft"], TRAITS)["n_matched"] == 1
     published = score_traits(["quietly deft", "deft"], TRAITS, paper_compat=True)
-    assert published.n_matched == 2
-    assert score_traits(["well read"], TRAITS, paper_compat=True).n_matched == 0
+    assert published["n_matched"] == 2
+    assert score_traits(["well read"], TRAITS, paper_compat=True)["n_matched"] == 0
 
 
 def test_what_says_nothing_is_missing_and_not_zero() -> None:
     for traits in ([], ["NA"], ["n/a"], ["unheard-of"]):
         found = score_traits(traits, TRAITS)
-        assert found.n_matched == 0
-        assert all(math.isnan(v) for v in (found.warmth_share, found.signed_warmth_share, found.positive_score))
-    assert math.isnan(score_traits(["tall"], TRAITS).positive)
+        assert found["n_matched"] == 0
+        assert all(math.isnan(found[name]) for name in ("warmth_share", "signed_warmth_share", "positive_score"))
+    assert math.isnan(score_traits(["tall"], TRAITS)["positive"])
     # The released scorer takes "NA" for a trait, with a valence of zero.
-    assert score_traits(["NA"], TRAITS, paper_compat=True).positive == 0
+    assert score_traits(["NA"], TRAITS, paper_compat=True)["positive"] == 0
 
 
 @given(st.lists(st.sampled_from(sorted(stand_in_traits().words)), max_size=12), st.randoms(use_true_random=False))
 def test_order_and_repetition_change_nothing(traits: list[str], rng: object) -> None:
     shuffled = list(traits)
     rng.shuffle(shuffled)  # type: ignore[attr-defined]
-    one, other = (vars(score_traits(named, stand_in_traits())) for named in (traits, [*shuffled, *traits]))
+    one, other = (score_traits(named, stand_in_traits()) for named in (traits, [*shuffled, *traits]))
     assert one["n_matched"] == other["n_matched"] == len(set(traits))
     for name in ("warmth", "competence", "signed_warmth"):
         assert one[name] == other[name]
@@ -92,9 +91,9 @@ def test_the_released_scorer_is_reproduced(reference_data: Path) -> None:
     assert len(golden) == 10
     for case in golden:
         found = score_traits(case["personality"].split(","), lexicon, paper_compat=True)
-        assert (found.warmth, found.competence) == (case["Warmth"], case["Competence"])
+        assert (found["warmth"], found["competence"]) == (case["Warmth"], case["Competence"])
         for value, expected in zip(
-            (found.positive, found.negative, found.neutral),
+            (found["positive"], found["negative"], found["neutral"]),
             (case["Positive"], case["Negative"], case["Neutral"]),
             strict=True,
         ):

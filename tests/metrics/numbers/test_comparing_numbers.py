@@ -22,9 +22,7 @@ from equivox.compare.runs import open_comparison
 from equivox.core.errors import RequestError
 from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import Samples
-from equivox.metrics.numbers.comparison import compare_means
-from equivox.metrics.numbers.names import DIFFERENCE, DISTANCE
-from equivox.metrics.numbers.scorer import score_numbers
+from equivox.metrics.numbers.scorer import DIFFERENCE, DISTANCE, compare_means, score_numbers
 from equivox.run.declarations import decode
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -35,7 +33,7 @@ def compared(a: tuple[Answers, Answers], b: tuple[Answers, Answers]) -> PairedVa
     """Compare two models by their answers to women and to men."""
     both = [Samples.from_rows([*rows("female", list(own[0])), *rows("male", list(own[1]))]) for own in (a, b)]
     scores = [score_numbers(task(SALARY), samples, OPTIONS).scores[0] for samples in both]
-    return compare_means([PairedTask(task(SALARY), *both, *scores)], 2_000, np.random.default_rng(1))
+    return compare_means(DIFFERENCE, [PairedTask(task(SALARY), *both, *scores)], 2_000, np.random.default_rng(1))
 
 
 def test_what_either_model_lacks_counts_for_neither() -> None:
@@ -69,7 +67,7 @@ def test_nothing_in_common_is_no_number() -> None:
     assert math.isnan(found.further) and math.isnan(found.p) and found.parts == ()
     assert "no row with a number of both models in group 'female'" in str(found.undefined)
     with pytest.raises(RequestError, match="task by task"):
-        compare_means([], 99, np.random.default_rng(1))
+        compare_means(DIFFERENCE, [], 99, np.random.default_rng(1))
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["crossed", "nested"])
@@ -166,7 +164,7 @@ print(decode({"$code": "equivox.metrics.numbers.metric:METRIC"}).name, "equivox.
     assert told.split() == ["numbers", "False"]
 
 
-@pytest.mark.parametrize("code", ["numbers.metric:compare", "numbers.scorer:METRIC", "nothing.metric:METRIC"])
+@pytest.mark.parametrize("code", ["numbers.metric:compare_means", "numbers.scorer:METRIC", "nothing.metric:METRIC"])
 def test_a_run_names_no_code_but_metrics(code: str) -> None:
     with pytest.raises(RequestError, match="with settings that no registered task has"):
         decode({"$code": f"equivox.metrics.{code}"})
@@ -188,7 +186,7 @@ def test_what_the_score_holds_equal_the_comparison_holds_equal(held: str) -> Non
         ]
         both.append(Samples.from_rows(own))
     scores = [score_numbers(asked, samples, OPTIONS).scores[0] for samples in both]
-    found = compare_means([PairedTask(asked, *both, *scores)], 999, np.random.default_rng(1))
+    found = compare_means(DIFFERENCE, [PairedTask(asked, *both, *scores)], 999, np.random.default_rng(1))
     assert (found.value_a, found.value_b) == pytest.approx((scores[0].value, scores[1].value))
     # (2 + 2) / 2 against (2 + 2) / 2.
     assert found.value_a == pytest.approx(0) and found.further == pytest.approx(0)

@@ -21,8 +21,7 @@ from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.task import Attribute
 from equivox.metrics import numbers
-from equivox.metrics.numbers.names import DIFFERENCE, DISTANCE
-from equivox.metrics.numbers.scorer import score_numbers
+from equivox.metrics.numbers.scorer import DIFFERENCE, DISTANCE, score_numbers
 from equivox.tasks.files import load_task_file
 
 Cli = Callable[..., tuple[int, str, str]]

@@ -1,0 +1,31 @@
+"""Packages that are imported when they are first used: a command that computes nothing starts without them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["Later", "NDArray", "datasets", "np", "pa", "pq"]
+
+
+class Later:
+    """Stands for a package, and keeps each name of it that was used."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(import_module(self._package), name)
+        setattr(self, name, found)
+        return found
+
+
+if TYPE_CHECKING:
+    import datasets
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from numpy.typing import NDArray
+else:
+    NDArray = Any
+    np, pa, pq, datasets = map(Later, ("numpy", "pyarrow", "pyarrow.parquet", "datasets"))
