@@ -38,13 +38,8 @@ from equivox.statistics.inputs import EncodedLabels, EncodedValues
 from equivox.statistics.labelled import CorrectedShift, corrected_shift
 from equivox.statistics.mean_difference import MeanDifference, mean_difference
 from equivox.statistics.multiplicity import Family, adjust
-from equivox.statistics.power import DetectableShift, RequiredClusters, minimum_detectable_shift, required_clusters
-from equivox.statistics.power_means import (
-    ClustersForDifference,
-    DetectableDifference,
-    clusters_for_difference,
-    minimum_detectable_difference,
-)
+from equivox.statistics.power import DetectableSize, RequiredClusters, minimum_detectable_shift, required_clusters
+from equivox.statistics.power_means import clusters_for_difference, minimum_detectable_difference
 from equivox.statistics.ranks import Rank, differences_of_intervals, rank_models
 from equivox.statistics.results import DistributionShift, JointShift
 from equivox.statistics.share import Share, cluster_share
@@ -59,11 +54,9 @@ __all__ = [
     "Agreement",
     "Association",
     "Bounds",
-    "ClustersForDifference",
     "CorrectedShift",
     "Correlation",
-    "DetectableDifference",
-    "DetectableShift",
+    "DetectableSize",
     "DistributionShift",
     "DoseSlope",
     "EncodedLabels",
