@@ -50,7 +50,11 @@ def condition_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -
     answers = [(one.run.model, test) for one in opened for test in answer_tests(one, n_resamples)]
     doses = [entry for entry in found if dose_of(entry[1].model_b)]
     others = [entry for entry in found if not dose_of(entry[1].model_b)]
-    return [tested for own in (others, doses, answers) for tested in _with_q(own)]
+    return [
+        (model, test)
+        for own in (others, doses, answers)
+        for (model, _), test in zip(own, with_q([test for _, test in own]), strict=True)
+    ]
 
 
 def _reference(name: str, known: Collection[str]) -> str:
@@ -59,11 +63,6 @@ def _reference(name: str, known: Collection[str]) -> str:
     kind, semitones = dose_of(condition) or ("", 0.0)
     made_again = f"{declared}@{kind}=0"
     return made_again if semitones and made_again in known else declared
-
-
-def _with_q(found: Sequence[ConditionTest]) -> list[ConditionTest]:
-    q = with_q([test for _, test in found], "models × tasks × measures × conditions")
-    return [(model, test) for (model, _), test in zip(found, q, strict=True)]
 
 
 def _tests(one: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:

@@ -248,9 +248,8 @@ def task_correlations(comparison: Comparison) -> list[TaskCorrelation]:
     found = []
     for key, tasks in by_task.items():
         pairs = [_correlation(key, *pair, tasks) for pair in combinations(tasks, 2)]
-        if pairs:
-            family = adjust({str(n): pair.p for n, pair in enumerate(pairs)}, family="pairs of tasks")
-            found += [replace(pair, q=family.q[str(n)]) for n, pair in enumerate(pairs)]
+        q = adjust([pair.p for pair in pairs])
+        found += [replace(pair, q=own) for pair, own in zip(pairs, q, strict=True)]
     return found if len(comparison.runs) > 1 else []
 
 

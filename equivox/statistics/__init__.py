@@ -37,7 +37,7 @@ from equivox.statistics.impact import GroupImpact, ImpactRatios, impact_ratios
 from equivox.statistics.inputs import EncodedLabels, EncodedValues
 from equivox.statistics.labelled import CorrectedShift, corrected_shift
 from equivox.statistics.mean_difference import MeanDifference, mean_difference
-from equivox.statistics.multiplicity import Family, adjust
+from equivox.statistics.multiplicity import adjust
 from equivox.statistics.power import DetectableSize, RequiredClusters, minimum_detectable_shift, required_clusters
 from equivox.statistics.power_means import clusters_for_difference, minimum_detectable_difference
 from equivox.statistics.ranks import Rank, differences_of_intervals, rank_models
@@ -61,7 +61,6 @@ __all__ = [
     "DoseSlope",
     "EncodedLabels",
     "EncodedValues",
-    "Family",
     "GroupImpact",
     "GroupMeans",
     "Hierarchy",

@@ -86,7 +86,9 @@ def adjust_hierarchy(
     (0.02, 0.2, 0.04, 0.6)
     """
     checks.share(level, "level")
-    given = inputs.named_probabilities(p, "p")
+    given = inputs.named_numbers(p, "p")
+    if wrong := [name for name, value in given.items() if not (math.isnan(value) or 0.0 <= value <= 1.0)]:
+        raise RequestError(f"`p` of {wrong[0]!r} is {given[wrong[0]]}: use a probability, or NaN when undefined")
     inner = [name for _, family in below for name in family]
     if len(set(inner)) < len(inner):
         raise RequestError("`below` names a test twice: a test stands in one family")

@@ -188,15 +188,6 @@ def named_numbers(mapping: Mapping[str, float], argument: str) -> dict[str, floa
         raise RequestError(f"`{argument}` is no mapping from names to numbers: give one number per name") from None
 
 
-def named_probabilities(mapping: Mapping[str, float], argument: str) -> dict[str, float]:
-    """Return p-values by name; missing ones are NaN. RequestError for one that is no probability."""
-    given = named_numbers(mapping, argument)
-    for name, value in given.items():
-        if not (np.isnan(value) or 0.0 <= value <= 1.0):
-            raise RequestError(f"`{argument}` of {name!r} is {value}: use a probability, or NaN when undefined")
-    return given
-
-
 def named_columns(columns: Mapping[str, Any], argument: str) -> dict[str, Any]:
     """Return a mapping, a pandas DataFrame or a pyarrow Table as a dictionary of columns."""
     if _library(columns) == "pyarrow":

@@ -2,67 +2,37 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
+from equivox.statistics.inputs import NumberColumn
 
 
-@dataclass(frozen=True, kw_only=True)
-class Family:
-    """The adjusted p-values of one family of tests.
-
-    Attributes
-    ----------
-    name, method
-        The family's description, and "bh" or "by".
-    size
-        The number of tests that were adjusted for one another.
-    undefined
-        The names whose p is NaN: their q is NaN, and they do not count in `size`.
-    q
-        The adjusted p of every name.
-    """
-
-    name: str
-    method: str
-    size: int
-    undefined: tuple[str, ...]
-    q: dict[str, float]
-
-    def discoveries(self, level: float = 0.05) -> tuple[str, ...]:
-        """Return the names with q ≤ level, in the order given."""
-        return tuple(name for name, q in self.q.items() if q <= level)
-
-
-def adjust(p: Mapping[str, float], *, family: str, method: Literal["bh", "by"] = "bh") -> Family:
+def adjust(p: NumberColumn, *, method: Literal["bh", "by"] = "bh") -> list[float]:
     """Return the p-values of one family, adjusted by Benjamini–Hochberg or Benjamini–Yekutieli.
 
     Parameters
     ----------
     p
-        The p-value of every test of the family by name: a mapping or a pandas Series. NaN or None if a test is
-        undefined.
-    family
-        A description, such as "all attributes × tasks of this run". Decide on the family before looking at the results.
+        The p-value of every test of the family, NaN or None if a test is undefined. Decide on the family before looking
+        at the results.
     method
         "bh" for independent or positively dependent tests, "by" for any dependence (stricter by a factor of about log
         n).
 
     Returns
     -------
-    Family
-        Of the tests with q ≤ 0.05, at most 5 % are expected to be false discoveries. q is NaN if p is missing.
+    list of float
+        The q of each test, NaN if its p is missing; such a test does not count. Of the tests with q ≤ 0.05, at most
+        5 % are expected to be false discoveries.
 
     Raises
     ------
     RequestError
-        An empty family, a p outside [0, 1], or another method.
+        A p outside [0, 1], or another method.
 
     Notes
     -----
@@ -71,21 +41,19 @@ def adjust(p: Mapping[str, float], *, family: str, method: Literal["bh", "by"] =
 
     Examples
     --------
-    >>> found = adjust({"hobby": 0.01, "budget": 0.04, "vibe": float("nan")}, family="one task")
-    >>> found.size, found.q["hobby"], found.q["budget"], found.undefined
-    (2, 0.02, 0.04, ('vibe',))
+    >>> adjust([0.01, 0.04, float("nan")])
+    [0.02, 0.04, nan]
     """
     if method not in ("bh", "by"):
         raise RequestError(f"`method` is {method!r}: use 'bh' or 'by'")
-    given = inputs.named_probabilities(p, "p")
-    if not given:
-        raise RequestError("`p` is empty: a family needs at least one test")
-    tested = [name for name, value in given.items() if not math.isnan(value)]
-    q = dict.fromkeys(given, float("nan"))
-    if tested:
+    if not len(p):
+        return []
+    given = inputs.numbers(p, "p")
+    if ((given < 0) | (given > 1)).any():
+        raise RequestError("`p` holds a number that is no probability: give numbers from 0 to 1, NaN when undefined")
+    tested, q = ~np.isnan(given), np.full(len(given), np.nan)
+    if tested.any():
         from scipy import stats
 
-        adjusted = stats.false_discovery_control([given[name] for name in tested], method=method)
-        q |= dict(zip(tested, np.asarray(adjusted).tolist(), strict=True))
-    undefined = tuple(name for name in given if name not in set(tested))
-    return Family(name=family, method=method, size=len(tested), undefined=undefined, q=q)
+        q[tested] = stats.false_discovery_control(given[tested], method=method)
+    return list(q.tolist())

@@ -282,16 +282,14 @@ def _undefined(tested: Tested, counts: Counts, found: Sequence[int]) -> str | No
     return "every story has it" if sum(found) == sum(counts.documents) else tested.undefined
 
 
-def with_q(phrases: Sequence[Phrase], *, family: str) -> list[Phrase]:
+def with_q(phrases: Sequence[Phrase]) -> list[Phrase]:
     """Return the phrases with q over all that have a test."""
     from dataclasses import replace
 
     from equivox.statistics import adjust
 
-    if not phrases:
-        return []
-    found = adjust({str(index): phrase.p_exact for index, phrase in enumerate(phrases)}, family=family).q
-    return [replace(phrase, q=found[str(index)]) for index, phrase in enumerate(phrases)]
+    q = adjust([phrase.p_exact for phrase in phrases])
+    return [replace(phrase, q=own) for phrase, own in zip(phrases, q, strict=True)]
 
 
 def associations(phrases: Sequence[Phrase], identities: Sequence[str]) -> list[Association]:

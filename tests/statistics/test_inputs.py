@@ -17,6 +17,7 @@ from equivox.statistics import (
     EncodedLabels,
     EncodedValues,
     adjust,
+    adjust_hierarchy,
     association_scores,
     association_test,
     cluster_correlation,
@@ -363,9 +364,11 @@ def test_counts_of_phrases_in_every_form():
 
 
 def test_named_numbers_in_every_form():
-    p = {"a": 0.01, "b": 0.5, "c": math.nan}
-    for given_p in (pd.Series(p), p | {"c": None}):
-        assert plain(adjust(given_p, family="f")) == plain(adjust(p, family="f"))
+    p = [0.01, 0.5, math.nan]
+    for given_p in (pd.Series(p), pa.array(p), [0.01, 0.5, None]):
+        assert adjust(given_p) == pytest.approx(adjust(p), nan_ok=True)
+    for given_p in (pd.Series({"a": 0.01, "b": 0.5}), {"a": 0.01, "b": 0.5, "c": None}):
+        assert adjust_hierarchy(given_p).q["a"] == 0.02
     columns = {"x": [1.0, 2.0, 4.0, math.nan], "y": [2.0, 1.0, 3.0, 9.0]}
     for given_columns in (pd.DataFrame(columns), pa.table(columns), columns | {"x": [1, 2, 4, None]}):
         assert correlations(given_columns) == correlations(columns)
@@ -380,7 +383,7 @@ def test_named_numbers_in_every_form():
     assert plain(found) == plain(expected)
     assert found.undefined == {"c": "no value for M1"}
     with pytest.raises(RequestError, match="`p` is no mapping"):
-        adjust([0.1], family="f")
+        adjust_hierarchy([0.1])
 
 
 def test_shares_of_values_in_every_form():
