@@ -23,19 +23,14 @@ class Agreement:
     ----------
     alpha
         1 is perfect agreement, 0 agreement by chance.
-    level
-        "nominal" or "interval".
-    n_units, n_pairable_units, n_pairable_values
-        The units given, the units with two ratings or more, and the ratings of those.
+    n_pairable_units
+        The units with two ratings or more.
     undefined
         The reason why alpha is NaN; None when it is defined.
     """
 
     alpha: float
-    level: str
-    n_units: int
     n_pairable_units: int
-    n_pairable_values: int
     undefined: str | None
 
 
@@ -87,10 +82,7 @@ def krippendorff_alpha(ratings: ValueColumn, *, level: str = "nominal") -> Agree
         reason = f"all ratings are {names[0]!r}: chance agreement is complete"
     return Agreement(
         alpha=float("nan") if reason is not None else _alpha(given.rows[kept], given.codes[kept], names, level),
-        level=level,
-        n_units=given.n_rows,
         n_pairable_units=int(pairable.sum()),
-        n_pairable_values=int(kept.sum()),
         undefined=reason,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import partial
@@ -137,7 +138,7 @@ def compare_group_means(
     units, notes = units_of(np.stack([a, b, a - b, a + b], axis=1), design)
     if units is None:
         return undefined(undefined=NO_SUPPORT, notes=notes)
-    if min(min(units.error(code, other)[1]) for code, other in _neighbours(len(design.groups))) < 1:
+    if min(min(units.error(code, other)[1]) for code, other in itertools.pairwise(range(len(design.groups)))) < 1:
         return undefined(undefined=ONE_CLUSTER, notes=notes)
     value_a, value_b = gap(units.of_groups().T[: _B + 1]).tolist()
     tested = _two_groups if len(design.groups) == 2 else _several_groups
@@ -160,10 +161,6 @@ def compare_group_means(
 
 Tested = tuple[float, float, tuple[float, float]]
 """p, the smallest p, and the interval of how much further a lies from 0 than b."""
-
-
-def _neighbours(n_groups: int) -> list[tuple[int, int]]:
-    return [(code, code + 1) for code in range(n_groups - 1)]
 
 
 def _two_groups(units: Units, n_resamples: int, confidence: float, rng: np.random.Generator) -> Tested:

@@ -9,7 +9,7 @@ import numpy as np
 
 from equivox.core.detectable import GOAL, LEVELS, Detectable
 from equivox.statistics.arrays import Floats
-from equivox.statistics.distance import ntvd_of_shares
+from equivox.statistics.distance import mean_ntvd, ntvd_of_shares
 
 N_DRAWS = 250
 """Draws of noise for the power; its 80 % are then known to 3 points."""
@@ -44,7 +44,7 @@ def detectable(
     typical = float(np.median(lengths))
     drawn = noise[:N_DRAWS]
     tried = _GRID * typical
-    reached = np.array([np.quantile(_mean(drawn + shift * hidden, slices), 1 - GOAL) for shift in tried])
+    reached = np.array([np.quantile(mean_ntvd(drawn + shift * hidden, slices), 1 - GOAL) for shift in tried])
     reached = np.maximum.accumulate(reached)
     needed = [_crossing(tried, reached, critical) for critical in _critical(lengths)]
     return Detectable(
@@ -53,10 +53,6 @@ def detectable(
         answers=answers,
         correlation=float(np.clip((effect - 1) / (answers - 1), 0.0, 1.0)) if answers > 1 else 0.0,
     )
-
-
-def _mean(shares: Floats, slices: Sequence[slice]) -> Floats:
-    return np.asarray(np.mean([ntvd_of_shares(shares[:, :, part]) for part in slices], axis=0), dtype=np.float64)
 
 
 def _critical(lengths: Floats) -> list[float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -94,6 +94,11 @@ def ntvd_of_shares(shares: Floats) -> Floats:
     return np.asarray(deviations.sum(axis=(1, 2)) * (50.0 / (n_groups - 1)), dtype=np.float64)
 
 
+def mean_ntvd(shares: Floats, slices: Iterable[slice]) -> Floats:
+    """Return the mean nTVD over attributes, B from B x G x V."""
+    return np.asarray(np.mean([ntvd_of_shares(shares[:, :, part]) for part in slices], axis=0), dtype=np.float64)
+
+
 def ntvd_per_attribute(counts: Floats, slices: Iterable[slice]) -> Floats:
     """NTVD of each attribute's columns: B x A from B x G x V counts."""
     return np.stack([ntvd_of_counts(counts[:, :, columns]) for columns in slices], axis=1)
@@ -114,11 +119,11 @@ def euclidean_of_shares(shares: Floats) -> Floats:
 
 def both_per_attribute(counts: Floats, slices: Iterable[slice]) -> Floats:
     """Return nTVD and Euclidean distance of each attribute: B x 2A, the nTVDs first."""
-    found: tuple[list[Floats], list[Floats]] = ([], [])
-    for columns in slices:
-        own = counts[:, :, columns]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            shares = own / own.sum(axis=2)[:, :, None]
-        found[0].append(ntvd_of_shares(shares))
-        found[1].append(euclidean_of_shares(shares))
-    return np.stack([*found[0], *found[1]], axis=1)
+    each = [counts[:, :, columns] for columns in slices]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return both_of_shares([own / own.sum(axis=2)[:, :, None] for own in each])
+
+
+def both_of_shares(each: Sequence[Floats]) -> Floats:
+    """Return nTVD and Euclidean distance of the shares, or deviations, of each attribute: B x 2A, the nTVDs first."""
+    return np.stack([*map(ntvd_of_shares, each), *map(euclidean_of_shares, each)], axis=1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
 from equivox.statistics.arrays import Ints
-from equivox.statistics.inputs import LabelCodes, LabelColumn, ValueCodes
+from equivox.statistics.inputs import EncodedLabels, EncodedValues, LabelColumn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +99,7 @@ def encode_design(
             if given is not None:
                 raise RequestError(f"`{name}` was given without `clusters`: {name} hold whole clusters; name both")
         return Design(
-            groups=group.names,
+            groups=tuple(group.names),
             group_of_row=group_of_row,
             clusters=None,
             cluster_of_row=None,
@@ -120,7 +121,7 @@ def encode_design(
     if strata is not None:
         stratum = inputs.labels(strata, "strata")
         inputs.same_length("groups", n, {"strata": len(stratum.codes)})
-        stratum_names = stratum.names
+        stratum_names = tuple(stratum.names)
         stratum_of_cluster, torn = _carried(stratum.codes, cluster.codes, len(cluster.names))
         if torn is not None:
             stratum_names, stratum_of_cluster = None, None
@@ -137,9 +138,9 @@ def encode_design(
                 "column that describes clusters, or use `strata`"
             )
     return Design(
-        groups=group.names,
+        groups=tuple(group.names),
         group_of_row=group_of_row,
-        clusters=cluster.names,
+        clusters=tuple(cluster.names),
         cluster_of_row=cluster.codes,
         group_of_cluster=group_of_cluster,
         strata=stratum_names,
@@ -150,7 +151,7 @@ def encode_design(
     )
 
 
-def _crossed(group: LabelCodes, unit: LabelCodes, item_of_row: Ints | None) -> Design:
+def _crossed(group: EncodedLabels, unit: EncodedLabels, item_of_row: Ints | None) -> Design:
     """Return the design in which units are in every group.
 
     Some units may lack the answers of a group; they are left out later, and counted. RequestError with the numbers if
@@ -172,7 +173,7 @@ def _crossed(group: LabelCodes, unit: LabelCodes, item_of_row: Ints | None) -> D
             f"groups ({unit.names[first]!r} in {', '.join(seen)}); give every unit to one group, or every unit to all"
         )
     return Design(
-        groups=group.names,
+        groups=tuple(group.names),
         group_of_row=group.codes,
         clusters=tuple(
             f"{unit.names[own]} in {group.names[code]}"
@@ -180,7 +181,7 @@ def _crossed(group: LabelCodes, unit: LabelCodes, item_of_row: Ints | None) -> D
         ),
         cluster_of_row=cluster_of_row,
         group_of_cluster=group_of_cluster,
-        strata=unit.names,
+        strata=tuple(unit.names),
         stratum_of_cluster=unit_of_cluster,
         item_of_row=item_of_row,
         crossed=True,
@@ -196,7 +197,7 @@ def _carried(label_of_row: Ints, cluster_of_row: Ints, n_clusters: int) -> tuple
     return label, (int(torn.min()) if torn.size else None)
 
 
-def encode_values(values: ValueCodes, min_count: int) -> Occurrences:
+def encode_values(values: EncodedValues, min_count: int) -> Occurrences:
     """Return the values that occur at least `min_count` times over all rows, as (row, value) pairs."""
     seen = np.bincount(values.codes, minlength=len(values.names))
     is_kept = seen >= min_count
@@ -204,10 +205,10 @@ def encode_values(values: ValueCodes, min_count: int) -> Occurrences:
     keep = is_kept[values.codes]
     names = values.names
     return Occurrences(
-        values=tuple(names[code] for code in np.flatnonzero(is_kept)),
+        values=tuple(names[code] for code in np.flatnonzero(is_kept).tolist()),
         rows=values.rows[keep],
         codes=position[values.codes[keep]],
-        removed={names[code]: int(seen[code]) for code in np.flatnonzero(~is_kept)},
+        removed={names[code]: int(seen[code]) for code in np.flatnonzero(~is_kept).tolist()},
         n_total=len(values.codes),
     )
 
@@ -218,14 +219,20 @@ def cross_count(first: Ints, second: Ints, shape: tuple[int, int]) -> Ints:
     return flat.astype(np.int64).reshape(shape)
 
 
+def side_by_side(widths: Iterable[int]) -> list[slice]:
+    """Return the columns of parts of these widths that stand side by side.
+
+    >>> side_by_side([2, 3])
+    [slice(0, 2, None), slice(2, 5, None)]
+    """
+    ends = list(itertools.accumulate(widths))
+    return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+
+
 def stack_attributes(
     attributes: Mapping[str, Occurrences],
 ) -> tuple[Ints, Ints, dict[str, slice]]:
     """Concatenate the columns of several attributes; return rows, columns and each attribute's slice."""
-    rows = [found.rows for found in attributes.values()]
-    columns, slices, start = [], {}, 0
-    for name, found in attributes.items():
-        columns.append(found.codes + start)
-        slices[name] = slice(start, start + len(found.values))
-        start += len(found.values)
-    return np.concatenate(rows), np.concatenate(columns), slices
+    slices = dict(zip(attributes, side_by_side(len(found.values) for found in attributes.values()), strict=True))
+    columns = [found.codes + slices[name].start for name, found in attributes.items()]
+    return np.concatenate([found.rows for found in attributes.values()]), np.concatenate(columns), slices

@@ -99,7 +99,8 @@ def draw_evidence(
         if standardised is not None and held is not None:
             weights = np.zeros((len(where), len(parts)))
             weights[where] = standardised.weights
-            counts = _weighted(own, group, standardised.weights, parts, n_groups)
+            whole = own * np.repeat(standardised.weights, [part.stop - part.start for part in parts], axis=1)
+            counts = np.stack([whole[group == code].sum(axis=0) for code in range(n_groups)])
             notes += _unsupported(standardised.weights, held, design)
         both, observed, n_labellings, exact = null_over_clusters(
             own, group, held, parts, n_groups=n_groups, n_resamples=n_resamples, rng=rng, standard=standardised
@@ -206,12 +207,6 @@ def _unequal(counts: Ints, group: Ints, held: Ints | None, parts: Sequence[slice
     """Return how the clusters count where groups hold strata in unequal numbers; None if nothing is to be weighted."""
     found = None if held is None else standard(counts, group, held, parts, n_groups)
     return None if found is None or found.balanced else found
-
-
-def _weighted(counts: Ints, group: Ints, weights: Floats, parts: Sequence[slice], n_groups: int) -> Floats:
-    """Return the weighted counts of the groups, G x V."""
-    whole = counts * np.repeat(weights, [part.stop - part.start for part in parts], axis=1)
-    return np.stack([whole[group == code].sum(axis=0) for code in range(n_groups)])
 
 
 def _unsupported(weights: Floats, held: Ints, design: Design) -> list[str]:

@@ -43,11 +43,6 @@ class Standard:
         given = self.weights[self.weights > 0]
         return bool((np.abs(given - 1) < _ALIKE).all() and self.common.all())
 
-    @property
-    def supported(self) -> Bools:
-        """Whether some stratum holds values of all groups, for each attribute; without one nothing can be compared."""
-        return np.asarray((self.weights > 0).any(axis=0))
-
 
 def standard(counts: Ints | Floats, group: Ints, held: Ints | None, slices: Sequence[slice], n_groups: int) -> Standard:
     """Return how the clusters count, from the values of each (`counts`, K x V), its group and its stratum.

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any, TypeAlias, cast
 
@@ -41,25 +40,7 @@ NumberColumn: TypeAlias = Sequence[float | None] | NDArray[Any]
 """One number per response, None or NaN if it is missing."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LabelCodes:
-    """A converted column of labels: codes into sorted distinct names, each of which occurs."""
-
-    codes: Ints
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ValueCodes:
-    """A converted column of values: rows in ascending order, codes into sorted distinct names that all occur."""
-
-    rows: Ints
-    codes: Ints
-    names: tuple[str, ...]
-    n_rows: int
-
-
-def labels(column: LabelColumn, argument: str) -> LabelCodes:
+def labels(column: LabelColumn, argument: str) -> EncodedLabels:
     """Return a column of labels as codes.
 
     Raises
@@ -70,7 +51,7 @@ def labels(column: LabelColumn, argument: str) -> LabelCodes:
     Examples
     --------
     >>> labels(["m", "f", "f"], "groups")
-    LabelCodes(codes=array([1, 0, 0]), names=('f', 'm'))
+    EncodedLabels(codes=array([1, 0, 0]), names=('f', 'm'))
     """
     codes, names = _sorted(*_factorised(column, argument))
     absent = np.flatnonzero(codes < 0)
@@ -79,10 +60,10 @@ def labels(column: LabelColumn, argument: str) -> LabelCodes:
             f"`{argument}` is missing for {absent.size} of {len(codes)} responses, first at position {absent[0]}: "
             "name it, or leave these responses out"
         )
-    return LabelCodes(codes=codes, names=names)
+    return EncodedLabels(codes=codes, names=names)
 
 
-def values(column: ValueColumn, argument: str) -> ValueCodes:
+def values(column: ValueColumn, argument: str) -> EncodedValues:
     """Return a column of values with rows in ascending order and sorted distinct names.
 
     A text is one value. A list, tuple, set or array at one position holds the values of that response.
@@ -118,7 +99,7 @@ def values(column: ValueColumn, argument: str) -> ValueCodes:
     known = codes >= 0
     if not known.all():
         rows, codes = rows[known], codes[known]
-    return ValueCodes(rows=rows, codes=codes, names=names, n_rows=n_rows)
+    return EncodedValues(rows=rows, codes=codes, names=names, n_rows=n_rows)
 
 
 def numbers(column: NumberColumn, argument: str) -> Floats:

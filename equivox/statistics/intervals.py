@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from equivox.statistics.arrays import Floats
-from equivox.statistics.distance import ntvd_of_shares
+from equivox.statistics.distance import mean_ntvd
 
 RESAMPLES = 9999
 """Number of resamples of the interval of a mean."""
@@ -68,10 +69,7 @@ def invert(
     tail = (1.0 - confidence) / 2.0
     errors = np.where(errors > 0, errors, TINY)
 
-    def distance(shares: Floats) -> Floats:
-        each = [ntvd_of_shares(shares[:, :, part]) for part in slices]
-        return np.asarray(np.mean(each, axis=0), dtype=np.float64)
-
+    distance = partial(mean_ntvd, slices=slices)
     observed = float(distance(deviations[None])[0])
     largest = 2.0 * observed + 4.0 * float(np.quantile(distance(noise), 0.99)) + 1.0
 

@@ -17,7 +17,7 @@ from equivox.statistics.distance import attainable_shift
 from equivox.statistics.encode import Design, cross_count, encode_design
 from equivox.statistics.estimate import estimate_shift
 from equivox.statistics.held import standard
-from equivox.statistics.inputs import LabelColumn, ValueCodes, ValueColumn
+from equivox.statistics.inputs import EncodedValues, LabelColumn, ValueColumn
 from equivox.statistics.intervals import invert
 from equivox.statistics.noise import N_NOISE, Noise, supposed_pulls
 
@@ -237,7 +237,7 @@ class _Responses:
 
     @classmethod
     def of(
-        cls, given: ValueCodes, said: ValueCodes, labelled: Ints, weight: Floats, group: Ints, min_count: int
+        cls, given: EncodedValues, said: EncodedValues, labelled: Ints, weight: Floats, group: Ints, min_count: int
     ) -> _Responses:
         names = sorted({*given.names, *said.names})
         place = {name: number for number, name in enumerate(names)}

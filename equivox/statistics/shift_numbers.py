@@ -9,7 +9,8 @@ import numpy as np
 
 from equivox.statistics.arrays import Floats, Ints
 from equivox.statistics.detect import detectable
-from equivox.statistics.distance import ntvd_of_shares
+from equivox.statistics.distance import mean_ntvd
+from equivox.statistics.encode import side_by_side
 from equivox.statistics.estimate import estimate_shift
 from equivox.statistics.evidence import Evidence
 from equivox.statistics.intervals import invert
@@ -32,21 +33,17 @@ def shift_numbers(
     columns = [list(evidence.slices).index(name) for name in names]
     kept = np.concatenate([np.arange(part.start, part.stop) for part in (evidence.slices[name] for name in names)])
     joint = len(names) > 1 or len(evidence.slices) == 1
-    slices, start = [], 0
-    for name in names:
-        width = evidence.slices[name].stop - evidence.slices[name].start
-        slices.append(slice(start, start + width))
-        start += width
+    slices = side_by_side(part.stop - part.start for part in (evidence.slices[name] for name in names))
     scale = evidence.joint_scale if joint else evidence.scales[columns[0]]
     noise = evidence.noise[:, :, kept] * scale[:, None, None]
     errors = evidence.errors[:, kept]
     shares = evidence.shares[:, kept]
     deviations = shares - shares.mean(axis=0)
-    published = float(_length(by_group[None], slices)[0])
-    observed = float(_length(deviations[None], slices)[0])
-    lengths = _length(noise, slices)
+    published = float(mean_ntvd(by_group[None], slices)[0])
+    observed = float(mean_ntvd(deviations[None], slices)[0])
+    lengths = mean_ntvd(noise, slices)
     seen_noise = evidence.seen_noise[:, :, kept] * scale[:, None, None] if evidence.alike else noise
-    seen_lengths = _length(seen_noise, slices) if evidence.alike else lengths
+    seen_lengths = mean_ntvd(seen_noise, slices) if evidence.alike else lengths
     response = evidence.response[:, columns].mean(axis=1)
     cluster = evidence.cluster[:, columns].mean(axis=1)
     null_mean_response = float(np.nanmean(response))
@@ -64,7 +61,7 @@ def shift_numbers(
         if p_cluster < p_noise <= FEW_DRAWS / len(seen_lengths):
             # The noise says no more than "rare": draw as many as there are permutations.
             places = [] if joint and len(evidence.slices) > 1 else columns
-            further = [_length(more, slices) for more in evidence.more_noise(n_resamples, kept, places)]
+            further = [mean_ntvd(more, slices) for more in evidence.more_noise(n_resamples, kept, places)]
             p_noise = p_value(np.concatenate([seen_lengths, *further]), observed, exact=False)
         p_cluster = max(p_cluster, p_noise)
     decides = p_response if math.isnan(p_cluster) else p_cluster
@@ -119,11 +116,6 @@ def _of_same_units(
     errors = evidence.same_units.errors()[:, kept]
     low, high = invert(deviations, noise, errors, slices, confidence)
     return min(low, largest), min(high, largest)
-
-
-def _length(shares: Floats, slices: Sequence[slice]) -> Floats:
-    """Return the mean nTVD over attributes, B from B x G x V."""
-    return np.asarray(np.mean([ntvd_of_shares(shares[:, :, part]) for part in slices], axis=0), dtype=np.float64)
 
 
 def _interval(

