@@ -11,8 +11,9 @@ randomness.
   list mean that the response has no value.
 - Numbers: one per response. None and NaN are missing; each function says how it treats them.
 
-`EncodedLabels` and `EncodedValues` pass columns as integer codes, without a Python object per response; pyarrow columns
-are equally fast. Labels and values are text in the results, so that 1 and "1" are one group.
+`EncodedLabels` and `EncodedValues` pass columns as integer codes, without a Python object per response;
+`EncodedLabels.of_arrow` makes them of a pyarrow column. Labels and values are text in the results, so that 1 and "1"
+are one group.
 
 **Output.** Each result says what zero means. Numbers that cannot be computed are NaN, and `undefined` gives the reason.
 Input without a meaning raises `equivox.errors.RequestError`, in one line that names the argument, the value and the

@@ -230,7 +230,7 @@ def test_labels_are_named_by_their_text(column, names):
         (7, "`groups` is a int"),
         (np.zeros((2, 2)), r"`groups` is a ndarray of shape \(2, 2\)"),
         (pd.DataFrame({"a": [1]}), "`groups` is a DataFrame of shape"),
-        (pa.table({"a": [1]}), "`groups` is a Table: give one of its columns"),
+        (pa.table({"a": [1]}), "`groups` is a Table of shape"),
         (pa.array([["a"]]), r"`groups` holds \['a'\] at position 0"),
         (EncodedLabels(codes=np.array([0, 2]), names=("a", "b")), "the codes of `groups` hold 2: .* below 2"),
         (EncodedLabels(codes=np.array([0.0]), names=("a", "b")), "the codes of `groups` have type float64"),
@@ -400,7 +400,7 @@ def test_a_million_responses_are_read_at_once():
     codes = np.arange(n) % 7
     values = EncodedValues(rows=np.arange(n), codes=codes, names=[f"v{code}" for code in range(7)], n_rows=n)
     arrow = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), [f"v{code}" for code in range(7)])
-    for column in (values, EncodedLabels(codes=codes, names=values.names), arrow):
+    for column in (values, EncodedLabels(codes=codes, names=values.names), EncodedLabels.of_arrow(arrow)):
         tracemalloc.start()
         found = inputs.values(column, "values")
         _, peak = tracemalloc.get_traced_memory()
