@@ -57,6 +57,9 @@ MOST_SEMITONES = 12.0
 MOST_TURNS = 50
 DECLARED = "declared"
 AS_DECLARED, GREEDILY = "as-declared", "greedy"
+_SUFFIXES = {AS_DECLARED: "", GREEDILY: "_greedy"}
+"""What stands behind the family of a task that is decoded so."""
+
 SAMPLINGS = (AS_DECLARED, GREEDILY)
 """The values of the option `sampling` that have a name; others are settings, such as temperature=0.7,repeats=3."""
 GREEDY_SAMPLING: Mapping[str, Any] = {"temperature": 0.0, "top_p": 1.0, "top_k": 0, "repeats": 1}
@@ -313,12 +316,7 @@ def with_sampling(task: Task, sampling: str) -> Task:
             "temperature=0.7, or leave the repeats out"
         )
     family, _, rest = task.name.partition(":")
-    return replace(task, name=f"{family}{_suffix(sampling)}:{rest}", sampling=changed)
-
-
-def _suffix(sampling: str) -> str:
-    """Return what stands behind the family of a task that is decoded so."""
-    return {AS_DECLARED: "", GREEDILY: "_greedy"}.get(sampling, "_sampled")
+    return replace(task, name=f"{family}{_SUFFIXES.get(sampling, '_sampled')}:{rest}", sampling=changed)
 
 
 def with_condition(task: Task, condition: str) -> Task:
@@ -348,18 +346,10 @@ def with_condition(task: Task, condition: str) -> Task:
     return replace(varied, media=(), prompt=replace(task.prompt, text=f"{task.prompt.without_media}{task.prompt.text}"))
 
 
-def declared_condition(task: Task) -> str:
-    """Return the name of the declared condition of a task that sends media."""
-    return task.media[0].kind if task.media else "text"
-
-
-def declared_name(name: str, sampling: str = AS_DECLARED) -> str:
-    """Return the name of a task as declared, without its condition and without another sampling.
+def declared_name(name: str) -> str:
+    """Return the name of a task as declared, without its condition.
 
     >>> declared_name("vibe_gender:story@silence"), declared_name("vibe_gender:story")
     ('vibe_gender:story', 'vibe_gender:story')
-    >>> declared_name("spoken_stereoset_greedy:age@text_only", "greedy")
-    'spoken_stereoset:age'
     """
-    family, colon, rest = name.partition("@")[0].partition(":")
-    return f"{family.removesuffix(_suffix(sampling))}{colon}{rest}"
+    return name.partition("@")[0]

@@ -47,7 +47,7 @@ class MediaAhead:
         most: int = _MOST,
         threads: int = _THREADS,
     ) -> None:
-        self._source: Iterator[Request] | None = iter(source)
+        self._source: Iterator[Request] = iter(source)
         self._content = content
         self._most = most
         self._threads = threads
@@ -58,21 +58,12 @@ class MediaAhead:
     def take(self, room: int) -> None:
         """Take requests from the source until `room` of them, or as many as are made ready at a time, are here."""
         while len(self._taken) < min(room, self._most):
-            if (request := self._from_source()) is None:
+            if (request := next(self._source, None)) is None:
                 break
             self._taken.append(_Next(request))
         for entry in islice(self._taken, self._most):
             if entry.media is None:
                 entry.media = [self._prepare(part) for part in entry.request.media]
-
-    def _from_source(self) -> Request | None:
-        """Return the next request of the source, None at its end; the only place that reads it."""
-        if self._source is None:
-            return None
-        request = next(self._source, None)
-        if request is None:
-            self._source = None
-        return request
 
     @property
     def first(self) -> Request | None:

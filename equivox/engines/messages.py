@@ -52,21 +52,14 @@ def chat_of(
     `system_prompt` is the model's own, from its arguments.
     """
     left = list(media)
-    messages = system_messages(request, system_prompt)
+    # One message holds both, because chat templates refuse a second one.
+    told = [text for text in (system_prompt, request.system or None) if text is not None]
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "\n\n".join(told)}] if told else []
     for turn in request.before:
         shown, left = left[: turn.n_media], left[turn.n_media :]
         messages.append({"role": "user", "content": [*shown, {"type": "text", "text": turn.text}]})
         messages.append({"role": "assistant", "content": turn.answer})
     return [*messages, {"role": "user", "content": [*left, {"type": "text", "text": request.text}]}]
-
-
-def system_messages(request: Request, system_prompt: str | None = None) -> list[dict[str, Any]]:
-    """Return the system message of `request`, after the model's own `system_prompt`; [] if there is neither.
-
-    Both stand in one message, because chat templates refuse a second one.
-    """
-    told = [text for text in (system_prompt, request.system or None) if text is not None]
-    return [{"role": "system", "content": "\n\n".join(told)}] if told else []
 
 
 def media_content(

@@ -65,24 +65,9 @@ class ModelEstimate:
     annotators: Sequence[Effort]
 
     @property
-    def model(self) -> str:
-        """The model's name."""
-        return self.target.name
-
-    @property
-    def responses(self) -> int:
-        """The number of requests to the model."""
-        return self.target.calls
-
-    @property
     def annotator_calls(self) -> int:
         """The number of requests to the annotators, at most."""
         return sum(reader.calls for reader in self.annotators)
-
-    @property
-    def gpu_hours(self) -> float:
-        """The GPU-hours of the model; 0 for a model on a server or without a GPU."""
-        return self.target.gpu_hours
 
     @property
     def annotator_gpu_hours(self) -> float:
@@ -286,7 +271,10 @@ def _requests(file: RunFile, tasks: Sequence[Task], corpora: dict[str, Corpus]) 
         asked = len(task.annotation.most_calls(task))
         if file.data is None and task.data.table is None and published_items(task) is not None:
             items = min(published_items(task) or 0, file.limit or 10**9)
-            n = 0 if asks_nothing(task) else items * task.sampling.repeats * _ways(task)
+            # The columns of a sample do not matter for how many presentations it has.
+            ways = task.prompt.presentations
+            n_ways = 1 if ways is None else len(ways(defaultdict(str), random.Random(0)))
+            n = 0 if asks_nothing(task) else items * task.sampling.repeats * n_ways
             sources.append(f"{name}: {items:,} samples as published")
         else:
             corpora[name] = corpora.get(name) or open_corpus(task.data, file.data)
@@ -299,10 +287,3 @@ def _requests(file: RunFile, tasks: Sequence[Task], corpora: dict[str, Corpus]) 
         responses += n
         calls += n * asked
     return responses, calls, list(dict.fromkeys(sources))
-
-
-def _ways(task: Task) -> int:
-    """Return the number of presentations of a sample; its columns do not matter."""
-    if task.prompt.presentations is None:
-        return 1
-    return len(task.prompt.presentations(defaultdict(str), random.Random(0)))

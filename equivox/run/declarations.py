@@ -43,6 +43,8 @@ KINDS = (
 )
 """The classes whose objects are built from the data of a run."""
 
+_KINDS: Mapping[str, type] = {f"{kind.__module__}:{kind.__qualname__}": kind for kind in KINDS}
+
 _given: dict[str, Any] = {}
 """What the tasks that the user named in this process consist of: what is stored of it → the object."""
 
@@ -135,15 +137,10 @@ def decode(value: Any) -> Any:
         return Path(value["$path"])
     if "$map" in value:
         return {decode(k): decode(v) for k, v in value["$map"]}
-    kind = _kinds().get(str(value.get("$type")))
+    kind = _KINDS.get(str(value.get("$type")))
     if kind is None:
         return _find(value)
     return typed(kind, {name: decode(entry) for name, entry in value.items() if name != "$type"}, Metric=Metric)
-
-
-@cache
-def _kinds() -> Mapping[str, type]:
-    return {f"{kind.__module__}:{kind.__qualname__}": kind for kind in KINDS}
 
 
 def _find(value: Mapping[str, Any]) -> Any:

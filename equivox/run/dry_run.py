@@ -70,7 +70,8 @@ def _reckoned(run: PreparedRun) -> DryRun:
         completion_tokens=answer,
         workers=workers,
     )
-    spoken = sum(request.spoken for request in run.plan.requests(pending)) if _speaks(run.tasks) else 0
+    speaks = any(task.prompt.spoken for task in run.tasks)
+    spoken = sum(request.spoken for request in run.plan.requests(pending)) if speaks else 0
     annotator = None
     if evaluation_of(spec.annotator)[0] != RULES:
         calls, tokens = _annotator_calls(run.plan, run.tasks)
@@ -85,10 +86,6 @@ def _reckoned(run: PreparedRun) -> DryRun:
         workers=workers,
         sound_bytes=spoken * answer * SECONDS_PER_TOKEN * BYTES_PER_SECOND,
     )
-
-
-def _speaks(tasks: Sequence[Task]) -> bool:
-    return any(task.prompt.spoken for task in tasks)
 
 
 def _lengths(requests: Sequence[Request]) -> tuple[float, float]:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.annotate import Annotator, evaluation_of, open_annotator
 from equivox.core.errors import RequestError
@@ -55,9 +55,6 @@ from equivox.run.scoring import follow_up, open_samples, remove_scores, score, s
 from equivox.run.spec import RunSpec
 from equivox.run.speed import add_usage
 from equivox.run.stored import annotators_of
-
-if TYPE_CHECKING:
-    pass
 
 
 def execute(

@@ -12,7 +12,7 @@ from equivox.core.errors import RequestError
 from equivox.core.media import silent_wav
 from equivox.core.requests import Exchange, Labels, MediaPart, Patching, Request
 from equivox.core.task import PLACEHOLDER, Media, Task, digest, placeholders_of
-from equivox.core.variants import SHUFFLED, SILENCE, TURN, VOICE, declared_condition, declared_name, dose_of
+from equivox.core.variants import SHUFFLED, SILENCE, TURN, VOICE, declared_name, dose_of
 from equivox.core.voice import ALGORITHM, load_changed
 from equivox.dataset_builders.corpus import Sample
 from equivox.run.units import label_of, text_of
@@ -47,7 +47,7 @@ def unkeyed(one: Presented) -> Request:
         task=declared_name(task.name) if shuffled else task.name,
         sample_id=sample.sample_id,
         repeat=0,
-        condition=declared_condition(task) if shuffled else task.condition,
+        condition=_sent_first(task.media) if shuffled else task.condition,
         media=tuple(_media_part(medium, _clip(sample, medium), task.condition) for medium in task.media),
         text=_fill(task.prompt.text, filled),
         before=_before(task, filled),
@@ -59,6 +59,11 @@ def unkeyed(one: Presented) -> Request:
         labels=labels_of(task, sample, groups, one.presentation),
         patch=_patching(task, filled),
     )
+
+
+def _sent_first(media: Sequence[Media | MediaPart]) -> str:
+    """Return the declared condition of a task that sends some media: what its first turn sends."""
+    return media[0].kind if media else "text"
 
 
 def _before(task: Task, filled: Mapping[str, Any]) -> tuple[Exchange, ...]:
@@ -80,13 +85,8 @@ def turns_before(request: Request) -> Iterator[Request]:
             before=request.before[: number - 1],
             media=request.media[: sum(one.n_media for one in request.before[:number])],
             task=declared if first else f"{declared}@{TURN}{number}",
-            condition=_first_condition(request) if first else f"{TURN}{number}",
+            condition=_sent_first(request.media) if first else f"{TURN}{number}",
         )
-
-
-def _first_condition(request: Request) -> str:
-    """Return the declared condition of the task that a turn belongs to: what its first turn sends."""
-    return request.media[0].kind if request.media else "text"
 
 
 def with_answers(request: Request, answers: Sequence[str]) -> Request:

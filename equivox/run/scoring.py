@@ -183,16 +183,11 @@ def families(tasks: Sequence[Task]) -> dict[str, list[Task]]:
     return families
 
 
-def table_path(folder: Path, task: str, table: str, annotator: str | None = None) -> Path:
-    """Return the path of a table of `task` in the run in `folder`, scored by the run's annotator or another one."""
-    path = folder / "scores.json" if annotator is None else scores_path(folder, annotator)
-    return tables_folder(path) / file_name(task) / f"{table}.parquet"
-
-
 def read_records(folder: Path, task: str, table: str, annotator: str | None = None) -> list[dict[str, Any]] | None:
     """Return the rows of a table of `task` in the run in `folder`; None where it has none."""
+    tables = tables_folder(scores_path(folder, annotator))
     try:
-        return list(read_table(table_path(folder, task, table, annotator)).to_pylist())
+        return list(read_table(tables / file_name(task) / f"{table}.parquet").to_pylist())
     except FileNotFoundError:
         return None
 
@@ -255,10 +250,10 @@ def follow_up(
     ask(folder, segments, annotator, progress=progress)
 
 
-def scores_path(folder: Path, annotator: str) -> Path:
-    """Return the path of the scores: `scores.json` for the run's annotator, `scores-<name>.json` for others."""
-    own = read_manifest(folder)["command"]["annotator"]
-    return folder / ("scores.json" if annotator == own else f"scores-{annotator}.json")
+def scores_path(folder: Path, annotator: str | None) -> Path:
+    """Return the path of the scores: `scores.json` for the run's annotator or None, `scores-<name>.json` for others."""
+    own = annotator is None or annotator == read_manifest(folder)["command"]["annotator"]
+    return folder / ("scores.json" if own else f"scores-{annotator}.json")
 
 
 def read_scores(folder: Path, annotator: str | None = None) -> list[Score]:
@@ -267,7 +262,7 @@ def read_scores(folder: Path, annotator: str | None = None) -> list[Score]:
     RequestError if there are none, or if another version of equivox wrote them in another form; DamageError for entries
     that are no scores.
     """
-    path = folder / "scores.json" if annotator is None else scores_path(folder, annotator)
+    path = scores_path(folder, annotator)
     try:
         document = read_document(path)
     except FileNotFoundError:

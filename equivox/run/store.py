@@ -110,15 +110,12 @@ class Store:
             try:
                 # A journal is read before the shards are listed: when it becomes one in between, it is met twice
                 # rather than not at all.
-                journals = [shown(self._from_journal(path, schema)) for path in self.journals()]
+                journals = [shown(_table(read_journal(path), schema)) for path in self.journals()]
                 shards = [shown(_cast(path, read_table(path, schema.names), schema)) for path in self.shards()]
                 return pa.concat_tables([shown(schema.empty_table()), *shards, *journals])
             except FileNotFoundError:
                 time.sleep(0.01 * attempt)
         raise StorageError(f"{self.folder}: its files change faster than they can be read; try again")
-
-    def _from_journal(self, path: Path, schema: pa.Schema) -> pa.Table:
-        return _table(read_journal(path), schema)
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield every stored record once, the latest of each key, in the order in which keys first came."""

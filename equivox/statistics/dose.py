@@ -49,7 +49,6 @@ def dose_slope(
     clusters: LabelColumn,
     items: LabelColumn,
     n_resamples: int = 10_000,
-    confidence: float = 0.95,
     rng: np.random.Generator,
 ) -> DoseSlope:
     """Return how much a number rises per unit of a dose, within clusters: each is compared with itself alone.
@@ -67,8 +66,6 @@ def dose_slope(
         items that were answered at some doses only do not pass for an effect.
     n_resamples
         Sign patterns drawn. All 2^C patterns are enumerated when there are no more than this.
-    confidence
-        Coverage of the interval: Student's t over the clusters' slopes.
     rng
         The only source of randomness.
 
@@ -79,6 +76,7 @@ def dose_slope(
         the clusters' slopes, in units of the values per unit of the dose. Zero means that the values do not rise or
         fall; one that rises and falls alike has a slope of zero, too. NaN with a reason when no item has numbers at two
         doses, or when all numbers are the same. Only the interval is NaN, and p is 1, when every cluster's slope is 0.
+        The interval has 95 % and is Student's t over the clusters' slopes.
 
     Raises
     ------
@@ -101,7 +99,6 @@ def dose_slope(
     (1.5, 0.5, {-1.0: 5.5, 0.0: 7.0, 1.0: 8.5})
     """
     checks.resamples(n_resamples)
-    checks.share(confidence, "confidence")
     column, dose = inputs.numbers(values, "values"), inputs.numbers(doses, "doses")
     inputs.same_length("values", len(column), {"doses": len(dose)})
     if np.isnan(dose).any():
@@ -122,7 +119,7 @@ def dose_slope(
         return DoseSlope(n=n, n_missing=n_missing, n_clusters=n_clusters, n_left_out=n_left_out, undefined=same)
     slope = float(slopes.mean())
     tested = sign_flip_test(slopes, clusters=None, n_resamples=n_resamples, rng=rng)
-    low, high = interval_of_means(slope, [slopes], confidence)
+    low, high = interval_of_means(slope, [slopes], 0.95)
     return DoseSlope(
         slope=slope,
         p=tested.p if tested.undefined is None else 1.0,

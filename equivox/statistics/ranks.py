@@ -116,7 +116,7 @@ def rank_models(
 
 
 def differences_of_intervals(
-    distances: Mapping[str, float], intervals: Mapping[str, tuple[float, float]], *, confidence: float = 0.95
+    distances: Mapping[str, float], intervals: Mapping[str, tuple[float, float]]
 ) -> dict[tuple[str, str], tuple[float, float]]:
     """Return for each pair of models their difference in distance, and its p, from their intervals alone.
 
@@ -127,10 +127,7 @@ def differences_of_intervals(
     distances
         The distance of each model from parity.
     intervals
-        The interval of each distance, of `confidence`; two models without one, or with two of no width, have no test
-        (NaN).
-    confidence
-        The confidence of the intervals, between 0 and 1.
+        The 95 % interval of each distance; two models without one, or with two of no width, have no test (NaN).
 
     Notes
     -----
@@ -147,8 +144,7 @@ def differences_of_intervals(
     """
     from scipy.special import ndtr, ndtri
 
-    checks.share(confidence, "confidence")
-    per_width = float(ndtri(0.5 + confidence / 2))
+    per_width = float(ndtri(0.975))
     found = {}
     for (a, first), (b, second) in combinations(distances.items(), 2):
         near, far = (a, b) if first <= second else (b, a)

@@ -29,9 +29,9 @@ def test_what_reproducing_vibe_takes(equivox: Cli) -> None:
     per_model, choices = 5 * (7_442 + 24 * 600), 6 * 2_847
     counted = {setting: [m for m in found.models if m.setting == setting] for setting in ("open_ended", "choices")}
     assert [len(models) for models in counted.values()] == [11, 10]  # Table 2 has the open models alone
-    assert {(m.responses, m.annotator_calls) for m in counted["open_ended"]} == {(per_model, per_model)}
-    assert {(m.responses, m.annotator_calls) for m in counted["choices"]} == {(choices, choices)}
-    hours = {m.model: m.gpu_hours for m in counted["open_ended"]}
+    assert {(m.target.calls, m.annotator_calls) for m in counted["open_ended"]} == {(per_model, per_model)}
+    assert {(m.target.calls, m.annotator_calls) for m in counted["choices"]} == {(choices, choices)}
+    hours = {m.target.name: m.target.gpu_hours for m in counted["open_ended"]}
     assert hours["qwen2-audio-7b-instruct"] == pytest.approx(per_model * 300 / 2500 / 3600)
     assert hours["gemini-2.5-flash"] == 0
     # Its server answers eight at a time, each at 40 tokens a second.
@@ -45,7 +45,7 @@ def test_what_reproducing_vibe_takes(equivox: Cli) -> None:
 
 def test_items_are_counted_where_the_data_are_there() -> None:
     found = reckoned(open_run_file("vibe", data="sample", limit=48))
-    assert {(m.setting, m.responses) for m in found.models} == {("open_ended", 10 * 48), ("choices", 6 * 48)}
+    assert {(m.setting, m.target.calls) for m in found.models} == {("open_ended", 10 * 48), ("choices", 6 * 48)}
 
 
 RUN_FILE = """\
@@ -77,7 +77,7 @@ def test_many_models_in_one_command(equivox: Cli, tmp_path: Path) -> None:
     file.write_text(RUN_FILE)
     found = reckoned(open_run_file(str(file)))
     # Shuffling deals the groups anew and asks nothing.
-    assert {(m.responses, m.annotator_calls) for m in found.models} == {(96, 0)}
+    assert {(m.target.calls, m.annotator_calls) for m in found.models} == {(96, 0)}
     code, out, err = equivox("reproduce", file, "--output", tmp_path / "runs")
     assert code == 0, err
     assert "vibe_gender:candidate@shuffled" in out

@@ -12,7 +12,7 @@ from equivox.core.files import write_document
 from equivox.core.samples import Row, samples_table
 from equivox.core.scores import ScoringOptions
 from equivox.core.segments import WHOLE, SegmentAnnotation
-from equivox.run.annotating import Responses, write_samples
+from equivox.run.annotating import count_answered, write_samples
 from equivox.run.manifest import read_manifest
 from equivox.run.panel import combine, score_panel
 from equivox.run.pipeline import _others, execute, run_tasks, use_annotator
@@ -41,7 +41,7 @@ def annotated_by(folder: Path, name: str, change: Callable[[int, Row], Row]) -> 
     (task,) = run_tasks(folder)
     rows = [change(number, row) for number, row in enumerate(open_samples(folder, [task], "rules")[TASK].rows())]
     write_document(annotations_folder(folder, name) / "annotator.json", {"name": name, "version": "1", "settings": {}})
-    write_samples(folder, name, task, samples_table(rows), n_answered=Responses.of(folder).n_answered)
+    write_samples(folder, name, task, samples_table(rows), n_answered=count_answered(folder))
     score(folder, [task], name, OPTIONS)
 
 
