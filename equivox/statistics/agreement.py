@@ -11,8 +11,7 @@ import numpy as np
 
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
-from equivox.statistics.arrays import Ints
-from equivox.statistics.inputs import ValueColumn
+from equivox.statistics.inputs import Ints, ValueColumn
 
 
 @dataclass(frozen=True, kw_only=True)

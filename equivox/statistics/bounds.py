@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike
 
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
-from equivox.statistics.arrays import Floats
 from equivox.statistics.distance import ntvd, ntvd_of_shares
-from equivox.statistics.inputs import NumberColumn
+from equivox.statistics.inputs import Floats, NumberColumn
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,15 +9,13 @@ from functools import partial
 
 import numpy as np
 
-from equivox.statistics import checks, inputs
-from equivox.statistics.arrays import Floats
-from equivox.statistics.attainable import least_p
+from equivox.statistics import inputs
 from equivox.statistics.comparison import least_p_distance
 from equivox.statistics.encode import encode_design
-from equivox.statistics.inputs import LabelColumn, NumberColumn
+from equivox.statistics.inputs import Floats, LabelColumn, NumberColumn
 from equivox.statistics.intervals import TINY
 from equivox.statistics.noise import N_NOISE
-from equivox.statistics.permutation import p_value, sizes_by_stratum
+from equivox.statistics.permutation import least_p, p_value, sizes_by_stratum
 from equivox.statistics.totals import further_interval
 from equivox.statistics.unit_means import NO_SUPPORT, Units, freedom_of, gap, student_half, units_of
 
@@ -121,8 +119,8 @@ def compare_group_means(
     >>> [round(abs(number), 6) for number in (found.value_a, found.value_b, found.further)]
     [2.0, 0.0, 2.0]
     """
-    checks.resamples(n_resamples)
-    checks.share(confidence, "confidence")
+    inputs.check_resamples(n_resamples)
+    inputs.check_share(confidence, "confidence")
     a, b = inputs.numbers(values_a, "values_a"), inputs.numbers(values_b, "values_b")
     design = encode_design(groups, clusters, strata, blocks)
     n = len(design.group_of_row)

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks, inputs
-from equivox.statistics.arrays import Bools, Floats, Ints
+from equivox.statistics import inputs
 from equivox.statistics.design_noise import noise_of
-from equivox.statistics.encode import Design, cross_count, encode_design, encode_values, side_by_side
-from equivox.statistics.estimate import estimate_shift
-from equivox.statistics.held import standard
-from equivox.statistics.inputs import EncodedValues, LabelColumn, ValueColumn
+from equivox.statistics.distance import estimate_shift
+from equivox.statistics.encode import Design, cross_count, encode_design, encode_values, side_by_side, standard
+from equivox.statistics.inputs import Bools, EncodedValues, Floats, Ints, LabelColumn, ValueColumn
 from equivox.statistics.intervals import TINY, spreads
 from equivox.statistics.noise import N_NOISE, Noise
 from equivox.statistics.permutation import all_swaps, p_value, swaps
@@ -42,7 +40,7 @@ class ShiftComparison:
         The larger of `p` and `p_distance`, or 1 if they point to opposite sides: use this p to decide whether one model
         is further from parity.
     estimate, estimate_a, estimate_b
-        The estimated difference of the population nTVDs, and each model's own estimate (`equivox.statistics.estimate`),
+        The estimated difference of the population nTVDs, and each model's own estimate (`equivox.statistics.distance`),
         not clipped at zero, so that noise cancels in their difference. `p_distance` refers to the side of `estimate`.
         NaN when the interval is.
     ci_low, ci_high
@@ -152,9 +150,9 @@ def compare_joint_shift(
     >>> found.difference, found.p, found.attributes
     (50.0, 0.125, ('hobby', 'mood'))
     """
-    checks.resamples(n_resamples)
-    checks.share(confidence, "confidence")
-    checks.min_count(min_count)
+    inputs.check_resamples(n_resamples)
+    inputs.check_share(confidence, "confidence")
+    inputs.check_min_count(min_count)
     of_a, of_b = (
         inputs.named_columns(attributes, argument)
         for argument, attributes in (("attributes_a", attributes_a), ("attributes_b", attributes_b))

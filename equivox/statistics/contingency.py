@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks, inputs
-from equivox.statistics.arrays import Floats, Ints
-from equivox.statistics.inputs import NumberColumn
+from equivox.statistics import inputs
+from equivox.statistics.inputs import Floats, Ints, NumberColumn
 from equivox.statistics.permutation import p_value
 
 
@@ -84,7 +83,7 @@ def association_test(table: ArrayLike, *, n_resamples: int = 10_000, rng: np.ran
     """
     from scipy import stats
 
-    checks.resamples(n_resamples)
+    inputs.check_resamples(n_resamples)
     counts = _counts(table)
     n = int(counts.sum())
     empty = (counts.sum(axis=0) == 0).any() or (counts.sum(axis=1) == 0).any()

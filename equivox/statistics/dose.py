@@ -10,9 +10,8 @@ import numpy as np
 
 from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.errors import RequestError
-from equivox.statistics import checks, inputs
-from equivox.statistics.arrays import Floats, Ints
-from equivox.statistics.inputs import LabelColumn, NumberColumn
+from equivox.statistics import inputs
+from equivox.statistics.inputs import Floats, Ints, LabelColumn, NumberColumn
 from equivox.statistics.mean_difference import interval_of_means
 from equivox.statistics.sign_flip import least_p, sign_flip_test
 
@@ -98,7 +97,7 @@ def dose_slope(
     >>> round(found.slope, 6), found.p, found.means
     (1.5, 0.5, {-1.0: 5.5, 0.0: 7.0, 1.0: 8.5})
     """
-    checks.resamples(n_resamples)
+    inputs.check_resamples(n_resamples)
     column, dose = inputs.numbers(values, "values"), inputs.numbers(doses, "doses")
     inputs.same_length("values", len(column), {"doses": len(dose)})
     if np.isnan(dose).any():

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from equivox.statistics.arrays import Floats, Ints
+from equivox.statistics.inputs import Floats, Ints
 
 LEAST_DEGREES = 3
 """With fewer degrees of freedom between clusters than this, nothing is known of how they differ."""

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from equivox.core.detectable import GOAL, LEVELS, Detectable
-from equivox.statistics import checks, inputs
-from equivox.statistics.arrays import Floats
+from equivox.statistics import inputs
 from equivox.statistics.design_noise import apart, pulls_of
 from equivox.statistics.encode import Design, encode_design
-from equivox.statistics.inputs import LabelColumn, NumberColumn
+from equivox.statistics.inputs import Floats, LabelColumn, NumberColumn
 from equivox.statistics.permutation import Labels, p_value, row_blocks
 from equivox.statistics.unit_means import NO_NOISE, NO_SUPPORT, Units, freedom_of, gap, pairs_of, student_half, units_of
 
@@ -137,8 +136,8 @@ def group_means(
     >>> found.groups, round(found.difference, 4), found.p, round(found.distance, 4)
     (('f', 'm'), -2.3333, 0.25, 2.3333)
     """
-    checks.resamples(n_resamples)
-    checks.share(confidence, "confidence")
+    inputs.check_resamples(n_resamples)
+    inputs.check_share(confidence, "confidence")
     column = inputs.numbers(values, "values")
     design = encode_design(groups, clusters, strata, blocks, items)
     inputs.same_length("values", len(column), {"groups": len(design.group_of_row)})

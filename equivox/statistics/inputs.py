@@ -20,7 +20,11 @@ from numpy.typing import NDArray
 
 from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.errors import RequestError
-from equivox.statistics.arrays import Floats, Ints
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
 
 __all__ = [
     "EncodedLabels",
@@ -153,6 +157,24 @@ def rows_of_table(table: Any) -> Any:
 def number(value: object) -> float:
     """Return one number, NaN when it is missing."""
     return float("nan") if is_missing(value) else float(cast(float, value))
+
+
+def check_min_count(value: int) -> None:
+    """Raise RequestError if `min_count` is below 1."""
+    if value < 1:
+        raise RequestError(f"`min_count` is {value}: use 1 to keep every value")
+
+
+def check_resamples(n_resamples: int) -> None:
+    """Raise RequestError if `n_resamples` is below 1."""
+    if n_resamples < 1:
+        raise RequestError(f"`n_resamples` is {n_resamples}: use at least 1, better 10000")
+
+
+def check_share(value: float, argument: str) -> None:
+    """Raise RequestError if a confidence, level or power is not between 0 and 1."""
+    if not 0.0 < value < 1.0:
+        raise RequestError(f"`{argument}` is {value}: use a share between 0 and 1")
 
 
 def named_numbers(mapping: Mapping[str, float], argument: str) -> dict[str, float]:

@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from equivox.statistics.arrays import Floats
 from equivox.statistics.distance import mean_ntvd
+from equivox.statistics.inputs import Floats
 
 RESAMPLES = 9999
 """Number of resamples of the interval of a mean."""

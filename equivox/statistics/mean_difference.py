@@ -10,9 +10,8 @@ from functools import partial
 import numpy as np
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks, inputs
-from equivox.statistics.arrays import Bools, Floats, Ints
-from equivox.statistics.inputs import LabelColumn, NumberColumn
+from equivox.statistics import inputs
+from equivox.statistics.inputs import Bools, Floats, Ints, LabelColumn, NumberColumn
 from equivox.statistics.permutation import all_labellings, count_labellings, p_value, row_blocks
 from equivox.statistics.sign_flip import sign_flip_test
 from equivox.statistics.unit_means import NO_NOISE, student_half
@@ -97,8 +96,8 @@ def mean_difference(
     >>> round(found.difference, 4), found.p
     (2.3333, 0.25)
     """
-    checks.resamples(n_resamples)
-    checks.share(confidence, "confidence")
+    inputs.check_resamples(n_resamples)
+    inputs.check_share(confidence, "confidence")
     column = inputs.numbers(values, "values")
     group = inputs.labels(groups, "groups")
     inputs.same_length("values", len(column), {"groups": len(group.codes)})

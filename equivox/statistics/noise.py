@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equivox.statistics.arrays import Floats, Ints
 from equivox.statistics.encode import cross_count
+from equivox.statistics.inputs import Floats, Ints
 
 N_NOISE = 1_000
 """Number of draws of sampling error for an interval; its ends differ by about 0.1 standard errors between seeds."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equivox.statistics.arrays import Floats, Ints
 from equivox.statistics.distance import both_of_shares, both_per_attribute, ntvd_per_attribute
-from equivox.statistics.held import Standard
+from equivox.statistics.encode import Standard
+from equivox.statistics.inputs import Floats, Ints
 from equivox.statistics.permutation import (
     Labels,
     all_labellings,

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks, inputs
-from equivox.statistics.arrays import Floats
+from equivox.statistics import inputs
 from equivox.statistics.distance import attainable_shift, ntvd, ntvd_of_counts
-from equivox.statistics.inputs import NumberColumn
+from equivox.statistics.inputs import Floats, NumberColumn
 from equivox.statistics.nulls import null_over_clusters
 from equivox.statistics.permutation import p_value
 
@@ -232,8 +231,8 @@ def _plan(
     correlation: float,
     value_shares: NumberColumn | None,
 ) -> _Plan:
-    checks.share(alpha, "alpha")
-    checks.share(power, "power")
+    inputs.check_share(alpha, "alpha")
+    inputs.check_share(power, "power")
     attainable_shift(n_values, n_groups)
     if n_values < 2:
         raise RequestError(f"`n_values` is {n_values}: a shift needs two or more values")

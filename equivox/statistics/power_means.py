@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks
-from equivox.statistics.arrays import Ints
+from equivox.statistics import inputs
+from equivox.statistics.inputs import Ints
 from equivox.statistics.permutation import p_value
 from equivox.statistics.power import (
     N_LABELLINGS,
@@ -185,8 +185,8 @@ def clusters_for_difference(
 
 
 def _plan(responses: int, n_groups: int, crossed: bool, alpha: float, power: float, correlation: float) -> _Plan:
-    checks.share(alpha, "alpha")
-    checks.share(power, "power")
+    inputs.check_share(alpha, "alpha")
+    inputs.check_share(power, "power")
     check_answers(responses, correlation)
     if n_groups < 2:
         raise RequestError(f"`n_groups` is {n_groups}: a difference needs two or more")

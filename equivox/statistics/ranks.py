@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks, inputs
+from equivox.statistics import inputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ def rank_models(
     >>> [(model, r.rank, r.low, r.high, r.letters) for model, r in found.items()]
     [('x', 1, 1, 2, 'a'), ('y', 2, 1, 2, 'a'), ('z', 3, 3, 3, 'b')]
     """
-    checks.share(level, "level")
+    inputs.check_share(level, "level")
     given = inputs.named_numbers(distances, "distances")
     if not given:
         raise RequestError("`distances` is empty: give at least one model")

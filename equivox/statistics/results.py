@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from equivox.core.detectable import Detectable
-from equivox.statistics.arrays import Floats
+from equivox.statistics.inputs import Floats
 
 _LEVEL = 0.05
 
@@ -84,7 +84,7 @@ class DistributionShift(_Shift):
 
     Distances are nTVDs in percent unless stated otherwise. Numbers are NaN when `undefined` gives a reason. `tvd`,
     `ntvd`, `by_group`, `deviations`, `p_response` and `p_paper` are of the sample as it is; all others hold strata and
-    blocks equal (`equivox.statistics.held`).
+    blocks equal (`equivox.statistics.encode`).
 
     Attributes
     ----------

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks, inputs
-from equivox.statistics.arrays import Floats
+from equivox.statistics import inputs
+from equivox.statistics.inputs import Floats
 from equivox.statistics.sign_flip import sign_flip_test
 
 Statistic = Callable[[Floats], Floats]
@@ -117,7 +117,7 @@ def compare_totals(
     >>> found.value_a, found.value_b, found.difference, found.p, found.further
     (1.0, 0.5, 0.5, 0.5, 0.5)
     """
-    checks.resamples(n_resamples)
+    inputs.check_resamples(n_resamples)
     of_a, of_b = inputs.matrix(totals_a, "totals_a"), inputs.matrix(totals_b, "totals_b")
     for argument, totals in (("totals_a", of_a), ("totals_b", of_b)):
         if totals.shape != of_a.shape or not totals.size:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equivox.statistics.arrays import Bools, Floats, Ints
 from equivox.statistics.encode import Design
+from equivox.statistics.inputs import Bools, Floats, Ints
 from equivox.statistics.permutation import (
     Labels,
     all_labellings,

@@ -11,9 +11,8 @@ import numpy as np
 
 from equivox.core.encoded import EncodedValues
 from equivox.core.errors import RequestError
-from equivox.statistics import checks, inputs
-from equivox.statistics.arrays import Bools, Floats, Ints
-from equivox.statistics.inputs import LabelColumn
+from equivox.statistics import inputs
+from equivox.statistics.inputs import Bools, Floats, Ints, LabelColumn
 from equivox.statistics.permutation import all_swaps, p_value, row_blocks, swaps
 
 
@@ -86,7 +85,7 @@ def variety_difference(
     >>> found.first, found.second, found.difference
     (1.0, 0.0, 1.0)
     """
-    checks.resamples(n_resamples)
+    inputs.check_resamples(n_resamples)
     if len(first) != len(second):
         raise RequestError(f"`first` has {len(first)} attributes and `second` {len(second)}; give both the same")
     group = inputs.labels(groups, "groups")

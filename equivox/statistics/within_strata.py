@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks, inputs
-from equivox.statistics.arrays import Floats, Ints
+from equivox.statistics import inputs
+from equivox.statistics.inputs import Floats, Ints
 from equivox.statistics.permutation import p_value, row_blocks
 
 MOST_STEPS = 2_000_000
@@ -99,7 +99,7 @@ def association_within_strata(
     >>> round(found.p * 1024, 6), round(found.chi2, 6), found.method
     (22.0, 6.4, 'exact')
     """
-    checks.resamples(n_resamples)
+    inputs.check_resamples(n_resamples)
     have, of = _counts(with_attribute, "with_attribute"), _counts(members, "members")
     if have.shape != of.shape:
         raise RequestError(f"`members` has shape {of.shape} and `with_attribute` {have.shape}: give one row a stratum")

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from equivox.core.errors import RequestError
 from equivox.statistics import distribution_shift
 from equivox.statistics.distance import ntvd_of_shares
-from equivox.statistics.encode import encode_design
-from equivox.statistics.held import standard
+from equivox.statistics.encode import encode_design, standard
 from equivox.statistics.noise import noise_over_clusters
 from equivox.statistics.nulls import null_over_clusters
 
