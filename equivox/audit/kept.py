@@ -32,8 +32,7 @@ from equivox.core.plain import split_by
 from equivox.core.scores import NAN, family_of
 from equivox.core.task import Attribute
 from equivox.run.differing import Compared
-from equivox.run.file_hashes import state_hashes
-from equivox.run.manifest import read_manifest
+from equivox.run.manifest import read_manifest, state_hashes
 from equivox.run.opening import open_run
 from equivox.run.pipeline import writing
 

@@ -23,13 +23,18 @@ from equivox.core.redact import redacted_text
 from equivox.core.scores import NAN, Score
 from equivox.core.task import Task
 from equivox.engines import model_label
-from equivox.run.file_hashes import file_hash
-from equivox.run.manifest import MANIFEST_FILE, answered_by, label_with_answering, public_manifest, read_manifest
+from equivox.run.manifest import (
+    MANIFEST_FILE,
+    answered_by,
+    file_hash,
+    label_with_answering,
+    public_manifest,
+    read_manifest,
+)
 from equivox.run.opening import LeftOut
 from equivox.run.pipeline import run_tasks
 from equivox.run.plan import read_plan
-from equivox.run.q_values import with_common_q
-from equivox.run.scoring import families, read_records, read_scores
+from equivox.run.scoring import families, read_records, read_scores, with_common_q
 from equivox.run.store import Store, response_schema
 
 NOT_AUDITED = "annotator not audited: no labels from people are stored with a run; `equivox audit` measures its errors"

@@ -9,8 +9,7 @@ from equivox.annotate import RULES, added_annotators, declared_annotator, evalua
 from equivox.engines import engine_of, is_pinned, model_label, retirement, runs_remote_code
 from equivox.report.numbers import DASH
 from equivox.report.table import Table
-from equivox.run.cost import ONE_AT_A_TIME, Effort, Estimate, ModelEstimate
-from equivox.run.dry_run import CHARACTERS_PER_TOKEN, MEDIA_TOKENS, DryRun
+from equivox.run.cost import CHARACTERS_PER_TOKEN, MEDIA_TOKENS, ONE_AT_A_TIME, DryRun, Effort, Estimate, ModelEstimate
 
 _SPEED_NOTE = (
     f"tokens/s: of one worker; ? a guess, otherwise measured in {{where}}; {DASH}: on a server, or without a GPU. "

@@ -28,9 +28,9 @@ from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.samples import ENDED, UNANNOTATED, segment_columns
 from equivox.core.segments import SAID_BY_MODEL, SOUND, SOUND_DIGEST, Segment, SegmentAnnotation, SegmentTool
 from equivox.core.task import Task, digest
-from equivox.run.file_hashes import forget_hashes
+from equivox.run.live import add_usage
+from equivox.run.manifest import forget_hashes
 from equivox.run.plan import read_plan
-from equivox.run.speed import add_usage
 from equivox.run.store import Store, annotation_schema, response_schema
 from equivox.run.stored import (
     annotations_folder,

@@ -37,13 +37,13 @@ from equivox.engines.arguments import refuse_overrides
 from equivox.run.annotating import annotate
 from equivox.run.comparing import compare_further
 from equivox.run.declarations import TASKS_FILE, give, read_tasks, write_tasks
-from equivox.run.file_hashes import forget_hashes
 from equivox.run.generating import IMPORTED, generate, note_served_models, pending_rows
-from equivox.run.live import noting
+from equivox.run.live import add_usage, noting
 from equivox.run.manifest import (
     MANIFEST_FILE,
     answering_engine,
     differences,
+    forget_hashes,
     new_manifest,
     read_manifest,
     run_identity,
@@ -53,7 +53,6 @@ from equivox.run.opening import computing, note_made
 from equivox.run.plan import PLAN_FILE, Plan, make_plan
 from equivox.run.scoring import follow_up, open_samples, remove_scores, score, scores_path
 from equivox.run.spec import RunSpec
-from equivox.run.speed import add_usage
 from equivox.run.stored import annotators_of
 
 

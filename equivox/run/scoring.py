@@ -1,4 +1,7 @@
-"""The score stage computes scores from the tables of samples. It opens no engine, no annotator and no response."""
+"""The score stage computes scores from the tables of samples. It opens no engine, no annotator and no response.
+
+Multiple testing: each score has a q-value, with everything that is shown together as one hierarchy of tests.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,8 @@ from equivox.core.task import Task
 from equivox.core.text import inert_record
 from equivox.core.version import __version__
 from equivox.run.annotating import ask, count_answered, stored_follow_ups
-from equivox.run.file_hashes import state_hashes
 from equivox.run.losses import loss_scores
-from equivox.run.manifest import read_manifest
-from equivox.run.q_values import with_q
+from equivox.run.manifest import read_manifest, state_hashes
 from equivox.run.stored import file_name, samples_path, scheme_digest, stored_annotator, stored_texts
 
 if TYPE_CHECKING:
@@ -276,3 +277,45 @@ def read_scores(folder: Path, annotator: str | None = None) -> list[Score]:
                 f"{folder}` computes them anew from the stored answers"
             ) from None
         raise damaged(path, f"it does not hold scores: {error}") from None
+
+
+def with_q(scores: Sequence[Score]) -> list[Score]:
+    """Return the scores of one run with `q`, `q_least` and `level`, see `with_common_q`."""
+    return with_common_q([scores])[0]
+
+
+def with_common_q(runs: Sequence[Sequence[Score]]) -> list[list[Score]]:
+    """Return the scores of runs that are shown together with `q`, `q_least` and `level` filled in.
+
+    The scores of whole tasks, of all runs, conditions and metrics, are corrected for one another by Holm's method. The
+    attributes in a task's mean, and each kind of breakdown of a task, stand below its score: their q is never below its
+    q (`equivox.statistics.adjust_hierarchy`). An attribute that no mean contains, such as a refusal, stands beside the
+    tasks. A score without a p-value keeps q NaN and counts nowhere.
+    """
+    from equivox.statistics import adjust_hierarchy
+
+    named = {f"{run}/{place}": score for run, scores in enumerate(runs) for place, score in enumerate(scores)}
+    least = {name: score.p_least for name, score in named.items()}
+    found = adjust_hierarchy({name: score.p for name, score in named.items()}, _below(named), least=least)
+    done = {
+        name: replace(score, q=found.q[name], q_least=found.q_least[name], level=found.level[name])
+        for name, score in named.items()
+    }
+    return [[done[f"{run}/{place}"] for place in range(len(scores))] for run, scores in enumerate(runs)]
+
+
+def _below(named: dict[str, Score]) -> list[tuple[str, list[str]]]:
+    """Return the families below the scores of tasks: the attributes of a mean, and each kind of breakdown."""
+    wholes = {_task(name, score): name for name, score in named.items() if score.is_whole}
+    families: dict[tuple[str, str], list[str]] = {}
+    for name, score in named.items():
+        first = wholes.get(_task(name, score))
+        if first is None or score.is_whole:
+            continue
+        if score.attribute is None or score.subset or score.attribute in named[first].parts:
+            families.setdefault((first, score.subset.partition("=")[0]), []).append(name)
+    return [(first, family) for (first, _), family in families.items()]
+
+
+def _task(name: str, score: Score) -> tuple[str, str, str, str]:
+    return name.partition("/")[0], score.task, score.condition, score.name

@@ -23,9 +23,17 @@ from equivox.core.version import __version__
 from equivox.run.annotating import TOOLS, Responses
 from equivox.run.declarations import TASKS_FILE, read_tasks
 from equivox.run.differing import Compared, Difference
-from equivox.run.file_hashes import NOT_LISTED, changed_files, file_hash, run_files, stated_hashes
 from equivox.run.live import read_live
-from equivox.run.manifest import MANIFEST_FILE, library_versions, read_manifest
+from equivox.run.manifest import (
+    MANIFEST_FILE,
+    NOT_LISTED,
+    changed_files,
+    file_hash,
+    library_versions,
+    read_manifest,
+    run_files,
+    stated_hashes,
+)
 from equivox.run.pipeline import open_corpora
 from equivox.run.plan import make_plan, read_plan, request_seed
 from equivox.run.recomputing import annotate_again, copied, is_panel

@@ -21,7 +21,7 @@ from equivox.report.view.answers import RunTables, answers_table, joined_known
 from equivox.report.view.build import build
 from equivox.report.view.media import Media
 from equivox.report.view.pairs import losing_pair, paired, telling_pair
-from equivox.run.file_hashes import hashes_of
+from equivox.run.manifest import hashes_of
 from equivox.run.pipeline import execute, run_tasks
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, annotation_schema

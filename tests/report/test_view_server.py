@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 from test_view_data import make
 
 from equivox.report.view.server import PAGE, POLICY, Explorer, application
-from equivox.run.file_hashes import hashes_of
+from equivox.run.manifest import hashes_of
 
 Cli = Callable[..., tuple[int, str, str]]
 VENDOR = Path(str(PAGE / "vendor"))
@@ -180,8 +180,8 @@ USED = {"requests": 30, "prompt_tokens": 3000, "completion_tokens": 600, "cost":
 def test_what_an_annotator_used_is_stored_beside_its_annotations(run: Path, tmp_path: Path) -> None:
     from equivox.annotate import Annotator, open_annotator
     from equivox.run.annotating import annotate
+    from equivox.run.live import read_usage
     from equivox.run.pipeline import run_tasks
-    from equivox.run.speed import read_usage
 
     folder = shutil.copytree(run, tmp_path / "run")
     rules = open_annotator("rules")

@@ -11,9 +11,9 @@ import pytest
 from equivox.configs import config_names
 from equivox.core.errors import RequestError
 from equivox.run.cost import Estimate, estimate
+from equivox.run.live import Speed, add_speed, read_speed
 from equivox.run.manifest import read_manifest
 from equivox.run.run_files import RunFile, open_run_file, settings_of
-from equivox.run.speed import Speed, add_speed, read_speed
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]

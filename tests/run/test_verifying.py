@@ -15,8 +15,7 @@ import equivox as ex
 from equivox.core.files import read_document, read_table, write_document, write_table
 from equivox.core.scores import ScoringOptions
 from equivox.run.differing import Compared, equal
-from equivox.run.file_hashes import hashes_of, state_hashes
-from equivox.run.manifest import read_manifest, write_manifest
+from equivox.run.manifest import hashes_of, read_manifest, state_hashes, write_manifest
 from equivox.run.scoring import read_scores
 from equivox.run.store import Store, annotation_schema, response_schema
 from equivox.run.stored import annotations_folder, stored_annotations
@@ -531,7 +530,7 @@ def test_numbers_are_equal_within_1e_9_and_missing_ones_are_equal() -> None:
 
 
 def test_a_stopped_run_states_no_hashes(run: Path) -> None:
-    from equivox.run.file_hashes import forget_hashes
+    from equivox.run.manifest import forget_hashes
     from equivox.run.pipeline import rescore
 
     forget_hashes(run)

@@ -59,7 +59,7 @@ def write_run(run: Path, output: Path, *, repo: str, sounds: bool = False) -> di
     than its responses, and where a secret would be published.
     """
     from equivox.dataset_builders.base import sha256_of
-    from equivox.run.file_hashes import state_hashes
+    from equivox.run.manifest import state_hashes
     from equivox.run.scoring import read_scores
 
     manifest = public_manifest(read_manifest(run))

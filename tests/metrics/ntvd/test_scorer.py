@@ -13,7 +13,7 @@ from equivox.core.task import AnnotationScheme, Attribute, DataSource, Prompt, T
 from equivox.metrics.ntvd import METRIC
 from equivox.metrics.ntvd.scorer import score_distribution_shift
 from equivox.run.losses import loss_scores
-from equivox.run.q_values import with_q
+from equivox.run.scoring import with_q
 
 COLOUR = Attribute(name="colour", asks="the colour")
 SHAPE = Attribute(name="shape", asks="the shape")
