@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from equivox.core.media import sha256
-from equivox.core.outage import STOP_AFTER, until_outage
+from equivox.core.progress import STOP_AFTER, until_outage
 from equivox.core.task import Sampling
 from equivox.engines import Labels, MediaPart, Request, Response
 from equivox.run.live import Speed

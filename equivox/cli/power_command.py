@@ -63,8 +63,7 @@ def power(
     Of a number, it is a difference of means; a shift is then the nTVD of two normal distributions that far apart.
     """
     from equivox.cli.show import console
-    from equivox.core.fields import checked_fields
-    from equivox.core.model_args import parse_model_args
+    from equivox.core.fields import checked_fields, parse_model_args
 
     typed = {} if assumed is None else parse_model_args(assumed, what="design")
     given = _Assumed(**checked_fields(_Assumed, typed, what="design"))

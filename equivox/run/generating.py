@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from equivox.core.errors import EquivoxError, RunError
-from equivox.core.outage import STOP_AFTER, until_outage
-from equivox.core.progress import Progress, no_progress
+from equivox.core.progress import STOP_AFTER, Progress, no_progress, until_outage
 from equivox.core.redact import cleaned
 from equivox.core.requests import Request, Response
 from equivox.engines import Engine

@@ -13,8 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from equivox.core.errors import EquivoxError, RequestError
-from equivox.core.files import cache_folder
-from equivox.core.foreign import refuse_oversized
+from equivox.core.files import cache_folder, refuse_oversized
 from equivox.core.hashing import digest
 from equivox.core.task import DataSource
 from equivox.dataset_builders.corpus import SAMPLE

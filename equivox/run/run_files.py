@@ -13,9 +13,8 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 from equivox.annotate import RULES
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import RequestError, nearest
-from equivox.core.system_prompts import System, system_prompts_in
 from equivox.core.task import Task, digest
-from equivox.core.variants import AS_DECLARED, DECLARED
+from equivox.core.variants import AS_DECLARED, DECLARED, System, system_prompts_in
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.engines import model_names, schemes
 from equivox.run.spec import RunSpec

@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 from equivox.core.annotation import AnnotatorIdentity
 from equivox.core.errors import DamageError, EquivoxError, RequestError
-from equivox.core.files import read_document, read_schema, read_table
-from equivox.core.foreign import refuse_oversized
+from equivox.core.files import read_document, read_schema, read_table, refuse_oversized
 from equivox.core.progress import Progress, no_progress
 from equivox.core.redact import LEFT_OUT
 from equivox.core.requests import EngineIdentity
