@@ -12,7 +12,7 @@ from equivox.core.encoded import EncodedLabels
 from equivox.core.errors import RequestError
 from equivox.core.samples import Samples
 from equivox.core.scores import LEVEL, NAN, Mover
-from equivox.run.losses import LOST
+from equivox.run.scoring import LOST
 
 
 @dataclass(frozen=True, kw_only=True)

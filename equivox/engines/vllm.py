@@ -31,9 +31,15 @@ from equivox.engines.limits import (
 )
 from equivox.engines.messages import RESAMPLED, MediaAhead, chat_of, split_thinking
 from equivox.engines.quiet import Noise, one_line
-from equivox.engines.vllm_arguments import VLLMArguments, refuse_missing_vllm, version
+from equivox.engines.vllm_arguments import (
+    VLLMArguments,
+    adapters,
+    refuse_missing_package,
+    refuse_missing_vllm,
+    refuse_wrong_adapters,
+    version,
+)
 from equivox.engines.vllm_loading import batch_invariant, configuration, load, media_limits, unload
-from equivox.engines.vllm_needs import adapters, refuse_missing_package, refuse_wrong_adapters
 
 _PATIENCE_S = 1.0
 _DEATHS = 2

@@ -12,8 +12,8 @@ from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
 from equivox.statistics.inputs import Floats, Ints, LabelColumn, NumberColumn
-from equivox.statistics.mean_difference import interval_of_means
 from equivox.statistics.sign_flip import least_p, sign_flip_test
+from equivox.statistics.unit_means import interval_of_means
 
 _ALIKE = 1e-12
 

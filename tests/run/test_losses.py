@@ -15,7 +15,7 @@ from equivox import measure
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.task import Task
-from equivox.run.losses import loss_scores
+from equivox.run.scoring import loss_scores
 from equivox.tasks.registry import builtin_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
