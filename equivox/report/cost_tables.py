@@ -48,7 +48,10 @@ def code_notes(models: Iterable[str], annotators: Iterable[str]) -> list[str]:
 def estimate_table(estimate: Estimate) -> Table:
     """Return the estimated cost of each model, the sum, and the assumptions."""
     counts: tuple[Callable[[ModelEstimate], int], ...] = (lambda m: m.target.calls, lambda m: m.annotator_calls)
-    hours: list[Callable[[ModelEstimate], float]] = [lambda m: m.target.gpu_hours, lambda m: m.annotator_gpu_hours]
+    hours: list[Callable[[ModelEstimate], float]] = [
+        lambda m: m.target.gpu_hours,
+        lambda m: sum(one.gpu_hours for one in m.annotators),
+    ]
     columns = ["model", "engine", "responses", "annotator calls", "tokens/s", "GPU-hours", "of the annotator"]
     if estimate.workers > 1:
         hours.append(lambda m: m.hours)

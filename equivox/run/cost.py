@@ -76,11 +76,6 @@ class ModelEstimate:
         return sum(reader.calls for reader in self.annotators)
 
     @property
-    def annotator_gpu_hours(self) -> float:
-        """The GPU-hours of the annotators."""
-        return sum(reader.gpu_hours for reader in self.annotators)
-
-    @property
     def hours(self) -> float:
         """The hours on the clock while model and annotators answer, one after the other; none of models on a server."""
         return self.target.hours + sum(reader.hours for reader in self.annotators)

@@ -194,7 +194,7 @@ def score(
             scored = metric.score_family([(task, samples[task.name]) for task in members], options)
             scores += scored.scores
             kept[family] = _quoting(folder, scored)
-    scores = with_q([_looking_for(options.shift, _with_warnings(score)) for score in scores])
+    scores = with_q([_told(score, options.shift) for score in scores])
     document = {
         "annotator": stored_annotator(folder, annotator).as_dict(),
         "schemes": {task.name: scheme_digest(task) for task in tasks},
@@ -228,7 +228,10 @@ def _store_scores(
     written = set()
     for name, members in tables.items():
         for table, records in members.items():
-            written |= _write_table(tables_folder(path) / file_name(name), table, records)
+            file = tables_folder(path) / file_name(name) / f"{table}.parquet"
+            write_table(file, _arrow_table(records))
+            write_csv(file.with_suffix(".csv"), records)
+            written |= {file, *([file.with_suffix(".csv")] if records else [])}
     # Tables that only an earlier scoring wrote are removed, so that they are not taken for results of this one.
     for left in tables_folder(path).rglob("*.*"):
         if left.suffix in {".parquet", ".csv"} and left not in written:
@@ -236,12 +239,10 @@ def _store_scores(
     write_document(path, document)
 
 
-def _looking_for(shift: float, score: Score) -> Score:
-    return score if score.detectable is None else replace(score, detectable=score.detectable.looking_for(shift))
-
-
-def _with_warnings(score: Score) -> Score:
-    """Return the score of a task with what its coverage warns about."""
+def _told(score: Score, shift: float) -> Score:
+    """Return a score with the shift that is looked for, and that of a task with what its coverage warns about."""
+    if score.detectable is not None:
+        score = replace(score, detectable=score.detectable.looking_for(shift))
     if not score.is_whole:
         return score
     found = score.coverage.warnings()
@@ -295,13 +296,6 @@ def remove_scores(path: Path) -> None:
 def tables_folder(scores: Path) -> Path:
     """Return the folder of the tables behind the scores in the file `scores`."""
     return scores.parent / scores.stem.replace("scores", "tables", 1)
-
-
-def _write_table(folder: Path, name: str, records: Sequence[Mapping[str, Any]]) -> set[Path]:
-    """Write one table of plain values as parquet and as CSV; return the files."""
-    write_table(folder / f"{name}.parquet", _arrow_table(records))
-    write_csv(folder / f"{name}.csv", records)
-    return {folder / f"{name}.parquet", *([folder / f"{name}.csv"] if records else [])}
 
 
 def _arrow_table(records: Sequence[Mapping[str, Any]]) -> pa.Table:

@@ -37,12 +37,11 @@ class Evidence:
     `shares`, G x V, are the groups' distributions with an equal mix of what is held. `cluster` and `euclidean` are the
     nulls of their distances, and `observed` has those of the groups as they are: A nTVDs, then A Euclidean distances.
     `noise` has normal draws of the deviations, B x G x V; `scales` turns those of each attribute into draws of
-    Student's t, and `joint_scale` those of all together. `errors` are their standard errors; `seen_errors` leave out
-    the noise that is only supposed, where clusters are alike. `new_items` is the noise of other items beside that of
-    the clusters, None without items. `alike` says that all clusters of a group agree, so that part of the noise is
-    supposed; `seen_noise` has draws without that part. `independent` are the variances of the deviations if responses
-    were independent, G x V. `model` and `seed` are where `noise` comes from, for
-    `more_noise`; `same_units` is the noise if the same units were asked again, None unless units are in every group.
+    Student's t, and `joint_scale` those of all together. `seen_noise` has draws without the noise that is only
+    supposed, where clusters are alike. `new_items` is the noise of other items beside that of the clusters, None
+    without items. `independent` are the variances of the deviations if responses were independent, G x V. `model` and
+    `seed` are where `noise` comes from; `same_units` is the noise if the same units were asked again, None unless units
+    are in every group.
     """
 
     shares: Floats
@@ -54,13 +53,10 @@ class Evidence:
     n_labellings: int
     noise: Floats
     seen_noise: Floats
-    errors: Floats
-    seen_errors: Floats
     scales: list[Floats]
     joint_scale: Floats
     new_items: Floats | None
     item_errors: Floats | None
-    alike: bool
     independent: Floats
     model: Noise
     same_units: Noise | None
@@ -152,13 +148,10 @@ def draw_evidence(
         n_labellings=min(n_labellings, MANY),
         noise=scaled,
         seen_noise=seen,
-        errors=noise.errors(),
-        seen_errors=noise.errors(seen=True),
         scales=scales,
         joint_scale=joint_scale,
         new_items=new_items,
         item_errors=item_errors,
-        alike=noise.alike,
         independent=of_deviations(shares * (1 - shares) / sizes),
         model=noise,
         same_units=noise_within_units(rows, columns, design, parts, weights),
@@ -270,14 +263,15 @@ def shift_numbers(
     slices = side_by_side(part.stop - part.start for part in (evidence.slices[name] for name in names))
     scale = evidence.joint_scale if joint else evidence.scales[columns[0]]
     noise = evidence.noise[:, :, kept] * scale[:, None, None]
-    errors = evidence.errors[:, kept]
+    errors, alike = evidence.model.errors()[:, kept], evidence.model.alike
+    seen_errors = evidence.model.errors(seen=True)[:, kept]
     shares = evidence.shares[:, kept]
     deviations = shares - shares.mean(axis=0)
     published = float(mean_ntvd(by_group[None], slices)[0])
     observed = float(mean_ntvd(deviations[None], slices)[0])
     lengths = mean_ntvd(noise, slices)
-    seen_noise = evidence.seen_noise[:, :, kept] * scale[:, None, None] if evidence.alike else noise
-    seen_lengths = mean_ntvd(seen_noise, slices) if evidence.alike else lengths
+    seen_noise = evidence.seen_noise[:, :, kept] * scale[:, None, None] if alike else noise
+    seen_lengths = mean_ntvd(seen_noise, slices) if alike else lengths
     response = evidence.response[:, columns].mean(axis=1)
     cluster = evidence.cluster[:, columns].mean(axis=1)
     null_mean_response = float(np.nanmean(response))
@@ -302,11 +296,10 @@ def shift_numbers(
     drawn = len(response) if math.isnan(p_cluster) else len(cluster)
     if not evidence.exact and (1 + drawn) * (1 - confidence) < 1 - 1e-9:
         decides = 0.0  # So few permutations were drawn that p says nothing.
-    unclipped = float(estimate_shift(deviations, evidence.seen_errors[:, kept], slices).mean())
-    low, high = _interval(deviations, noise, errors, slices, confidence, decides, largest, alike=evidence.alike)
-    if low == 0.0 and evidence.alike:
+    unclipped = float(estimate_shift(deviations, seen_errors, slices).mean())
+    low, high = _interval(deviations, noise, errors, slices, confidence, decides, largest, alike=alike)
+    if low == 0.0 and alike:
         # Noise that is only supposed raises the upper limit; a finding of the test stands without it.
-        seen_errors = evidence.seen_errors[:, kept]
         low = _interval(deviations, seen_noise, seen_errors, slices, confidence, decides, largest)[0]
     answers = evidence.n_used / max(evidence.n_clusters, 1)
     effect = float((errors**2).sum() / max(evidence.independent[:, kept].sum(), 1e-300))

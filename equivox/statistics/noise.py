@@ -177,7 +177,11 @@ def noise_over_clusters(
     effects = np.where(independent > 0, variances / np.maximum(independent, TINY), 1.0)
     freedoms = np.array([freedom for _, freedom in each])
     if (freedoms == 0).any():
-        effects = _lent(effects, freedoms, _cluster_sizes(counts, group_of_cluster, slices, n_groups))
+        # How many values a value's cluster has on average in each group and attribute, G x A.
+        sizes = np.stack([counts[:, part].sum(axis=1) for part in slices], axis=1)
+        groups = [group_of_cluster == code for code in range(n_groups)]
+        squared, plain = (np.stack([own[mine].sum(axis=0) for mine in groups]) for own in (sizes**2, sizes))
+        effects = _lent(effects, freedoms, squared / np.maximum(plain, TINY))
     sizes = np.stack([tables[:, part].sum(axis=1) for part in slices], axis=1)
     known = sizes / np.maximum(effects, TINY)
     alike = [_alikeness(shares[:, part], known[:, place]) for place, part in enumerate(slices)]
@@ -225,13 +229,6 @@ def _alikeness(shares: Floats, known: Floats) -> float:
     scale = float(known.sum() - (known**2).sum() / known.sum())
     spread = (between - groups * within) / max(scale * within, TINY)
     return float(np.clip(1.0 / max(spread, 1e-6) - 1.0, 1.0, MOST_BORROWED))
-
-
-def _cluster_sizes(counts: Floats, group: Ints, slices: Sequence[slice], n_groups: int) -> Floats:
-    """Return how many values a value's cluster has on average in each group and attribute, G x A."""
-    sizes = np.stack([counts[:, part].sum(axis=1) for part in slices], axis=1)
-    both = [np.stack([own[group == code].sum(axis=0) for code in range(n_groups)]) for own in (sizes**2, sizes)]
-    return np.asarray(both[0] / np.maximum(both[1], TINY), dtype=np.float64)
 
 
 def _lent(effects: Floats, freedoms: Floats, sizes: Floats) -> Floats:

@@ -302,7 +302,6 @@ def _one(
         "n_clusters": n_clusters,
         "groups": design.groups,
         "values": found.values,
-        "group_counts": tuple(np.bincount(design.group_of_row[used], minlength=n_groups).tolist()),
         "removed_values": found.removed,
         "removed_share": n_removed / found.n_total if found.n_total else float("nan"),
         "undefined": reason,
@@ -311,7 +310,6 @@ def _one(
         return DistributionShift(
             **common,
             **_NOTHING_DRAWN,
-            tvd=math.nan,
             by_group=np.full(table.shape, math.nan),
             deviations=np.full(table.shape, math.nan),
             notes=design.notes,
@@ -325,7 +323,6 @@ def _one(
     return DistributionShift(
         **common,
         **vars(numbers),
-        tvd=numbers.ntvd * (1 - 1 / n_groups) / 100,
         by_group=by_group,
         deviations=deviations,
         null_response=evidence.response[:, column],
