@@ -151,15 +151,15 @@ def with_q(tests: Sequence[PairedTest]) -> list[PairedTest]:
 def open_one(run: ComparedRun) -> OpenedRun:
     """Return one compared run with its samples."""
     from equivox.annotate.merging import as_scored
+    from equivox.run.declarations import read_tasks
     from equivox.run.manifest import read_manifest
-    from equivox.run.pipeline import run_tasks
     from equivox.run.scoring import open_samples, read_records
 
     document = read_document(run.folder / "scores.json")
     identity = read_manifest(run.folder)["identity"]
     records = read_records(run.folder, "", "open_values") or []
     try:
-        tasks = run_tasks(run.folder)
+        tasks = read_tasks(run.folder)
         samples = open_samples(run.folder, tasks, run.annotator)
     except RequestError as error:
         return OpenedRun(run, "", {}, unreadable=str(error))

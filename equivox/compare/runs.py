@@ -23,6 +23,7 @@ from equivox.core.redact import redacted_text
 from equivox.core.scores import NAN, Score
 from equivox.core.task import Task
 from equivox.engines import model_label
+from equivox.run.declarations import read_tasks
 from equivox.run.manifest import (
     MANIFEST_FILE,
     answered_by,
@@ -32,7 +33,6 @@ from equivox.run.manifest import (
     read_manifest,
 )
 from equivox.run.opening import LeftOut
-from equivox.run.pipeline import run_tasks
 from equivox.run.plan import read_plan
 from equivox.run.scoring import families, read_records, read_scores, with_common_q
 from equivox.run.store import Store, response_schema
@@ -173,7 +173,7 @@ def run_metrics(folder: Path) -> dict[str, Metric]:
 
 def _known_tasks(folder: Path) -> list[Task]:
     try:
-        return run_tasks(folder)
+        return read_tasks(folder)
     except RequestError:
         return []
 

@@ -32,6 +32,7 @@ from equivox.core.plugins import TASKS, added, plugin_packages
 from equivox.core.segments import AnnotationScheme
 from equivox.core.task import DataSource, Media, Patch, Prompt, Sampling, SimulatedAnswers, Task, Tool
 from equivox.core.task_checks import tasks_in
+from equivox.run.manifest import read_manifest
 
 TASKS_FILE = "tasks.json"
 FILE_MODULE = "equivox_task_files"
@@ -66,11 +67,12 @@ def give(tasks: Sequence[Task]) -> None:
 
 
 def read_tasks(folder: Path) -> list[Task]:
-    """Return the tasks of the run in `folder`.
+    """Return the tasks of the run in `folder`, as declared when it was made.
 
-    RequestError for code that is not registered here; DamageError for anything that is not the declaration of a task,
-    and for a task whose name no file can have: a run may come from somebody else.
+    RequestError for a folder without a run and for code that is not registered here; DamageError for anything that is
+    not the declaration of a task, and for a task whose name no file can have: a run may come from somebody else.
     """
+    read_manifest(folder)
     path = folder / TASKS_FILE
     try:
         document = read_document(path)

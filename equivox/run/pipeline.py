@@ -211,7 +211,7 @@ def annotate_run(
     progress: Progress = no_progress,
 ) -> list[Score]:
     """Annotate a finished run with another annotator and score its annotations; those of others stay unchanged."""
-    tasks = run_tasks(folder)
+    tasks = read_tasks(folder)
     with closing(open_annotator(annotator, workers)) as opened:
         opened.check(tasks)
         check_tools(tasks)
@@ -238,7 +238,7 @@ def rescore(
     if compare:
         with writing(folder):
             compare_further(folder, compare)
-    tasks = run_tasks(folder)
+    tasks = read_tasks(folder)
     name = annotator or str(read_manifest(folder)["command"]["annotator"])
     with writing(folder):
         return score(folder, tasks, name, options, others=_others(folder, name), progress=progress)
@@ -255,7 +255,7 @@ def use_annotator(
 
     The annotator before stays beside it as one of the others. RequestError if `annotator` has not annotated the run.
     """
-    tasks = run_tasks(folder)
+    tasks = read_tasks(folder)
     open_samples(folder, tasks, annotator)  # refuses an annotator without annotations before anything is written
     manifest = read_manifest(folder)
     before = str(manifest["command"]["annotator"])
@@ -279,12 +279,6 @@ def _others(folder: Path, annotator: str) -> list[str]:
         if other != own and theirs in (number, None):
             others.append(name)
     return others
-
-
-def run_tasks(folder: Path) -> list[Task]:
-    """Return the tasks of the run in `folder`, as declared when it was made."""
-    read_manifest(folder)
-    return read_tasks(folder)
 
 
 def open_corpora(tasks: Sequence[Task], data: str | None, cache: dict[str, Corpus]) -> dict[str, Corpus]:

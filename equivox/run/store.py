@@ -50,14 +50,11 @@ class Store:
 
     def shards(self) -> list[Path]:
         """Return the shards, oldest first; DamageError for a file of another name among them."""
-        return self._numbered("shard-*.parquet")
+        return sorted(self.folder.glob("shard-*.parquet"), key=_number)
 
     def journals(self) -> list[Path]:
         """Return the journals that have not become shards, oldest first; without a live writer there is none or one."""
-        return self._numbered("journal-*.jsonl")
-
-    def _numbered(self, pattern: str) -> list[Path]:
-        return sorted(self.folder.glob(pattern), key=_number)
+        return sorted(self.folder.glob("journal-*.jsonl"), key=_number)
 
     def keys(self) -> set[str]:
         """Return the keys of all stored records."""

@@ -21,7 +21,6 @@ from equivox.core.task import Task
 from equivox.core.version import __version__
 from equivox.run.annotating import TOOLS, Responses
 from equivox.run.declarations import TASKS_FILE, read_tasks
-from equivox.run.differing import Compared, Difference
 from equivox.run.live import read_live
 from equivox.run.manifest import (
     MANIFEST_FILE,
@@ -35,7 +34,7 @@ from equivox.run.manifest import (
 )
 from equivox.run.pipeline import open_corpora
 from equivox.run.plan import make_plan, read_plan, request_seed
-from equivox.run.recomputing import annotate_again, copied, is_panel
+from equivox.run.recomputing import Compared, Difference, annotate_again, copied, is_panel
 from equivox.run.scoring import score, scores_path, tables_folder
 from equivox.run.store import Store, response_schema
 from equivox.run.stored import (

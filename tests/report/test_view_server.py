@@ -180,8 +180,8 @@ USED = {"requests": 30, "prompt_tokens": 3000, "completion_tokens": 600, "cost":
 def test_what_an_annotator_used_is_stored_beside_its_annotations(run: Path, tmp_path: Path) -> None:
     from equivox.annotate import Annotator, open_annotator
     from equivox.run.annotating import annotate
+    from equivox.run.declarations import read_tasks
     from equivox.run.live import read_usage
-    from equivox.run.pipeline import run_tasks
 
     folder = shutil.copytree(run, tmp_path / "run")
     rules = open_annotator("rules")
@@ -196,7 +196,7 @@ def test_what_an_annotator_used_is_stored_beside_its_annotations(run: Path, tmp_
             return rules.annotate(jobs)
 
     shutil.rmtree(folder / "annotations")
-    annotate(folder, run_tasks(folder), Judge(), engine="simulated")
+    annotate(folder, read_tasks(folder), Judge(), engine="simulated")
     # What the engine had used before this run's annotation is not this run's.
     assert read_usage(folder / "annotations" / "rules")["requests"] == used["requests"] - 30 > 0
 
