@@ -127,7 +127,7 @@ def test_a_plan_takes_the_speed_of_runs_and_marks_guesses(equivox: Cli, tmp_path
     add_speed(folder, Speed(responses=60, tokens=4_000, seconds=30.0))
     (found,) = estimate([setting], tmp_path / "runs").models
     assert (found.target.tokens_per_second, found.target.measured) == (200, True)
-    assert found.gpu_hours == pytest.approx(48 * 100 / 200 / 3600)
+    assert found.target.gpu_hours == pytest.approx(48 * 100 / 200 / 3600)
     # A handful of responses says nothing.
     add_speed(tmp_path / "few", Speed(responses=5, tokens=500, seconds=1.0))
     assert math.isnan(read_speed(tmp_path / "few").per_second)
