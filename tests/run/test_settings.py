@@ -79,7 +79,7 @@ def test_settings_with_different_data_have_corpora_of_their_own(equivox: Cli, tm
     used = [read_manifest(run.folder)["identity"]["corpora"]["crema_d"] for run in finished]
     assert used == [record["fingerprint"] for record in built] and used[0] != used[1]
     # 24 speakers and 8 of them, each with 12 clips.
-    assert [model.responses for model in estimate(settings).models] == [288, 96]
+    assert [model.target.calls for model in estimate(settings).models] == [288, 96]
     shutil.rmtree(tmp_path / "few")
     (gone,) = (entry for entry in readiness.missing(settings, tmp_path / "runs") if entry.kind == "data")
     assert str(tmp_path / "few") in gone.why
