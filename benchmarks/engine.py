@@ -31,10 +31,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from equivox.core.media import sha256
-from equivox.core.outage import STOP_AFTER, until_outage
+from equivox.core.progress import STOP_AFTER, until_outage
 from equivox.core.task import Sampling
 from equivox.engines import Labels, MediaPart, Request, Response
-from equivox.run.speed import Speed
+from equivox.run.live import Speed
 from equivox.run.store import Store, response_schema
 
 ARGUMENTS = {
@@ -237,7 +237,7 @@ def dialogue_overhead(model: str, folder: Path) -> None:
     from equivox.cli import CYCLES_AFTER
     from equivox.engines.messages import chat_of
     from equivox.engines.vllm import VLLMEngine
-    from equivox.run.dialogues import dialogues
+    from equivox.run.generating import dialogues
     from equivox.run.pipeline import open_corpora
     from equivox.run.plan import make_plan
     from equivox.run.spec import RunSpec

@@ -18,8 +18,8 @@ import pyarrow as pa
 from scipy.stats import random_table
 
 from equivox.statistics import EncodedLabels, EncodedValues, inputs, joint_shift
-from equivox.statistics.arrays import Ints
 from equivox.statistics.distance import ntvd_of_counts
+from equivox.statistics.inputs import Ints
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
 
 N_RESAMPLES = 10_000

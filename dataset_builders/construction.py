@@ -19,8 +19,7 @@ from typing import Any, TypeVar
 from equivox.core.errors import RequestError, RunError
 from equivox.core.files import write_text
 from equivox.core.hashing import digest
-from equivox.core.outage import STOP_AFTER, until_outage
-from equivox.core.progress import Progress, no_progress
+from equivox.core.progress import STOP_AFTER, Progress, no_progress, until_outage
 from equivox.core.redact import cleaned
 from equivox.core.requests import Engine, Labels, Request, request_key
 from equivox.core.task import Sampling

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import RequestError, nearest
-from equivox.core.foreign import table_bytes
+from equivox.core.files import table_bytes
 from equivox.core.lazy import pa, pq
 from equivox.core.text import parsed_json
 

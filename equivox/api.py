@@ -65,9 +65,9 @@ class Result:
     @property
     def tasks(self) -> list[Task]:
         """The tasks of the run, as declared when it was made."""
-        from equivox.run.pipeline import run_tasks
+        from equivox.run.declarations import read_tasks
 
-        return run_tasks(self.folder)
+        return read_tasks(self.folder)
 
     @property
     def undefined(self) -> dict[str, str]:
@@ -122,13 +122,13 @@ class Result:
     def _responses(self) -> pandas.DataFrame:
         import pandas
 
-        from equivox.run.pipeline import run_tasks
+        from equivox.run.declarations import read_tasks
         from equivox.run.scoring import open_samples
         from equivox.run.stored import stored_texts
 
         tables: list[pandas.DataFrame] = []
         texts = stored_texts(self.folder)
-        samples = open_samples(self.folder, run_tasks(self.folder), str(self.manifest["command"]["annotator"]))
+        samples = open_samples(self.folder, read_tasks(self.folder), str(self.manifest["command"]["annotator"]))
         for task, own in samples.items():
             whole = {name: _plain(name) for name in own.columns if _plain(name)}
             table = own.read(list(whole)).rename_columns(list(whole.values())).to_pandas()

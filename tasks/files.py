@@ -56,7 +56,6 @@ from equivox.core.attributes import Measured, Number
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields
 from equivox.core.metric import Metric
-from equivox.core.system_prompts import System, system_prompts_in, text_problem
 from equivox.core.task import (
     AUDIO,
     IMAGE,
@@ -74,7 +73,7 @@ from equivox.core.task import (
     placeholders_of,
 )
 from equivox.core.task_checks import check_task
-from equivox.core.variants import with_system_prompts, wordings_of
+from equivox.core.variants import System, system_prompts_in, text_problem, with_system_prompts, wordings_of
 from equivox.dataset_builders import builders
 from equivox.dataset_builders.opening import openers
 from equivox.dataset_builders.plain_tables import column_names, read_columns

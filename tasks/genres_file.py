@@ -27,9 +27,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import read_config_file
 from equivox.core.errors import RequestError, nearest
-from equivox.core.system_prompts import System, system_prompts_in
 from equivox.core.task import Task
-from equivox.core.variants import with_system_prompts
+from equivox.core.variants import System, system_prompts_in, with_system_prompts
 from equivox.dataset_builders.genres_protocol import ELEMENTS, RELATIONSHIPS
 from equivox.metrics.genres.annotation.tools import Tools
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from equivox.run.file_hashes import state_hashes
+from equivox.run.manifest import state_hashes
 from equivox.run.opening import note_computed
 
 

@@ -69,7 +69,7 @@ def starred(suite: Suite) -> tuple[bool, bool, bool]:
     families: dict[tuple[str, int], Suite] = {}
     for name, p in suite.items():
         families.setdefault((name.partition("/")[0], name.count("/")), {})[name] = p
-    apart = [q for family in families.values() for q in adjust(family, family="a run's").q.values()]
+    apart = [q for family in families.values() for q in adjust(list(family.values()))]
     return (
         any(q < LEVEL for q in hierarchy.values()),
         any(q < LEVEL for q in apart),

@@ -22,8 +22,8 @@ from equivox.core.annotation import (
 )
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields
-from equivox.core.outage import STOP_AFTER
 from equivox.core.plugins import ANNOTATORS, Plugin, added
+from equivox.core.progress import STOP_AFTER
 from equivox.engines.workers import Workers
 
 __all__ = [

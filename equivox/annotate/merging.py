@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -75,7 +75,8 @@ def as_scored(samples: Samples, task: Task, records: Sequence[Mapping[str, Any]]
 
 
 def _with(samples: Samples, task: Task, counts_as: Mapping[str, Mapping[str, str]]) -> Samples:
-    return samples.with_counts_as({name: counts_as[name] for name in open_attributes(task) if name in counts_as})
+    kept = {name: counts_as[name] for name in open_attributes(task) if name in counts_as}
+    return replace(samples, counts_as=kept)
 
 
 def merged(values: Mapping[str, int], *, merge: Merge, encoder: str = "", threshold: float = 1.0) -> dict[str, str]:

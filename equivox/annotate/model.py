@@ -17,7 +17,7 @@ from equivox.annotate.numeric import asked_of, number_of
 from equivox.annotate.schema import json_schema, read_values, response_form
 from equivox.configs import load_config
 from equivox.core.annotation import Annotation, Annotator, AnnotatorIdentity, Job
-from equivox.core.outage import STOP_AFTER, until_outage
+from equivox.core.progress import STOP_AFTER, until_outage
 from equivox.core.redact import cleaned
 from equivox.core.requests import Engine, Labels, Request
 from equivox.core.segments import Segment

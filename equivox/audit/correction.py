@@ -16,8 +16,8 @@ from equivox.core.samples import UNANSWERED, Samples
 from equivox.core.scores import Score
 from equivox.core.task import UNSTATED, Attribute, Task, digest
 from equivox.engines import model_label
+from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
-from equivox.run.pipeline import run_tasks
 from equivox.run.scoring import families, open_samples, read_records, read_scores
 
 MIN_LABELS = 5
@@ -34,7 +34,7 @@ def corrected_scores(by_attribute: Mapping[str, Sequence[Unit]], annotator: str 
         manifest = read_manifest(run)
         model = model_label(str(manifest["command"]["model"]))
         scores = read_scores(run, annotator)
-        tasks = run_tasks(run)
+        tasks = read_tasks(run)
         samples = open_samples(run, tasks, annotator or str(manifest["command"]["annotator"]))
         stratified = {task.name for task in tasks if task.strata}
         declared = {(task.name, attribute.name): attribute for task in tasks for attribute in task.attributes}

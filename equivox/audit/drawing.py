@@ -17,8 +17,8 @@ from equivox.core.samples import UNANSWERED, Row, Samples
 from equivox.core.segments import WHOLE, Segment
 from equivox.core.task import OTHER, UNSTATED, Attribute, Task, digest
 from equivox.core.variants import asks_nothing
+from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
-from equivox.run.pipeline import run_tasks
 from equivox.run.scoring import open_samples
 from equivox.run.stages import SEEN, check_stage, questions_at, segments_at
 from equivox.run.stored import stored_texts
@@ -97,7 +97,7 @@ def draw(
     tasks share is drawn once. The same runs, numbers and seed draw the same responses. RequestError for an unknown
     `per`, and if there are no answers; with `among` there may be none.
     """
-    known = [*PER, *dict.fromkeys(name for folder in folders for task in run_tasks(folder) for name in task.metadata)]
+    known = [*PER, *dict.fromkeys(name for folder in folders for task in read_tasks(folder) for name in task.metadata)]
     for name in per:
         if name not in known:
             raise RequestError(f"`per` names {', '.join(known)}; got {name!r}{nearest(name, known)}")
@@ -105,7 +105,7 @@ def draw(
     sizes: Counter[tuple[str, ...]] = Counter()
     for folder in folders:
         manifest = read_manifest(folder)
-        tasks = [task for task in run_tasks(folder) if not asks_nothing(task)]
+        tasks = [task for task in read_tasks(folder) if not asks_nothing(task)]
         opened = open_samples(folder, tasks, annotator or str(manifest["command"]["annotator"]))
         model = str(manifest["command"]["model"])
         seen: set[str] = set()
@@ -217,7 +217,7 @@ def draw_stage(
     drawn: list[Drawn] = []
     of_responses: list[Path] = []
     for folder in folders:
-        tasks = [task for task in run_tasks(folder) if not asks_nothing(task)]
+        tasks = [task for task in read_tasks(folder) if not asks_nothing(task)]
         check_stage(stage, tasks, folder)
         if any(stage in task.annotation.stages() for task in tasks):
             of_responses.append(folder)

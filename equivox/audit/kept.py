@@ -31,11 +31,10 @@ from equivox.core.files import read_document, write_document, write_text
 from equivox.core.plain import split_by
 from equivox.core.scores import NAN, family_of
 from equivox.core.task import Attribute
-from equivox.run.differing import Compared
-from equivox.run.file_hashes import state_hashes
-from equivox.run.manifest import read_manifest
+from equivox.run.manifest import read_manifest, state_hashes
 from equivox.run.opening import open_run
 from equivox.run.pipeline import writing
+from equivox.run.recomputing import Compared
 
 Rows = Sequence[tuple[str, str, str]]
 """Item, attribute and label of each label."""

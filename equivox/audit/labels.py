@@ -20,8 +20,8 @@ from equivox.core.files import CHECKSUM
 from equivox.core.samples import Row
 from equivox.core.segments import SegmentAnnotation
 from equivox.core.task import OTHER, UNSTATED, Attribute
+from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
-from equivox.run.pipeline import run_tasks
 from equivox.run.scoring import sample_rows
 from equivox.run.stages import questions_at
 
@@ -129,7 +129,7 @@ def people_labels(
 
 def asked_of(key: Key) -> dict[tuple[str, str], Attribute]:
     """Return what people are asked about each item: the attributes of its stage, else those of its task."""
-    tasks = {run: {task.name: task for task in run_tasks(run)} for run in {Path(e["run"]) for e in key.values()}}
+    tasks = {run: {task.name: task for task in read_tasks(run)} for run in {Path(e["run"]) for e in key.values()}}
     asked: dict[tuple[str, str], Attribute] = {}
     for item, entry in key.items():
         declared = entry.get("attributes")
@@ -241,7 +241,7 @@ def _answers(key: Key, annotator: str | None) -> dict[str, Row | SegmentAnnotati
         own = {item: entry for item, entry in key.items() if Path(entry["run"]) == run}
         name = annotator or str(read_manifest(run)["command"]["annotator"])
         named = {entry["task"] for entry in own.values() if entry["response"]}
-        tasks = run_tasks(run)
+        tasks = read_tasks(run)
         read = sample_rows(run, [task for task in tasks if task.name in named], name) if named else {}
         rows = {(task, row.key): row for task, of_task in read.items() for row in of_task}
         questions: dict[str, SegmentAnnotation] = {}

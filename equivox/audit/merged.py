@@ -15,8 +15,8 @@ from equivox.core.samples import Row
 from equivox.core.scores import NAN, family_of
 from equivox.core.segments import Segment
 from equivox.core.task import Attribute, Task, digest
+from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
-from equivox.run.pipeline import run_tasks
 from equivox.run.scoring import read_records
 
 UNIFY = "unify"
@@ -35,7 +35,7 @@ def is_unify(stage: str | None, folders: Sequence[Path]) -> bool:
 def _tables(folder: Path) -> dict[str, str]:
     """Return the name of the table of merged wordings of each family of a run that has one."""
     found = {}
-    for task in run_tasks(folder):
+    for task in read_tasks(folder):
         if task.metric.follow_up is not None and task.metric.follow_up.merged:
             found[family_of(task.name)] = task.metric.follow_up.merged
     return found
@@ -51,7 +51,7 @@ def draw_merged(folders: Sequence[Path], *, n: int, seed: int = 0, annotator: st
     for folder in folders:
         manifest = read_manifest(folder)["command"]
         name, model = annotator or str(manifest["annotator"]), str(manifest["model"])
-        tasks = {task.name: task for task in run_tasks(folder)}
+        tasks = {task.name: task for task in read_tasks(folder)}
         rows = [
             row for family, table in _tables(folder).items() for row in read_records(folder, family, table, name) or ()
         ]

@@ -106,7 +106,7 @@ def _engine(named: str) -> tuple[str, dict[str, Any]]:
     >>> _engine("vllm:dtype=bfloat16")
     ('vllm', {'gpu_memory_utilization': 0.3, 'dtype': 'bfloat16'})
     """
-    from equivox.core.model_args import parse_model_args
+    from equivox.core.fields import parse_model_args
 
     scheme, _, rest = named.partition(":")
     if scheme not in ENGINES:

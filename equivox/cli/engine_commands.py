@@ -89,7 +89,7 @@ def _show_dry_run(spec: RunSpec) -> int:
     from equivox.cli.show import console
     from equivox.report.cost_tables import dry_run_table
     from equivox.report.table import print_tables
-    from equivox.run.dry_run import dry_run
+    from equivox.run.cost import dry_run
 
     print_tables(console(), [dry_run_table(dry_run(spec))])
     return EXIT_DONE

@@ -41,7 +41,7 @@ def metric(
 ) -> int:
     """Compute a metric from a table that was made elsewhere: CSV, TSV, JSON, JSON lines or parquet."""
     from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE
-    from equivox.core.model_args import parse_model_args
+    from equivox.core.fields import parse_model_args
     from equivox.metrics.files import measure_file
 
     known = known_metrics()

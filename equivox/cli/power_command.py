@@ -63,8 +63,7 @@ def power(
     Of a number, it is a difference of means; a shift is then the nTVD of two normal distributions that far apart.
     """
     from equivox.cli.show import console
-    from equivox.core.fields import checked_fields
-    from equivox.core.model_args import parse_model_args
+    from equivox.core.fields import checked_fields, parse_model_args
 
     typed = {} if assumed is None else parse_model_args(assumed, what="design")
     given = _Assumed(**checked_fields(_Assumed, typed, what="design"))
@@ -112,7 +111,7 @@ def _of_values(design: Design, given: _Assumed, shift: float | None, n_values: i
     common, name = {**_common(design, given), "n_values": n_values}, _measure()
     if shift is None:
         found = minimum_detectable_shift(n_clusters=design.n_clusters, **common)
-        return found.undefined or f"{name} {found.shift:.2f} (± {found.mc_error:.2f} Monte Carlo) can be detected"
+        return found.undefined or f"{name} {found.size:.2f} (± {found.mc_error:.2f} Monte Carlo) can be detected"
     needed = required_clusters(shift=shift, **common)
     return needed.undefined or (
         f"{needed.n_clusters} clusters (± {needed.mc_error:.1f} Monte Carlo) detect {name} {shift:g}"
@@ -128,8 +127,8 @@ def _of_means(design: Design, given: _Assumed, shift: float | None) -> str:
     if shift is None:
         found = minimum_detectable_difference(n_clusters=design.n_clusters, **common)
         return found.undefined or (
-            f"a mean difference of {found.difference:.2f} SD (± {found.mc_error:.2f} Monte Carlo) can be detected, "
-            f"which sets normal distributions {ntvd_of(found.difference):.1f} % apart"
+            f"a mean difference of {found.size:.2f} SD (± {found.mc_error:.2f} Monte Carlo) can be detected, "
+            f"which sets normal distributions {ntvd_of(found.size):.1f} % apart"
         )
     if not 0.0 < shift < 100.0:
         raise RequestError(f"`--shift` is {shift:g}: use a number above 0 and below 100, in percent")

@@ -36,10 +36,9 @@ def compare(
     """Compare runs in the tables of the papers, test models pairwise, and rank them with rank intervals."""
     from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.show import console, show_opening, usable
-    from equivox.compare.cohorts import published_totals
     from equivox.compare.dimensions import dimension_contrasts
     from equivox.compare.impact import impact_records, impacts
-    from equivox.compare.ranking import judge, judged_records
+    from equivox.compare.ranking import judge, judged_records, published_totals
     from equivox.compare.runs import comparison_records, open_comparison
     from equivox.core.files import write_text
     from equivox.core.plain import split_by

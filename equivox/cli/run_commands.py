@@ -68,8 +68,9 @@ def annotate(
     """Annotate a run with another annotator, score its annotations, and print the agreement of all annotators."""
     from equivox.cli.show import console, progress_bars, show_agreement
     from equivox.engines.workers import Workers
+    from equivox.run.declarations import read_tasks
     from equivox.run.manifest import read_manifest
-    from equivox.run.pipeline import annotate_run, run_tasks
+    from equivox.run.pipeline import annotate_run
     from equivox.run.stored import annotators_of
 
     if (annotator is None) == (panel is None):
@@ -83,7 +84,7 @@ def annotate(
             retry_failed=retry_failed, workers=Workers(workers, ray_address), progress=progress,
         )  # fmt: skip
     code = _show(run, scores)
-    show_agreement(run, run_tasks(run))
+    show_agreement(run, read_tasks(run))
     own = read_manifest(run)["command"]["annotator"]
     others = [name for name in annotators_of(run) if name != own]
     if others:
@@ -100,10 +101,10 @@ def _panel(run: Path, members: Sequence[str], options: ScoringOptions) -> int:
     from equivox.cli.show import console
     from equivox.report.audit_tables import panel_table
     from equivox.report.table import print_tables
+    from equivox.run.declarations import read_tasks
     from equivox.run.panel import score_panel
-    from equivox.run.pipeline import run_tasks
 
-    scores, compared = score_panel(run, run_tasks(run), members, options)
+    scores, compared = score_panel(run, read_tasks(run), members, options)
     code = _show(run, scores)
     print_tables(console(), [panel_table(members, compared)])
     return code
@@ -112,9 +113,9 @@ def _panel(run: Path, members: Sequence[str], options: ScoringOptions) -> int:
 def status(run: RunArgument) -> int:
     """Print which requests of a run are done, missing and failed."""
     from equivox.cli.show import show_status
-    from equivox.run.pipeline import run_tasks
+    from equivox.run.declarations import read_tasks
 
-    return show_status(run, run_tasks(run))
+    return show_status(run, read_tasks(run))
 
 
 def _show(run: Path, scores: Sequence[Score], *, by_attribute: bool = False) -> int:

@@ -24,11 +24,10 @@ from equivox.report.progress_bars import progress_bars
 from equivox.report.score_tables import attribute_tables, task_tables
 from equivox.report.table import Table, print_tables
 from equivox.run.generating import count_failures
-from equivox.run.live import SILENT_S, Live, read_live
+from equivox.run.live import SILENT_S, Live, read_live, read_usage
 from equivox.run.manifest import read_manifest
 from equivox.run.opening import LeftOut, usable_runs
 from equivox.run.scoring import read_scores
-from equivox.run.speed import read_usage
 from equivox.run.status import count_requests
 from equivox.run.stored import annotations_folder, annotators_of, count_annotation_failures
 

@@ -89,11 +89,11 @@ def dose_trends(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> li
     from equivox.statistics import adjust
 
     found = [trend for one in opened for trend in _of_run(one, n_resamples)]
-    q: dict[str, float] = {}
-    for whole, family in ((True, "models × tasks × changes"), (False, "models × tasks × attributes × changes")):
-        if members := {str(place): trend.p for place, trend in enumerate(found) if trend.is_whole == whole}:
-            q |= adjust(members, family=family, method="by").q
-    return [replace(trend, q=q[str(place)]) for place, trend in enumerate(found)]
+    q: dict[int, float] = {}
+    for whole in (True, False):
+        places = [place for place, trend in enumerate(found) if trend.is_whole == whole]
+        q |= zip(places, adjust([found[place].p for place in places], method="by"), strict=True)
+    return [replace(trend, q=q[place]) for place, trend in enumerate(found)]
 
 
 def trend_records(trends: Sequence[Trend]) -> list[dict[str, Any]]:

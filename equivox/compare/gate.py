@@ -235,24 +235,20 @@ def _absolute(run: ComparedRun, limits: Limits, min_coverage: float) -> list[Che
         low, high = distance_interval(score.ci_low, score.ci_high, measure.no_bias)
         if not reason and math.isnan(low):
             reason = "the score has no interval"
-        found.append(
-            Check(
-                task=score.task,
-                condition=score.condition,
-                dimension=score.dimension,
-                metric=score.name,
-                unit=score.unit,
-                against="",
-                limit=limit,
-                value=abs(score.headline - measure.no_bias),
-                difference=abs(score.headline - measure.no_bias),
-                low=low,
-                high=high,
-                outcome="not comparable" if reason else _decided(low, high, limit),
-                reason=reason,
-            )
-        )
+        outcome: Outcome = "not comparable" if reason else _decided(low, high, limit)
+        distance = abs(score.headline - measure.no_bias)
+        found.append(_alone(score, score.name, limit, outcome, distance, low, high, reason))
     return found
+
+
+def _alone(
+    score: Score, metric: str, limit: float, outcome: Outcome, value: float, low: float, high: float, reason: str = ""
+) -> Check:
+    """Return the check of a number of the new run against a limit of its own."""
+    return Check(
+        task=score.task, condition=score.condition, dimension=score.dimension, metric=metric, unit=score.unit,
+        against="", limit=limit, outcome=outcome, value=value, difference=value, low=low, high=high, reason=reason,
+    )  # fmt: skip
 
 
 def _decided(low: float, high: float, limit: float) -> Outcome:
@@ -344,22 +340,15 @@ def _losses(comparison: Comparison, limits: Limits) -> list[Check]:
     for score in new.scores:
         most = limits.of("most", score.name, score.task)
         if most is not None and score.role in ("refusal", "loss") and not score.subset and score.defined:
-            found.append(_absolute_loss(score, most))
+            outcome: Outcome = "worse" if score.found and score.headline > most else "pass"
+            if math.isfinite(score.ci_low):
+                outcome = _decided(score.ci_low, score.ci_high, most)
+            told = (score.headline, score.ci_low, score.ci_high)
+            found.append(_alone(score, str(score.attribute), most, outcome, *told))
     if len(comparison.runs) > 1 and limits.margin:
         changes = loss_changes(*open_runs(comparison))
         found += [_changed_loss(change, comparison.runs[1].model) for change in changes]
     return found
-
-
-def _absolute_loss(score: Score, limit: float) -> Check:
-    outcome: Outcome = "worse" if score.found and score.headline > limit else "pass"
-    if math.isfinite(score.ci_low):
-        outcome = _decided(score.ci_low, score.ci_high, limit)
-    return Check(
-        task=score.task, condition=score.condition, dimension=score.dimension, metric=str(score.attribute),
-        unit=score.unit, against="", limit=limit, outcome=outcome, value=score.headline, difference=score.headline,
-        low=score.ci_low, high=score.ci_high,
-    )  # fmt: skip
 
 
 def _changed_loss(change: LossChange, against: str) -> Check:

@@ -19,8 +19,8 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.plain import as_plain
 from equivox.core.samples import Samples
 from equivox.core.task import Task
+from equivox.run.declarations import read_tasks
 from equivox.run.manifest import public_manifest, read_manifest
-from equivox.run.pipeline import run_tasks
 from equivox.run.scoring import open_samples
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def impact(
     """
     manifest = public_manifest(read_manifest(folder))
     chosen = favourable or {}
-    tasks = run_tasks(folder)
+    tasks = read_tasks(folder)
     asked = {task.name: [_with(attribute, chosen) for attribute in task.attributes] for task in tasks}
     known = sorted({attribute.name for own in asked.values() for attribute in own})
     if strange := [name for name in chosen if name not in known]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +12,7 @@ from equivox.core.encoded import EncodedLabels
 from equivox.core.errors import RequestError
 from equivox.core.samples import Samples
 from equivox.core.scores import LEVEL, NAN, Mover
-from equivox.run.losses import LOST
+from equivox.run.scoring import LOST
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,11 +73,8 @@ def loss_changes(new: OpenedRun, old: OpenedRun) -> list[LossChange]:
             continue
         changes = [_change(asked, *both, attribute) for attribute in LOST]
         found += [change for change in changes if change is not None]
-    tests: Mapping[str, float] = {str(place): change.p for place, change in enumerate(found)}
-    if not tests or all(map(math.isnan, tests.values())):
-        return found
-    q = adjust(tests, family="changes of what is lost", method="by").q
-    return [replace(change, q=q[str(place)]) for place, change in enumerate(found)]
+    q = adjust([change.p for change in found], method="by")
+    return [replace(change, q=own) for change, own in zip(found, q, strict=True)]
 
 
 def _change(asked: Asked, new: Samples, old: Samples, attribute: str) -> LossChange | None:

@@ -136,33 +136,30 @@ def paired_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> l
     # Each test draws from a generator of its own, and numpy draws and multiplies outside of Python's lock.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = list(pool.map(lambda test: test if isinstance(test, PairedTest) else test(), tests))
-    return with_q(found, "pairs of models × tasks × measures × conditions")
+    return with_q(found)
 
 
-def with_q(tests: Sequence[PairedTest], family: str) -> list[PairedTest]:
-    """Return the tests with q after Benjamini and Yekutieli over all of them; `family` says what they are."""
+def with_q(tests: Sequence[PairedTest]) -> list[PairedTest]:
+    """Return the tests with q after Benjamini and Yekutieli over all of them."""
     from equivox.statistics import adjust
 
-    if not tests:
-        return []
     # Pairs that share a model depend on each other in both directions, so Benjamini and Hochberg have no proof.
-    members = {str(place): test.p for place, test in enumerate(tests)}
-    q = adjust(members, family=family, method="by").q
-    return [replace(test, q=q[str(place)]) for place, test in enumerate(tests)]
+    q = adjust([test.p for test in tests], method="by")
+    return [replace(test, q=own) for test, own in zip(tests, q, strict=True)]
 
 
 def open_one(run: ComparedRun) -> OpenedRun:
     """Return one compared run with its samples."""
     from equivox.annotate.merging import as_scored
+    from equivox.run.declarations import read_tasks
     from equivox.run.manifest import read_manifest
-    from equivox.run.pipeline import run_tasks
     from equivox.run.scoring import open_samples, read_records
 
     document = read_document(run.folder / "scores.json")
     identity = read_manifest(run.folder)["identity"]
     records = read_records(run.folder, "", "open_values") or []
     try:
-        tasks = run_tasks(run.folder)
+        tasks = read_tasks(run.folder)
         samples = open_samples(run.folder, tasks, run.annotator)
     except RequestError as error:
         return OpenedRun(run, "", {}, unreadable=str(error))

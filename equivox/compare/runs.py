@@ -23,13 +23,18 @@ from equivox.core.redact import redacted_text
 from equivox.core.scores import NAN, Score
 from equivox.core.task import Task
 from equivox.engines import model_label
-from equivox.run.file_hashes import file_hash
-from equivox.run.manifest import MANIFEST_FILE, answered_by, label_with_answering, public_manifest, read_manifest
+from equivox.run.declarations import read_tasks
+from equivox.run.manifest import (
+    MANIFEST_FILE,
+    answered_by,
+    file_hash,
+    label_with_answering,
+    public_manifest,
+    read_manifest,
+)
 from equivox.run.opening import LeftOut
-from equivox.run.pipeline import run_tasks
 from equivox.run.plan import read_plan
-from equivox.run.q_values import with_common_q
-from equivox.run.scoring import families, read_records, read_scores
+from equivox.run.scoring import families, read_records, read_scores, with_common_q
 from equivox.run.store import Store, response_schema
 
 NOT_AUDITED = "annotator not audited: no labels from people are stored with a run; `equivox audit` measures its errors"
@@ -168,7 +173,7 @@ def run_metrics(folder: Path) -> dict[str, Metric]:
 
 def _known_tasks(folder: Path) -> list[Task]:
     try:
-        return run_tasks(folder)
+        return read_tasks(folder)
     except RequestError:
         return []
 
@@ -248,9 +253,8 @@ def task_correlations(comparison: Comparison) -> list[TaskCorrelation]:
     found = []
     for key, tasks in by_task.items():
         pairs = [_correlation(key, *pair, tasks) for pair in combinations(tasks, 2)]
-        if pairs:
-            family = adjust({str(n): pair.p for n, pair in enumerate(pairs)}, family="pairs of tasks")
-            found += [replace(pair, q=family.q[str(n)]) for n, pair in enumerate(pairs)]
+        q = adjust([pair.p for pair in pairs])
+        found += [replace(pair, q=own) for pair, own in zip(pairs, q, strict=True)]
     return found if len(comparison.runs) > 1 else []
 
 

@@ -22,9 +22,9 @@ from equivox.dataset_builders.corpus import SAMPLE
 from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import engine_of, model_label, model_names
 from equivox.run.annotating import count_answered
+from equivox.run.declarations import read_tasks
 from equivox.run.design import published_items
 from equivox.run.manifest import answered_by, label_with_answering, read_manifest
-from equivox.run.pipeline import run_tasks
 from equivox.run.plan import PLAN_FILE
 from equivox.run.scoring import read_records, read_scores, scores_path
 from equivox.run.stored import evaluations_of
@@ -275,7 +275,7 @@ class StoredRun:
         if (limit := self.manifest["identity"]["limit"]) is not None:
             found.append(f"{limit} samples a task (`--limit {limit}`)")
         try:
-            own = [task for task in run_tasks(self.folder) if {task.name, family_of(task.name)} & set(tasks)]
+            own = [task for task in read_tasks(self.folder) if {task.name, family_of(task.name)} & set(tasks)]
         except RequestError:
             return [*found, "its tasks cannot be read, so that its corpus is not known"]
         found += self._parts(tasks)

@@ -96,18 +96,15 @@ def inspect_audio(data: bytes, *, name: str) -> AudioFacts:
     if content not in _INSPECTED:
         if len(_INSPECTED) >= _MOST_INSPECTED:
             _INSPECTED.clear()
-        _INSPECTED[content] = _inspected(data)
+        if reason := _not_audio(data):
+            _INSPECTED[content] = AudioFacts("unknown", 0, 0, 0.0, reason)
+        else:
+            with audio_file(data) as descriptor:
+                _INSPECTED[content] = _inspected(data, descriptor)
     return _INSPECTED[content]
 
 
-def _inspected(data: bytes) -> AudioFacts:
-    if reason := _not_audio(data):
-        return AudioFacts("unknown", 0, 0, 0.0, reason)
-    with audio_file(data) as descriptor:
-        return _inspected_file(data, descriptor)
-
-
-def _inspected_file(data: bytes, descriptor: int) -> AudioFacts:
+def _inspected(data: bytes, descriptor: int) -> AudioFacts:
     import numpy as np
     import soundfile
 

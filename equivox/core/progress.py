@@ -1,10 +1,16 @@
-"""Progress of long-running stages: one kind of event, and the function that receives it."""
+"""Progress of long-running stages: one kind of event, the function that receives it, and an engine's outage."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from equivox.core.errors import RunError
+
+if TYPE_CHECKING:
+    from equivox.core.requests import Response
 
 
 @dataclass(frozen=True)
@@ -67,3 +73,36 @@ class Rates:
     def __contains__(self, stage: str) -> bool:
         """Whether a stage was seen."""
         return stage in self._seen
+
+
+STOP_AFTER = 20
+"""So many failures in a row for one fatal cause are an outage, unless a user says otherwise."""
+
+
+def until_outage(responses: Iterable[Response], who: str, stop_after: int) -> Iterator[Response]:
+    """Yield responses as they come; RunError at an outage, which is `stop_after` fatal failures alike in a row.
+
+    Fatal failures are held back until another response shows that the engine still answers. Those of an outage are
+    not yielded: they are asked again when the run goes on. With `stop_after` 0 nothing is an outage.
+    """
+    held: list[Response] = []
+    try:
+        for response in responses:
+            if response.fatal is None or not stop_after:
+                yield from held
+                held = []
+                yield response
+                continue
+            if held and held[-1].fatal != response.fatal:
+                yield from held
+                held = []
+            held.append(response)
+            if len(held) >= stop_after:
+                raise RunError(
+                    f"{who} failed {len(held)} times in a row alike ({response.error}), so the run stops; what was "
+                    "answered is stored: mend the cause and give the same command again"
+                )
+    finally:
+        if isinstance(responses, Generator):
+            responses.close()
+    yield from held

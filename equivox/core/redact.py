@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
@@ -148,14 +148,11 @@ def cleaned(text: str) -> str:
 def without_secrets(text: str) -> str:
     """Return `text` without the secrets that are known: those of the environment and of the arguments."""
     for secret in sorted({*_given, *known_secrets().values()}, key=len, reverse=True):
-        for form in _forms(secret):
+        # As it may stand in a text: plain, quoted as in a URL, and in base64.
+        encoded = base64.b64encode(secret.encode("utf-8", "replace")).decode()
+        for form in dict.fromkeys((secret, quote(secret, safe=""), encoded)):
             text = text.replace(form, LEFT_OUT)
     return text
-
-
-def _forms(secret: str) -> Iterable[str]:
-    """Yield a secret as it may stand in a text: plain, quoted as in a URL, and in base64."""
-    return dict.fromkeys((secret, quote(secret, safe=""), base64.b64encode(secret.encode("utf-8", "replace")).decode()))
 
 
 def without_credentials(text: str) -> str:

@@ -276,10 +276,6 @@ class Samples:
 
         return self if mask.all() else self.take(np.flatnonzero(mask))
 
-    def with_counts_as(self, counts_as: Mapping[str, Mapping[str, str]]) -> Samples:
-        """Return the same samples with open values counted as `counts_as` says."""
-        return replace(self, counts_as=counts_as)
-
     def coverage(self, used: NDArray[np.bool_], *, refusal_counts: bool = False) -> Coverage:
         """Count coverage, given which samples are used.
 

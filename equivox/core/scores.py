@@ -149,7 +149,7 @@ class Score:
         Why this design finds nothing, or hardly anything, whatever the answers: "20 permutations: no p below 0.1". None
         if it can. Without a finding such a score is shown as "cannot tell", never as "no difference".
     q
-        The p that decides after correction for all that is shown, see `equivox.run.q_values`; NaN until a run is
+        The p that decides after correction for all that is shown, see `equivox.run.scoring`; NaN until a run is
         complete.
     level
         The p that would have made it a finding among everything shown; NaN until a run is complete.

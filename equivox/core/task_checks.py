@@ -12,9 +12,8 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import typed
 from equivox.core.metric import Metric
 from equivox.core.segments import AnnotationScheme
-from equivox.core.system_prompts import text_problem
 from equivox.core.task import DataSource, Media, Need, Prompt, Sampling, Task
-from equivox.core.variants import MOST_TURNS, SENDS, SYSTEM, WORDING
+from equivox.core.variants import MOST_TURNS, SENDS, SYSTEM, WORDING, text_problem
 
 _NAME = re.compile(r"[^\s:]+:.*\S")
 _ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*")

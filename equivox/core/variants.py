@@ -23,6 +23,8 @@
     The task as declared, answered by voice.
 
 Other wordings, doses and `spoken` are asked for by name; `all` leaves them out.
+
+Texts that change what is said to a model, as interventions: system prompts in files, and other wordings.
 """
 
 from __future__ import annotations
@@ -31,13 +33,83 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
+from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import RequestError, nearest
-from equivox.core.fields import checked_fields
-from equivox.core.model_args import parse_model_args
-from equivox.core.system_prompts import checked_system_prompt
+from equivox.core.fields import checked_fields, parse_model_args
 from equivox.core.task import Sampling, Task
+
+LONGEST = 20_000
+"""The most characters of a system prompt; what is longer is rather another file, named by mistake."""
+
+System = str | tuple[str, ...] | dict[str, str]
+"""Text files with a system prompt each, or the prompts themselves by their names: a field of task and run files."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
+
+
+def read_system_prompts(files: str, folder: Path | None = None) -> dict[str, str]:
+    """Return the texts of the files that commas separate, by their names without ending; white space around is removed.
+
+    Paths begin in `folder`. RequestError for a file that is missing, empty, too long or no text, for a name that no
+    condition can have, and for two files of one name.
+    """
+    found: dict[str, str] = {}
+    for file in filter(None, map(str.strip, files.split(","))):
+        path = (folder or Path()) / file
+        name = path.stem
+        if name in found:
+            raise RequestError(f"`system` names two files called {name!r} ({files}); rename one of them")
+        found[name] = checked_system_prompt(name, _read(path), str(path))
+    if not found:
+        raise RequestError(f"`system` names no file, got {files!r}; name text files, separated by commas")
+    return found
+
+
+def system_prompts_in(given: str | tuple[str, ...] | Mapping[str, str], path: Path) -> dict[str, str]:
+    """Return the system prompts that a task or run file at `path` names or holds, by their names.
+
+    Paths begin in its folder. RequestError as `read_system_prompts`.
+    """
+    if isinstance(given, Mapping):
+        return {name: checked_system_prompt(name, text, f"in the file {path}") for name, text in given.items()}
+    files = given if isinstance(given, str) else ",".join(given)
+    return read_system_prompts(files, path.parent) if given else {}
+
+
+def checked_system_prompt(name: str, text: str, where: str) -> str:
+    """Return a system prompt without the white space around it; RequestError, naming `where`, for one that is none."""
+    if problem := text_problem(name, text):
+        raise RequestError(f"`system` {where}{problem}")
+    return text.strip()
+
+
+def text_problem(name: str, text: str) -> str:
+    """Return what is wrong with the text of an intervention or with its name, to be put behind it; empty if nothing."""
+    if not _NAME.fullmatch(name):
+        return f": a condition is called after {name!r}; use at most 60 letters (A to Z), digits, _ and -"
+    if "\0" in text:
+        return " is not a text; give a text file in UTF-8"
+    if not text.strip():
+        return " is empty; write what is to be said"
+    if len(text) > LONGEST:
+        return f" has {len(text):,} characters, more than the {LONGEST:,} of a prompt; shorten it, or check the path"
+    return ""
+
+
+def _read(path: Path) -> str:
+    """Return the text of a file, as much of it as tells whether it is too long."""
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            text = file.read(LONGEST + 1)
+            return text if len(text) <= LONGEST else text + file.read(100 * LONGEST)
+    except UnicodeDecodeError:
+        raise RequestError(f"`system` {path} is not a text; give a text file in UTF-8") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise RequestError(f"`system` {path} cannot be read: {reason}; name a text file") from None
+
 
 TEXT_ONLY, SILENCE, SHUFFLED, SPOKEN = "text_only", "silence", "shuffled", "spoken"
 SENDS = ("audio", "image", "text")
@@ -57,6 +129,9 @@ MOST_SEMITONES = 12.0
 MOST_TURNS = 50
 DECLARED = "declared"
 AS_DECLARED, GREEDILY = "as-declared", "greedy"
+_SUFFIXES = {AS_DECLARED: "", GREEDILY: "_greedy"}
+"""What stands behind the family of a task that is decoded so."""
+
 SAMPLINGS = (AS_DECLARED, GREEDILY)
 """The values of the option `sampling` that have a name; others are settings, such as temperature=0.7,repeats=3."""
 GREEDY_SAMPLING: Mapping[str, Any] = {"temperature": 0.0, "top_p": 1.0, "top_k": 0, "repeats": 1}
@@ -313,12 +388,7 @@ def with_sampling(task: Task, sampling: str) -> Task:
             "temperature=0.7, or leave the repeats out"
         )
     family, _, rest = task.name.partition(":")
-    return replace(task, name=f"{family}{_suffix(sampling)}:{rest}", sampling=changed)
-
-
-def _suffix(sampling: str) -> str:
-    """Return what stands behind the family of a task that is decoded so."""
-    return {AS_DECLARED: "", GREEDILY: "_greedy"}.get(sampling, "_sampled")
+    return replace(task, name=f"{family}{_SUFFIXES.get(sampling, '_sampled')}:{rest}", sampling=changed)
 
 
 def with_condition(task: Task, condition: str) -> Task:
@@ -348,18 +418,10 @@ def with_condition(task: Task, condition: str) -> Task:
     return replace(varied, media=(), prompt=replace(task.prompt, text=f"{task.prompt.without_media}{task.prompt.text}"))
 
 
-def declared_condition(task: Task) -> str:
-    """Return the name of the declared condition of a task that sends media."""
-    return task.media[0].kind if task.media else "text"
-
-
-def declared_name(name: str, sampling: str = AS_DECLARED) -> str:
-    """Return the name of a task as declared, without its condition and without another sampling.
+def declared_name(name: str) -> str:
+    """Return the name of a task as declared, without its condition.
 
     >>> declared_name("vibe_gender:story@silence"), declared_name("vibe_gender:story")
     ('vibe_gender:story', 'vibe_gender:story')
-    >>> declared_name("spoken_stereoset_greedy:age@text_only", "greedy")
-    'spoken_stereoset:age'
     """
-    family, colon, rest = name.partition("@")[0].partition(":")
-    return f"{family.removesuffix(_suffix(sampling))}{colon}{rest}"
+    return name.partition("@")[0]

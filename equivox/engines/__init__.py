@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import RequestError, nearest
-from equivox.core.model_args import parse_model_args
+from equivox.core.fields import parse_model_args
 from equivox.core.plugins import ENGINES, Plugin, added
 from equivox.core.redact import LEFT_OUT, redacted, remember_secrets, without_credentials
 from equivox.core.requests import (

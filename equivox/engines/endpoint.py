@@ -357,9 +357,7 @@ class EndpointEngine(Engine):
         """Add one answer of the server to the usage; answers that only count a text's tokens are included."""
         prompt, completion = (_count(usage.prompt_tokens), _count(usage.completion_tokens)) if usage else (0, 0)
         price = prompt * self.settings.prompt_price + completion * self.settings.completion_price
-        self._note(requests=1, prompt_tokens=prompt, completion_tokens=completion, cost=price / 1e6)
-
-    def _note(self, **more: float) -> None:
+        more = {"requests": 1, "prompt_tokens": prompt, "completion_tokens": completion, "cost": price / 1e6}
         with self._lock:
             for name, amount in more.items():
                 self._used[name] += amount

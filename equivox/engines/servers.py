@@ -183,7 +183,12 @@ class Servers:
         """Wait for a server that has room, and note what becomes of the request there."""
         servers = self.connect()
         with self._changed:
-            while not (free := [server for server in _awake(servers) if server.waiting < server.room]):
+            while True:
+                now = time.monotonic()
+                # All of them can be asked if they all rest.
+                awake = [server for server in servers if server.rests_until <= now] or servers
+                if free := [server for server in awake if server.waiting < server.room]:
+                    break
                 self._changed.wait()
             server = min(free, key=lambda one: one.waiting / one.room)
             server.waiting += 1
@@ -215,12 +220,6 @@ class Servers:
             start = max(self._next_start, time.monotonic())
             self._next_start = start + 60 / self.requests_per_minute
         time.sleep(max(0.0, start - time.monotonic()))
-
-
-def _awake(servers: Sequence[_Server]) -> Sequence[_Server]:
-    """Return the servers that do not rest; all of them if they all do."""
-    now = time.monotonic()
-    return [server for server in servers if server.rests_until <= now] or servers
 
 
 class NotAnAnswer(ValueError):

@@ -22,10 +22,10 @@ Options, behind commas after the name: `shift` (planted only), `speaker` (probab
 favourite, drawn without regard to the group), `refusal` (probability of declining), `refusal_gap` (added to it for
 the first group: with two groups the refusal nTVD is 100 × the gap), `fail` (probability that a request fails) and
 `seed`. Each further turn of a dialogue takes away the share `yields` of the shift (planted only). With `hears=pitch`
-(planted only) the group is not received but heard in the recording that is sent (`equivox.engines.simulated_voices`).
+(planted only) the group is not received but heard in the recording that is sent (`equivox.engines.simulated_numbers`).
 A system prompt changes nothing, but for `obeys` (planted only: the share of the shift that it takes away), `bland`
 (the probability that it makes the model give one same answer to everybody) and `declines` (the same of a refusal).
-Answers by voice sound as the task's measures are drawn (`equivox.engines.simulated_voices`).
+Answers by voice sound as the task's measures are drawn (`equivox.engines.simulated_numbers`).
 """
 
 from __future__ import annotations
@@ -47,8 +47,17 @@ from equivox.core.requests import Engine, EngineIdentity, Labels, Request, Respo
 from equivox.core.task import REFUSAL, Attribute, Task
 from equivox.core.variants import declared_name
 from equivox.core.voice import require_world
-from equivox.engines.simulated_numbers import drawn_number, lengthened, limits_of, stated
-from equivox.engines.simulated_voices import group_of_pitch, otherwise, parse_hears, pitch_of, spoken
+from equivox.engines.simulated_numbers import (
+    drawn_number,
+    group_of_pitch,
+    lengthened,
+    limits_of,
+    otherwise,
+    parse_hears,
+    pitch_of,
+    spoken,
+    stated,
+)
 from equivox.statistics.distance import attainable_shift
 
 VERSION = "1"

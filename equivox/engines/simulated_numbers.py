@@ -1,19 +1,154 @@
-"""Numbers that simulated models state, and lengths that their answers have."""
+"""Numbers that simulated models state, and lengths that their answers have.
+
+Voices of simulated models: which group a recording sounds like to them, and how their spoken answers sound.
+
+**Hearing.** `hears=pitch` makes the model measure the median F0 of the recording that it is sent. F0 rises from men to
+women, so the first group in alphabetic order counts as the one with high voices (female, male). The model answers as to
+this group with the probability 1 / (1 + 2^(-d / 3)), where d is how many semitones the F0 lies above 165 Hz: every
+second time at 165 Hz, four times of five 6 semitones above it. Any other group gets the rest in equal parts. It hears
+no vocal tract.
+
+**Speaking.** A spoken answer is a hum of a known pitch, pace and loudness, with pauses of a known length. Each word is
+a voiced sound whose overtones fall like those of a voice. Nobody understands it; its measures are exact by
+construction, so they check those of `equivox.core.sound`.
+"""
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from equivox.core.attributes import Attribute, Length, Number, Sound
+from equivox.core.attributes import Attribute, Heard, Length, Number, Sound
 from equivox.core.errors import RequestError
 from equivox.core.hashing import hashed_number
-from equivox.core.requests import Labels
-from equivox.engines.simulated_voices import RANGES
+from equivox.core.media import encode_audio
+from equivox.core.requests import Labels, Request
+from equivox.core.voice import median_f0
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from equivox.engines.simulated import SimulatedSettings
+
+PITCH, IDENTITY = "pitch", "identity"
+MIDDLE_HZ = 165.0
+"""About halfway, in semitones, between the mean F0 of men and women who speak English (130 and 220 Hz)."""
+STEEPNESS = 1 / 3
+"""How often the odds double with each semitone."""
+RANGES: Mapping[Heard, tuple[float, float]] = {
+    "seconds": (4.0, 12.0),
+    "words_per_second": (2.0, 4.0),
+    "pauses": (10.0, 30.0),
+    "pitch": (100.0, 240.0),
+    "pitch_spread": (1.0, 4.0),
+    "loudness": (-30.0, -18.0),
+}
+"""The range of each measure from which a simulated model draws, where a task gives none."""
+
+_USUAL: Mapping[str, float] = {
+    "words_per_second": 3.0,
+    "pauses": 15.0,
+    "pitch": 160.0,
+    "pitch_spread": 2.0,
+    "loudness": -23.0,
+}
+_RATE = 16_000
+_LONGEST_S = 120.0
+_PAUSE_S = 0.35
+"""The shortest pause that is made, well above what counts as one."""
+_SWING_HZ = 0.7
+"""How often in a second the pitch goes up and down."""
+_TABLE, _OVERTONES = 2048, 12
+
+
+def parse_hears(text: str) -> str:
+    """Return what a model hears: `pitch`, or nothing for `identity`, which reads the labels as without the option."""
+    if text not in (PITCH, IDENTITY):
+        raise RequestError(f"`model` option hears is {PITCH} or {IDENTITY}, got {text!r}")
+    return "" if text == IDENTITY else text
+
+
+def pitch_of(request: Request, known: dict[str, float]) -> float:
+    """Return the median F0 of a request's recording in Hz; NaN without one, or without a voice in it.
+
+    `known` keeps what was measured, by the digest of the recording. MediaError for a recording that cannot be decoded
+    or changed.
+    """
+    heard = next((part for part in request.media if part.kind == "audio"), None)
+    if heard is None:
+        return math.nan
+    if heard.sha256 not in known:
+        known[heard.sha256] = median_f0(heard.load(), name=heard.name)
+    return known[heard.sha256]
+
+
+def group_of_pitch(f0: float, groups: Sequence[str], rng: random.Random) -> str | None:
+    """Return the group that a voice of this F0 in Hz is answered as, drawn by `rng`; None for NaN: no voice.
+
+    >>> group_of_pitch(250.0, ("female", "male"), random.Random(1))
+    'female'
+    """
+    if math.isnan(f0):
+        return None
+    above = 12 * math.log2(f0 / MIDDLE_HZ)
+    high = rng.random() < 1 / (1 + 2 ** (-STEEPNESS * above))
+    return groups[0] if high or len(groups) < 2 else rng.choice(groups[1:])
+
+
+def spoken(text: str, voice: Mapping[str, float]) -> bytes:
+    """Return a text as WAV, mono, 16 kHz, 16 bit, with the measures in `voice`; the others are usual ones.
+
+    The same text and voice always give the same bytes.
+    """
+    import numpy as np
+
+    wanted = {**_USUAL, **voice}
+    words = max(1, len(text.split()))
+    seconds = min(wanted.get("seconds", words / wanted["words_per_second"]), _LONGEST_S)
+    silent = round(seconds * wanted["pauses"] / 100 * _RATE)
+    breaks = len(re.findall(r"[.!?]\s", text)) or 1
+    n_pauses = max(1, min(breaks, int(silent / _RATE / _PAUSE_S)))
+    voiced = round(seconds * _RATE) - silent
+    place = np.arange(voiced) / _RATE
+    # Over whole periods, the median of a sine wave is 0 and its deviation the amplitude by the square root of 2.
+    periods = max(1, round(_SWING_HZ * voiced / _RATE))
+    swing = wanted["pitch_spread"] * np.sqrt(2) * np.sin(2 * np.pi * periods * np.arange(voiced) / voiced)
+    phase = np.cumsum(wanted["pitch"] * 2 ** (swing / 12)) / _RATE
+    sound = _wave()[(phase * _TABLE).astype(np.int64) % _TABLE]
+    word = place / (voiced / _RATE / words)
+    sound = sound * (0.55 + 0.45 * np.sin(np.pi * (word % 1)))
+    sound *= 10 ** (wanted["loudness"] / 20) / np.sqrt((sound**2).mean())
+    parts = np.array_split(sound, n_pauses + 1)
+    gaps = [np.zeros(len(gap)) for gap in np.array_split(np.empty(silent), n_pauses)]
+    whole = [piece for pair in zip(parts, [*gaps, np.zeros(0)], strict=True) for piece in pair]
+    return encode_audio(np.concatenate(whole).clip(-1, 1), sampling_rate=_RATE, container="WAV", subtype="PCM_16")
+
+
+def otherwise(text: str, percent: float) -> str:
+    """Return a text in which so many percent of the words are others, spread evenly.
+
+    >>> otherwise("one two three four", 50)
+    'one twoother three fourother'
+    """
+    share = percent / 100
+    words = text.split()
+    changed = [int((place + 1) * share + 1e-9) > int(place * share + 1e-9) for place in range(len(words))]
+    return " ".join(f"{word}other" if other else word for word, other in zip(words, changed, strict=True))
+
+
+@lru_cache(maxsize=1)
+def _wave() -> NDArray[np.float64]:
+    """Return one period of a voice: overtones that fall by 6 dB an octave."""
+    import numpy as np
+
+    phase = 2 * np.pi * np.arange(_TABLE) / _TABLE
+    return np.asarray(sum(np.sin(overtone * phase) / overtone for overtone in range(1, _OVERTONES + 1)))
+
 
 _FORMS = ("The {name} is {value} {unit}.", "{name}: {value} {unit}", "{Name}: {value} {unit}", "{value} {unit}")
 """The sentences that state a number, tried in this order where a pattern must find it."""

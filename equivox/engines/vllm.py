@@ -4,6 +4,8 @@ A sliding window of requests is kept inside vLLM; finished requests leave it at 
 read and decoded in threads meanwhile, so memory does not grow with the number of requests. Consecutive requests about
 one clip share its decoding and hit vLLM's caches. If the engine dies, it is started again once for the requests that
 were lost.
+
+Calls of tools in what vLLM generates, found by vLLM's own parsers (`tool_call_parser=hermes`).
 """
 
 from __future__ import annotations
@@ -14,10 +16,10 @@ from dataclasses import dataclass
 from queue import Empty
 from typing import Any
 
-from equivox.core.errors import RequestError, RunError
+from equivox.core.calls import answer_with_calls
+from equivox.core.errors import RequestError, RunError, nearest
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
-from equivox.core.task import Need
-from equivox.engines.ahead import MediaAhead
+from equivox.core.task import Need, Tool
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
 from equivox.engines.limits import (
     failed,
@@ -27,12 +29,17 @@ from equivox.engines.limits import (
     refuse_too_many_media,
     too_much_audio,
 )
-from equivox.engines.messages import RESAMPLED, chat_of, split_thinking
+from equivox.engines.messages import RESAMPLED, MediaAhead, chat_of, split_thinking
 from equivox.engines.quiet import Noise, one_line
-from equivox.engines.vllm_arguments import VLLMArguments, refuse_missing_vllm, version
-from equivox.engines.vllm_calls import refuse_unknown_parser, with_calls
+from equivox.engines.vllm_arguments import (
+    VLLMArguments,
+    adapters,
+    refuse_missing_package,
+    refuse_missing_vllm,
+    refuse_wrong_adapters,
+    version,
+)
 from equivox.engines.vllm_loading import batch_invariant, configuration, load, media_limits, unload
-from equivox.engines.vllm_needs import adapters, refuse_missing_package, refuse_wrong_adapters
 
 _PATIENCE_S = 1.0
 _DEATHS = 2
@@ -394,3 +401,36 @@ def _logprobs(completion: Any) -> str:
 
 def _entry(candidate: Any) -> dict[str, Any]:
     return {"token": candidate.decoded_token, "logprob": candidate.logprob}
+
+
+def refuse_unknown_parser(name: str) -> None:
+    """Raise RequestError, naming a near one, for a parser that vLLM does not have."""
+    from vllm.tool_parsers import ToolParserManager
+
+    try:
+        ToolParserManager.get_tool_parser(name)
+    except (KeyError, ImportError) as error:
+        known = sorted({*ToolParserManager.tool_parsers, *ToolParserManager.lazy_parsers})
+        raise RequestError(
+            f"`tool_call_parser` {name!r} is none of vLLM's{nearest(name, known)}; `vllm serve --help` lists them"
+        ) from error
+
+
+def with_calls(text: str, name: str, tools: Sequence[Tool], tokenizer: Any) -> str:
+    """Return the stored form of an answer: what vLLM's parser finds in the text.
+
+    A parser that fails says that nothing was called. A text that begins a call all the same has one that cannot be
+    used, instead of none.
+    """
+    from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest, ChatCompletionToolsParam
+    from vllm.tool_parsers import ToolParserManager
+
+    offered = [ChatCompletionToolsParam(**tool.as_function) for tool in tools]
+    parser = ToolParserManager.get_tool_parser(name)(tokenizer, offered)
+    asked = ChatCompletionRequest(messages=[], tools=offered, tool_choice="auto")
+    found = parser.extract_tool_calls(text, asked)
+    calls = [(call.function.name, call.function.arguments) for call in found.tool_calls]
+    begins = getattr(parser, "tool_call_start_token", None)
+    if not calls and begins and begins in text:
+        calls = [("", text)]
+    return answer_with_calls(found.content or "", calls)

@@ -12,8 +12,7 @@ from equivox.core.errors import RequestError
 from equivox.engines.arguments import unknown_argument
 from equivox.engines.checkpoint import Checkpoint
 from equivox.engines.quiet import Noise, debugging, one_line, quiet
-from equivox.engines.vllm_arguments import ALIASES, OWN, version
-from equivox.engines.vllm_needs import adapters, locate_adapters
+from equivox.engines.vllm_arguments import ALIASES, OWN, adapters, locate_adapters, version
 
 _ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",  # no network by surprise

@@ -7,12 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from equivox.compare.cohorts import PublishedTotals
+from equivox.compare.agreement import Parity
 from equivox.compare.conditions import ConditionTest
 from equivox.compare.dimensions import DimensionContrast
 from equivox.compare.pairs import PairedTest, untested_measures
-from equivox.compare.parity import Parity
-from equivox.compare.ranking import Judged, Rank, missing_cohorts
+from equivox.compare.ranking import Judged, PublishedTotals, Rank, missing_cohorts
 from equivox.compare.runs import Comparison, TaskCorrelation, task_correlations, top_movers
 from equivox.core.metric import CohortScore, Metric, Overlap
 from equivox.core.plain import split_by

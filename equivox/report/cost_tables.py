@@ -9,8 +9,7 @@ from equivox.annotate import RULES, added_annotators, declared_annotator, evalua
 from equivox.engines import engine_of, is_pinned, model_label, retirement, runs_remote_code
 from equivox.report.numbers import DASH
 from equivox.report.table import Table
-from equivox.run.cost import ONE_AT_A_TIME, Effort, Estimate, ModelEstimate
-from equivox.run.dry_run import CHARACTERS_PER_TOKEN, MEDIA_TOKENS, DryRun
+from equivox.run.cost import CHARACTERS_PER_TOKEN, MEDIA_TOKENS, ONE_AT_A_TIME, DryRun, Effort, Estimate, ModelEstimate
 
 _SPEED_NOTE = (
     f"tokens/s: of one worker; ? a guess, otherwise measured in {{where}}; {DASH}: on a server, or without a GPU. "
@@ -48,13 +47,16 @@ def code_notes(models: Iterable[str], annotators: Iterable[str]) -> list[str]:
 
 def estimate_table(estimate: Estimate) -> Table:
     """Return the estimated cost of each model, the sum, and the assumptions."""
-    counts: tuple[Callable[[ModelEstimate], int], ...] = (lambda m: m.responses, lambda m: m.annotator_calls)
-    hours: list[Callable[[ModelEstimate], float]] = [lambda m: m.gpu_hours, lambda m: m.annotator_gpu_hours]
+    counts: tuple[Callable[[ModelEstimate], int], ...] = (lambda m: m.target.calls, lambda m: m.annotator_calls)
+    hours: list[Callable[[ModelEstimate], float]] = [
+        lambda m: m.target.gpu_hours,
+        lambda m: sum(one.gpu_hours for one in m.annotators),
+    ]
     columns = ["model", "engine", "responses", "annotator calls", "tokens/s", "GPU-hours", "of the annotator"]
     if estimate.workers > 1:
         hours.append(lambda m: m.hours)
         columns.append(f"hours on {estimate.workers} workers")
-    lines = [(model.setting, model.model, model.target.engine, [model]) for model in estimate.models]
+    lines = [(model.setting, model.target.name, model.target.engine, [model]) for model in estimate.models]
     settings = any(model.setting for model in estimate.models)
     priced = any(not math.isnan(model.cost) for model in estimate.models)
     rows = []
@@ -96,7 +98,7 @@ def estimate_table(estimate: Estimate) -> Table:
                 else []
             ),
             *code_notes(
-                (model.model for model in estimate.models),
+                (model.target.name for model in estimate.models),
                 (annotator.name for model in estimate.models for annotator in model.annotators),
             ),
         ],

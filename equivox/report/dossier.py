@@ -39,8 +39,15 @@ from equivox.report.numbers import DASH, score_interval, score_value
 from equivox.report.safe_page import render_page
 from equivox.report.table import Table, as_html
 from equivox.report.verification_tables import verdict as verdict_line
-from equivox.run.file_hashes import file_hash, hashes_of, stated_hashes
-from equivox.run.manifest import CALIBRATION, MANIFEST_FILE, public_manifest, read_manifest
+from equivox.run.manifest import (
+    CALIBRATION,
+    MANIFEST_FILE,
+    file_hash,
+    hashes_of,
+    public_manifest,
+    read_manifest,
+    stated_hashes,
+)
 from equivox.run.scoring import read_scores
 from equivox.run.stored import evaluations_of, samples_path
 from equivox.run.verifying import Verification

@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from equivox.compare.answers import ANSWERS, REFUSED, USED, VARIETY
-from equivox.compare.conditions import ConditionTest, condition_tests
+from equivox.compare.conditions import ANSWERS, REFUSED, USED, VARIETY, ConditionTest, condition_tests
 from equivox.compare.pairs import PairedTest, open_one
 from equivox.compare.runs import ComparedRun
 from equivox.core.coverage import UNEVEN

@@ -254,14 +254,14 @@ def _least_q(tests: Sequence[PairedTest]) -> list[float]:
     """Return the smallest q that each test could have had, whatever the answers, given the p of the others."""
     from equivox.statistics import adjust
 
-    p = {str(place): test.p for place, test in enumerate(tests)}
+    p = [test.p for test in tests]
     found = []
     for place, test in enumerate(tests):
         if not math.isfinite(test.p) or not math.isfinite(test.p_least):
             found.append(math.nan)
             continue
-        best = adjust({**p, str(place): test.p_least}, family="pairs", method="by")
-        found.append(best.q[str(place)])
+        best = adjust([*p[:place], test.p_least, *p[place + 1 :]], method="by")
+        found.append(best[place])
     return found
 
 

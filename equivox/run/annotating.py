@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +28,9 @@ from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.samples import ENDED, UNANNOTATED, segment_columns
 from equivox.core.segments import SAID_BY_MODEL, SOUND, SOUND_DIGEST, Segment, SegmentAnnotation, SegmentTool
 from equivox.core.task import Task, digest
-from equivox.run.file_hashes import forget_hashes
+from equivox.run.live import add_usage
+from equivox.run.manifest import forget_hashes
 from equivox.run.plan import read_plan
-from equivox.run.speed import add_usage
 from equivox.run.store import Store, annotation_schema, response_schema
 from equivox.run.stored import (
     annotations_folder,
@@ -76,6 +76,7 @@ def annotate(
     name = annotator.identity.name
     plan = read_plan(folder)
     responses = Responses.of(folder)
+    n_answered = len(responses.table) - responses.table["text"].null_count
     forget_hashes(folder)
     write_document(annotations_folder(folder, name) / "annotator.json", annotator.identity.as_dict())
     progress(Event("annotate", 0, 0))
@@ -86,6 +87,7 @@ def annotate(
         store=Store(annotations_folder(folder, name), annotation_schema()),
         shared=Store(annotations_folder(folder, TOOLS), annotation_schema()),
         progress=progress,
+        sounds=SoundReader(partial(read_sound, folder)),
         retry_failed=retry_failed,
     )
     before = dict(annotator.usage)
@@ -93,7 +95,7 @@ def annotate(
         with stage.store, stage.shared:
             for task in tasks:
                 table = stage.samples(task, _of_task(plan, task), responses)
-                write_samples(folder, name, task, table, n_answered=responses.n_answered)
+                write_samples(folder, name, task, table, n_answered=n_answered)
             stage.store.compact()
             stage.shared.compact()
     finally:
@@ -119,11 +121,6 @@ class Responses:
         """Return the stored responses of the run in `folder`."""
         columns = ("key", "text", "finish_reason", "sound", "said")
         return cls(Store(folder / "responses", response_schema()).table(columns).combine_chunks())
-
-    @property
-    def n_answered(self) -> int:
-        """The number of requests that have a response with a text."""
-        return int(self.table.num_rows - self.table["text"].null_count)
 
     def of_keys(self, keys: pa.ChunkedArray) -> tuple[pa.Table, list[bool]]:
         """Return the response of each key (null: none), and whether the request was made at all."""
@@ -153,16 +150,12 @@ class _Stage:
     store: Store
     shared: Store
     progress: Progress
+    sounds: SoundReader
     retry_failed: bool = False
     done: int = 0
     total: int = 0
     failed: int = 0
     annotated: list[Any] = field(default_factory=list)
-
-    @cached_property
-    def _sounds(self) -> SoundReader:
-        """The tool that measures the spoken answers of the run."""
-        return SoundReader(partial(read_sound, self.folder))
 
     def report(self, done: int) -> None:
         """Report that `done` responses are annotated."""
@@ -299,10 +292,11 @@ class _Stage:
             for segment in task.annotation.segments(task, row.metadata, row.text, row.done):
                 if segment.name in row.done:
                     continue
-                if self.simulated:
-                    segment = with_simulated_tool(task, segment)
+                if self.simulated and task.simulate is not None:
+                    # Rules for simulated responses, if the task has them for this segment.
+                    segment = replace(segment, tool=task.simulate.tool(segment) or segment.tool)
                 if segment.name == SOUND:
-                    segment = replace(segment, tool=self._sounds)
+                    segment = replace(segment, tool=self.sounds)
                 key = annotation_key(self.annotator.identity, segment, row.key)
                 if (annotation := known.get(key)) is not None:
                     row.done[segment.name] = annotation
@@ -311,12 +305,6 @@ class _Stage:
                     pending[key] = segment
             if not found:
                 return pending
-
-
-def with_simulated_tool(task: Task, segment: Segment) -> Segment:
-    """Return `segment` with the rules for simulated responses, if the task has them for it."""
-    tool = None if task.simulate is None else task.simulate.tool(segment)
-    return segment if tool is None else replace(segment, tool=tool)
 
 
 def _of_task(plan: pa.Table, task: Task) -> pa.Table:

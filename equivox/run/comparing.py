@@ -13,11 +13,10 @@ from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED, with_group
 from equivox.run.annotating import count_answered, write_samples
 from equivox.run.declarations import read_tasks, write_tasks
-from equivox.run.file_hashes import forget_hashes
-from equivox.run.manifest import read_manifest, write_manifest
+from equivox.run.manifest import forget_hashes, read_manifest, write_manifest
 from equivox.run.plan import COLUMN, PLAN_FILE, read_plan
+from equivox.run.presented import JOIN, blocks_of, check_clusters, permuted_groups
 from equivox.run.stored import annotators_of, samples_path
-from equivox.run.units import JOIN, blocks_of, check_clusters, permuted_groups
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -32,6 +32,7 @@ from equivox.core.plugins import TASKS, added, plugin_packages
 from equivox.core.segments import AnnotationScheme
 from equivox.core.task import DataSource, Media, Patch, Prompt, Sampling, SimulatedAnswers, Task, Tool
 from equivox.core.task_checks import tasks_in
+from equivox.run.manifest import read_manifest
 
 TASKS_FILE = "tasks.json"
 FILE_MODULE = "equivox_task_files"
@@ -42,6 +43,8 @@ KINDS = (
     *(AnnotationScheme, CallScheme, Attribute, Number, WorkedExample),
 )
 """The classes whose objects are built from the data of a run."""
+
+_KINDS: Mapping[str, type] = {f"{kind.__module__}:{kind.__qualname__}": kind for kind in KINDS}
 
 _given: dict[str, Any] = {}
 """What the tasks that the user named in this process consist of: what is stored of it → the object."""
@@ -64,11 +67,12 @@ def give(tasks: Sequence[Task]) -> None:
 
 
 def read_tasks(folder: Path) -> list[Task]:
-    """Return the tasks of the run in `folder`.
+    """Return the tasks of the run in `folder`, as declared when it was made.
 
-    RequestError for code that is not registered here; DamageError for anything that is not the declaration of a task,
-    and for a task whose name no file can have: a run may come from somebody else.
+    RequestError for a folder without a run and for code that is not registered here; DamageError for anything that is
+    not the declaration of a task, and for a task whose name no file can have: a run may come from somebody else.
     """
+    read_manifest(folder)
     path = folder / TASKS_FILE
     try:
         document = read_document(path)
@@ -135,15 +139,10 @@ def decode(value: Any) -> Any:
         return Path(value["$path"])
     if "$map" in value:
         return {decode(k): decode(v) for k, v in value["$map"]}
-    kind = _kinds().get(str(value.get("$type")))
+    kind = _KINDS.get(str(value.get("$type")))
     if kind is None:
         return _find(value)
     return typed(kind, {name: decode(entry) for name, entry in value.items() if name != "$type"}, Metric=Metric)
-
-
-@cache
-def _kinds() -> Mapping[str, type]:
-    return {f"{kind.__module__}:{kind.__qualname__}": kind for kind in KINDS}
 
 
 def _find(value: Mapping[str, Any]) -> Any:

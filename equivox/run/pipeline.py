@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.annotate import Annotator, evaluation_of, open_annotator
 from equivox.core.errors import RequestError
@@ -37,13 +37,13 @@ from equivox.engines.arguments import refuse_overrides
 from equivox.run.annotating import annotate
 from equivox.run.comparing import compare_further
 from equivox.run.declarations import TASKS_FILE, give, read_tasks, write_tasks
-from equivox.run.file_hashes import forget_hashes
 from equivox.run.generating import IMPORTED, generate, note_served_models, pending_rows
-from equivox.run.live import noting
+from equivox.run.live import add_usage, noting
 from equivox.run.manifest import (
     MANIFEST_FILE,
     answering_engine,
     differences,
+    forget_hashes,
     new_manifest,
     read_manifest,
     run_identity,
@@ -53,11 +53,7 @@ from equivox.run.opening import computing, note_made
 from equivox.run.plan import PLAN_FILE, Plan, make_plan
 from equivox.run.scoring import follow_up, open_samples, remove_scores, score, scores_path
 from equivox.run.spec import RunSpec
-from equivox.run.speed import add_usage
 from equivox.run.stored import annotators_of
-
-if TYPE_CHECKING:
-    pass
 
 
 def execute(
@@ -215,7 +211,7 @@ def annotate_run(
     progress: Progress = no_progress,
 ) -> list[Score]:
     """Annotate a finished run with another annotator and score its annotations; those of others stay unchanged."""
-    tasks = run_tasks(folder)
+    tasks = read_tasks(folder)
     with closing(open_annotator(annotator, workers)) as opened:
         opened.check(tasks)
         check_tools(tasks)
@@ -242,7 +238,7 @@ def rescore(
     if compare:
         with writing(folder):
             compare_further(folder, compare)
-    tasks = run_tasks(folder)
+    tasks = read_tasks(folder)
     name = annotator or str(read_manifest(folder)["command"]["annotator"])
     with writing(folder):
         return score(folder, tasks, name, options, others=_others(folder, name), progress=progress)
@@ -259,7 +255,7 @@ def use_annotator(
 
     The annotator before stays beside it as one of the others. RequestError if `annotator` has not annotated the run.
     """
-    tasks = run_tasks(folder)
+    tasks = read_tasks(folder)
     open_samples(folder, tasks, annotator)  # refuses an annotator without annotations before anything is written
     manifest = read_manifest(folder)
     before = str(manifest["command"]["annotator"])
@@ -283,12 +279,6 @@ def _others(folder: Path, annotator: str) -> list[str]:
         if other != own and theirs in (number, None):
             others.append(name)
     return others
-
-
-def run_tasks(folder: Path) -> list[Task]:
-    """Return the tasks of the run in `folder`, as declared when it was made."""
-    read_manifest(folder)
-    return read_tasks(folder)
 
 
 def open_corpora(tasks: Sequence[Task], data: str | None, cache: dict[str, Corpus]) -> dict[str, Corpus]:

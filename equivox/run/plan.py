@@ -21,15 +21,21 @@ from equivox.core.variants import SHUFFLED
 from equivox.dataset_builders.corpus import Corpus, Sample
 from equivox.run.presented import (
     Presented,
+    blocks_of,
+    check_clusters,
+    label_of,
     labels_of,
+    permuted_groups,
+    placed_in,
     placeholders,
     presentations_of,
     problem_of,
+    spread,
+    text_of,
     turns_before,
     unkeyed,
     with_answers,
 )
-from equivox.run.units import blocks_of, check_clusters, label_of, permuted_groups, placed_in, spread, text_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -69,14 +69,10 @@ def run_all(
         runs = [
             Finished(setting, replace(setting.spec(model, output), workers=workers)) for model in setting.file.models
         ]
-        first, *others = (_SharedAnnotator(name, setting, workers) for name in setting.file.annotators)
-        with first:
-            for run in runs:
-                _answer(run, corpora, progress_of)
-            first.read([run for run in runs if run.error is None], progress_of)
-        for reader in others:
-            with reader:
-                reader.read([run for run in runs if run.error is None], progress_of)
+        for run in runs:
+            _answer(run, corpora, progress_of)
+        for name in setting.file.annotators:
+            _read([run for run in runs if run.error is None], name, setting.file.evaluations, workers, progress_of)
         for run in runs:
             if run.error is None:
                 with _noting(run), progress_of(run.label) as progress:
@@ -97,45 +93,27 @@ def _answer(run: Finished, corpora: dict[str, Corpus], progress_of: ProgressOf) 
         run.tasks = ready.tasks
 
 
-class _SharedAnnotator:
-    """One annotator of a setting, which reads the answers of all its runs, as many times as the setting asks for.
+def _read(runs: Sequence[Finished], name: str, evaluations: int, workers: Workers, progress_of: ProgressOf) -> None:
+    """Let an annotator read the answers of `runs` so many times; what fails for one of them is noted there.
 
     It is opened when it is first needed.
     """
-
-    def __init__(self, name: str, setting: Setting, workers: Workers) -> None:
-        self._name = name
-        self._evaluations = setting.file.evaluations
-        self._workers = workers
-        self._annotators: list[Annotator] = []
-        self._opened = ExitStack()
-
-    def __enter__(self) -> _SharedAnnotator:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._opened.close()
-
-    def read(self, runs: Sequence[Finished], progress_of: ProgressOf) -> None:
-        """Annotate the answers of `runs`; what fails for one of them is noted there."""
+    annotators: list[Annotator] = []
+    with ExitStack() as opened:
         for run in runs:
-            with _noting(run), progress_of(f"{run.label}, read by {self._name}") as progress:
-                for annotator in self._open():
+            with _noting(run), progress_of(f"{run.label}, read by {name}") as progress:
+                if not annotators:
+                    annotators += (
+                        [open_annotator(name, workers)]
+                        if evaluations == 1
+                        else open_evaluations(name, range(1, evaluations + 1), workers)
+                    )
+                    for annotator in annotators:
+                        opened.enter_context(closing(annotator))
+                for annotator in annotators:
                     annotator.check(run.tasks)
                     with writing(run.folder):
                         annotate_responses(run.folder, run.tasks, annotator, run.spec.options, progress=progress)
-
-    def _open(self) -> Sequence[Annotator]:
-        if not self._annotators:
-            n = self._evaluations
-            self._annotators += (
-                [open_annotator(self._name, self._workers)]
-                if n == 1
-                else open_evaluations(self._name, range(1, n + 1), self._workers)
-            )
-            for annotator in self._annotators:
-                self._opened.enter_context(closing(annotator))
-        return self._annotators
 
 
 def _score(run: Finished, progress: Progress) -> list[Score]:

@@ -13,9 +13,8 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 from equivox.annotate import RULES
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import RequestError, nearest
-from equivox.core.system_prompts import System, system_prompts_in
 from equivox.core.task import Task, digest
-from equivox.core.variants import AS_DECLARED, DECLARED
+from equivox.core.variants import AS_DECLARED, DECLARED, System, system_prompts_in
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.engines import model_names, schemes
 from equivox.run.spec import RunSpec
@@ -190,7 +189,8 @@ def settings_of(
     all. With `tasks`, only these of the file's tasks run. RequestError if nothing is left, for tasks that the file does
     not have, and for two models of one setting with the same folder.
     """
-    parts = [(name, _of_setting(file, fields)) for name, fields in file.settings.items()] or [("", file)]
+    settings = {name: {**_stated(fields), "settings": {}} for name, fields in file.settings.items()}
+    parts = [(name, file.model_copy(update=given)) for name, given in settings.items()] or [("", file)]
     known = {model for _, part in parts for model in part.models}
     asked = None if tasks is None else {task.name for task in resolve(tasks)}
     found, kept = [], set()
@@ -202,22 +202,15 @@ def settings_of(
             _refuse_one_folder(name, own)
             found.append(Setting(name, part.model_copy(update={"models": list(own)}), declared))
     if asked is not None and (other := sorted(asked - kept)):
-        raise RequestError(f"`tasks` names {other[0]}, which the run file does not have; it has {_named(parts)}")
+        there = ",".join(dict.fromkeys(part.tasks for _, part in parts))
+        raise RequestError(f"`tasks` names {other[0]}, which the run file does not have; it has {there}")
     if not found:
         raise RequestError("nothing is left to run: no setting has one of these models and one of these tasks")
     return found
 
 
-def _of_setting(file: RunFile, fields: _SettingFields) -> RunFile:
-    return file.model_copy(update={**_stated(fields), "settings": {}})
-
-
 def _stated(fields: _SettingFields) -> dict[str, Any]:
     return {name: value for name in type(fields).model_fields if (value := getattr(fields, name)) is not None}
-
-
-def _named(parts: Sequence[tuple[str, RunFile]]) -> str:
-    return ",".join(dict.fromkeys(part.tasks for _, part in parts))
 
 
 def _refuse_one_folder(setting: str, models: Sequence[str]) -> None:

@@ -1,4 +1,12 @@
-"""The score stage computes scores from the tables of samples. It opens no engine, no annotator and no response."""
+"""The score stage computes scores from the tables of samples. It opens no engine, no annotator and no response.
+
+Multiple testing: each score has a q-value, with everything that is shown together as one hierarchy of tests.
+
+Unequal losses: are answers of some groups refused, do they fail, or stay unannotated, more often than of others?
+
+Every task is tested, whatever its metric, because what is lost in one group alone is a difference of its own, and
+because the task's score says nothing of it.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +17,114 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from equivox.annotate import RULES
 from equivox.core.annotation import Annotator
+from equivox.core.encoded import EncodedLabels
 from equivox.core.errors import RequestError
 from equivox.core.files import damaged, read_document, read_schema, read_table, write_document, write_table, write_whole
+from equivox.core.hashing import digest
 from equivox.core.progress import Event, Progress, no_progress
-from equivox.core.samples import Row, Samples
-from equivox.core.scores import Score, Scored, ScoringOptions, family_of
+from equivox.core.samples import UNANNOTATED, UNANSWERED, Row, Samples
+from equivox.core.scores import NAN, Mover, Score, Scored, ScoringOptions, family_of
 from equivox.core.segments import Segment
-from equivox.core.task import Task
+from equivox.core.task import REFUSAL, Task
 from equivox.core.text import inert_record
 from equivox.core.version import __version__
 from equivox.run.annotating import ask, count_answered, stored_follow_ups
-from equivox.run.file_hashes import state_hashes
-from equivox.run.losses import loss_scores
-from equivox.run.manifest import read_manifest
-from equivox.run.q_values import with_q
+from equivox.run.manifest import read_manifest, state_hashes
 from equivox.run.stored import file_name, samples_path, scheme_digest, stored_annotator, stored_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from equivox.annotate.merging import MergedValue
+
+LOST = {
+    REFUSAL.name: ({"refused"}, {"parsed"}),
+    "failure": ({*UNANSWERED, "empty"}, {"refused", "parsed", "unparsed", UNANNOTATED}),
+    UNANNOTATED: ({"unparsed", UNANNOTATED}, {"refused", "parsed"}),
+}
+"""The ways to lose an answer: the statuses of those that are lost, and of those that they are counted among.
+
+Failures are counted among all requests; what the annotator could not annotate, among the responses; refusals, among
+those that were annotated."""
+
+
+def loss_scores(task: Task, samples: Samples, options: ScoringOptions) -> list[Score]:
+    """Return the nTVD between the groups of each way to lose an answer; [] for a task that compares no groups.
+
+    0 means that the same share is lost in every group. A way that no answer was lost in has no score; that nothing was
+    refused is told as such. No score has a floor of coverage but that of refusals, which speak of answers alone.
+    """
+    if len(samples.groups.names) < 2:
+        return []
+    found = [_loss(task, samples, options, name) for name in LOST]
+    return [score for score in found if score is not None]
+
+
+def _loss(task: Task, samples: Samples, options: ScoringOptions, name: str) -> Score | None:
+    from equivox.statistics import distribution_shift, least_p_over_clusters
+
+    lost, kept = LOST[name]
+    used, is_lost = samples.has_status(*lost, *kept), samples.has_status(*lost)
+    refusals = name == REFUSAL.name
+    if not (refusals or is_lost.any()):
+        return None
+    coverage = samples.coverage(used, refusal_counts=True)
+    reason = coverage.shortfall(options.min_coverage) if refusals else None
+    if reason is None and not is_lost.any():
+        reason = "no response declines: there are no refusals to compare" if used.any() else "no response could be used"
+    low, high = _bounds(samples, used, is_lost)
+    score = Score(
+        task=task.name, condition=task.condition, dimension=task.dimension, attribute=name,
+        role="refusal" if refusals else "loss", name="nTVD", unit="percent of the largest possible distance",
+        zero_means="every group gets the same distribution of answers", min_count=1, coverage=coverage,
+        worst_low=low, worst_high=high, undefined=reason,
+    )  # fmt: skip
+    if reason is not None:
+        return score
+    seed = int(digest([options.seed, task.name, task.condition])[:16], 16)
+    groups, clusters = samples.groups.take(used), samples.clusters.take(used)
+    strata = samples.strata.take(used) if task.strata else None
+    blocks = samples.blocks.take(used) if samples.blocks else None
+    try:
+        shift = distribution_shift(
+            EncodedLabels(is_lost[used].astype(np.int64), ("no", "yes")), groups, clusters=clusters, strata=strata,
+            blocks=blocks, items=samples.items.take(used) if samples.items else None, min_count=1,
+            n_resamples=options.n_resamples, confidence=options.confidence, rng=np.random.default_rng(seed),
+        )  # fmt: skip
+        least = least_p_over_clusters(groups, clusters, strata, blocks=blocks, n_resamples=options.n_resamples)
+    except RequestError as error:
+        return replace(score, undefined=str(error))
+    if shift.undefined is not None:
+        return replace(score, undefined=shift.undefined)
+    evidence = shift.evidence
+    shares = 100 * shift.by_group[:, shift.values.index("yes")]
+    high, low = int(shares.argmax()), int(shares.argmin())
+    return replace(
+        score,
+        **evidence | {"p_least": least.p, "cannot_tell": least.too_few},
+        mover=Mover(
+            value="yes", high_group=shift.groups[high], high_share=float(shares[high]),
+            low_group=shift.groups[low], low_share=float(shares[low]),
+        ),
+    )  # fmt: skip
+
+
+def _bounds(samples: Samples, used: NDArray[np.bool_], is_lost: NDArray[np.bool_]) -> tuple[float, float]:
+    """Return the smallest and largest nTVD over all that could be true of the other samples; NaN if none is used."""
+    from equivox.statistics import ntvd_bounds
+
+    if not used.any():
+        return NAN, NAN
+    flat = samples.groups.codes[used] * 2 + is_lost[used]
+    counts = np.bincount(flat, minlength=2 * len(samples.groups.names)).reshape(-1, 2)
+    requested = np.bincount(samples.groups.codes, minlength=len(samples.groups.names))
+    bounds = ntvd_bounds(counts.tolist(), (requested - counts.sum(axis=1)).tolist())
+    return bounds.low, bounds.high
 
 
 def open_samples(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[str, Samples]:
@@ -100,7 +194,7 @@ def score(
             scored = metric.score_family([(task, samples[task.name]) for task in members], options)
             scores += scored.scores
             kept[family] = _quoting(folder, scored)
-    scores = with_q([_looking_for(options.shift, _with_warnings(score)) for score in scores])
+    scores = with_q([_told(score, options.shift) for score in scores])
     document = {
         "annotator": stored_annotator(folder, annotator).as_dict(),
         "schemes": {task.name: scheme_digest(task) for task in tasks},
@@ -134,7 +228,10 @@ def _store_scores(
     written = set()
     for name, members in tables.items():
         for table, records in members.items():
-            written |= _write_table(tables_folder(path) / file_name(name), table, records)
+            file = tables_folder(path) / file_name(name) / f"{table}.parquet"
+            write_table(file, _arrow_table(records))
+            write_csv(file.with_suffix(".csv"), records)
+            written |= {file, *([file.with_suffix(".csv")] if records else [])}
     # Tables that only an earlier scoring wrote are removed, so that they are not taken for results of this one.
     for left in tables_folder(path).rglob("*.*"):
         if left.suffix in {".parquet", ".csv"} and left not in written:
@@ -142,12 +239,10 @@ def _store_scores(
     write_document(path, document)
 
 
-def _looking_for(shift: float, score: Score) -> Score:
-    return score if score.detectable is None else replace(score, detectable=score.detectable.looking_for(shift))
-
-
-def _with_warnings(score: Score) -> Score:
-    """Return the score of a task with what its coverage warns about."""
+def _told(score: Score, shift: float) -> Score:
+    """Return a score with the shift that is looked for, and that of a task with what its coverage warns about."""
+    if score.detectable is not None:
+        score = replace(score, detectable=score.detectable.looking_for(shift))
     if not score.is_whole:
         return score
     found = score.coverage.warnings()
@@ -183,16 +278,11 @@ def families(tasks: Sequence[Task]) -> dict[str, list[Task]]:
     return families
 
 
-def table_path(folder: Path, task: str, table: str, annotator: str | None = None) -> Path:
-    """Return the path of a table of `task` in the run in `folder`, scored by the run's annotator or another one."""
-    path = folder / "scores.json" if annotator is None else scores_path(folder, annotator)
-    return tables_folder(path) / file_name(task) / f"{table}.parquet"
-
-
 def read_records(folder: Path, task: str, table: str, annotator: str | None = None) -> list[dict[str, Any]] | None:
     """Return the rows of a table of `task` in the run in `folder`; None where it has none."""
+    tables = tables_folder(scores_path(folder, annotator))
     try:
-        return list(read_table(table_path(folder, task, table, annotator)).to_pylist())
+        return list(read_table(tables / file_name(task) / f"{table}.parquet").to_pylist())
     except FileNotFoundError:
         return None
 
@@ -206,13 +296,6 @@ def remove_scores(path: Path) -> None:
 def tables_folder(scores: Path) -> Path:
     """Return the folder of the tables behind the scores in the file `scores`."""
     return scores.parent / scores.stem.replace("scores", "tables", 1)
-
-
-def _write_table(folder: Path, name: str, records: Sequence[Mapping[str, Any]]) -> set[Path]:
-    """Write one table of plain values as parquet and as CSV; return the files."""
-    write_table(folder / f"{name}.parquet", _arrow_table(records))
-    write_csv(folder / f"{name}.csv", records)
-    return {folder / f"{name}.parquet", *([folder / f"{name}.csv"] if records else [])}
 
 
 def _arrow_table(records: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -255,10 +338,10 @@ def follow_up(
     ask(folder, segments, annotator, progress=progress)
 
 
-def scores_path(folder: Path, annotator: str) -> Path:
-    """Return the path of the scores: `scores.json` for the run's annotator, `scores-<name>.json` for others."""
-    own = read_manifest(folder)["command"]["annotator"]
-    return folder / ("scores.json" if annotator == own else f"scores-{annotator}.json")
+def scores_path(folder: Path, annotator: str | None) -> Path:
+    """Return the path of the scores: `scores.json` for the run's annotator or None, `scores-<name>.json` for others."""
+    own = annotator is None or annotator == read_manifest(folder)["command"]["annotator"]
+    return folder / ("scores.json" if own else f"scores-{annotator}.json")
 
 
 def read_scores(folder: Path, annotator: str | None = None) -> list[Score]:
@@ -267,7 +350,7 @@ def read_scores(folder: Path, annotator: str | None = None) -> list[Score]:
     RequestError if there are none, or if another version of equivox wrote them in another form; DamageError for entries
     that are no scores.
     """
-    path = folder / "scores.json" if annotator is None else scores_path(folder, annotator)
+    path = scores_path(folder, annotator)
     try:
         document = read_document(path)
     except FileNotFoundError:
@@ -281,3 +364,45 @@ def read_scores(folder: Path, annotator: str | None = None) -> list[Score]:
                 f"{folder}` computes them anew from the stored answers"
             ) from None
         raise damaged(path, f"it does not hold scores: {error}") from None
+
+
+def with_q(scores: Sequence[Score]) -> list[Score]:
+    """Return the scores of one run with `q`, `q_least` and `level`, see `with_common_q`."""
+    return with_common_q([scores])[0]
+
+
+def with_common_q(runs: Sequence[Sequence[Score]]) -> list[list[Score]]:
+    """Return the scores of runs that are shown together with `q`, `q_least` and `level` filled in.
+
+    The scores of whole tasks, of all runs, conditions and metrics, are corrected for one another by Holm's method. The
+    attributes in a task's mean, and each kind of breakdown of a task, stand below its score: their q is never below its
+    q (`equivox.statistics.adjust_hierarchy`). An attribute that no mean contains, such as a refusal, stands beside the
+    tasks. A score without a p-value keeps q NaN and counts nowhere.
+    """
+    from equivox.statistics import adjust_hierarchy
+
+    named = {f"{run}/{place}": score for run, scores in enumerate(runs) for place, score in enumerate(scores)}
+    least = {name: score.p_least for name, score in named.items()}
+    found = adjust_hierarchy({name: score.p for name, score in named.items()}, _below(named), least=least)
+    done = {
+        name: replace(score, q=found.q[name], q_least=found.q_least[name], level=found.level[name])
+        for name, score in named.items()
+    }
+    return [[done[f"{run}/{place}"] for place in range(len(scores))] for run, scores in enumerate(runs)]
+
+
+def _below(named: dict[str, Score]) -> list[tuple[str, list[str]]]:
+    """Return the families below the scores of tasks: the attributes of a mean, and each kind of breakdown."""
+    wholes = {_task(name, score): name for name, score in named.items() if score.is_whole}
+    families: dict[tuple[str, str], list[str]] = {}
+    for name, score in named.items():
+        first = wholes.get(_task(name, score))
+        if first is None or score.is_whole:
+            continue
+        if score.attribute is None or score.subset or score.attribute in named[first].parts:
+            families.setdefault((first, score.subset.partition("=")[0]), []).append(name)
+    return [(first, family) for (first, _), family in families.items()]
+
+
+def _task(name: str, score: Score) -> tuple[str, str, str, str]:
+    return name.partition("/")[0], score.task, score.condition, score.name

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.errors import RequestError, nearest
-from equivox.core.outage import STOP_AFTER
+from equivox.core.progress import STOP_AFTER
 from equivox.core.scores import DEFAULT_OPTIONS, ScoringOptions, scoring_options
 from equivox.core.variants import (
     AS_DECLARED,
@@ -38,7 +38,7 @@ def scoring_of(text: str | None) -> ScoringOptions:
     RequestError for an option that does not exist or a value out of its range. The level of the intervals is no option:
     tables and pages call them 95 % intervals.
     """
-    from equivox.core.model_args import parse_model_args
+    from equivox.core.fields import parse_model_args
 
     given = {} if text is None else parse_model_args(text, what="scoring")
     if "confidence" in given:
@@ -126,7 +126,7 @@ class RunSpec:
         if isinstance(given.get("conditions"), str):
             given["conditions"] = parse_conditions(given["conditions"])
         if isinstance(given.get("system"), str):
-            from equivox.core.system_prompts import read_system_prompts
+            from equivox.core.variants import read_system_prompts
 
             given["system"] = read_system_prompts(given["system"])
         if isinstance(given.get("options"), str):

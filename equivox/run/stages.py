@@ -18,18 +18,12 @@ SEEN = ("parsed", "unparsed", "refused")
 """The statuses of a segment that the annotator answered about, readably or not."""
 
 
-def known_stages(tasks: Sequence[Task]) -> dict[str, str]:
-    """Return the stages of the tasks' annotation and of their questions about findings: name → what is done there."""
-    found: dict[str, str] = {}
-    for task in tasks:
-        follow_up = task.metric.follow_up
-        found |= {**task.annotation.stages(), **(follow_up.stages if follow_up else {})}
-    return found
-
-
 def check_stage(stage: str, tasks: Sequence[Task], run: Path) -> None:
     """Raise RequestError for a stage that no task of the run has, with those that there are."""
-    known = known_stages(tasks)
+    known: dict[str, str] = {}
+    for task in tasks:
+        follow_up = task.metric.follow_up
+        known |= {**task.annotation.stages(), **(follow_up.stages if follow_up else {})}
     if stage not in known:
         told = ", ".join(known) if known else "none: its responses are annotated as a whole, so leave `--stage` out"
         raise RequestError(f"{run} has no stage {stage!r}{nearest(stage, known)}; known: {told}")

@@ -50,14 +50,11 @@ class Store:
 
     def shards(self) -> list[Path]:
         """Return the shards, oldest first; DamageError for a file of another name among them."""
-        return self._numbered("shard-*.parquet")
+        return sorted(self.folder.glob("shard-*.parquet"), key=_number)
 
     def journals(self) -> list[Path]:
         """Return the journals that have not become shards, oldest first; without a live writer there is none or one."""
-        return self._numbered("journal-*.jsonl")
-
-    def _numbered(self, pattern: str) -> list[Path]:
-        return sorted(self.folder.glob(pattern), key=_number)
+        return sorted(self.folder.glob("journal-*.jsonl"), key=_number)
 
     def keys(self) -> set[str]:
         """Return the keys of all stored records."""
@@ -110,15 +107,12 @@ class Store:
             try:
                 # A journal is read before the shards are listed: when it becomes one in between, it is met twice
                 # rather than not at all.
-                journals = [shown(self._from_journal(path, schema)) for path in self.journals()]
+                journals = [shown(_table(read_journal(path), schema)) for path in self.journals()]
                 shards = [shown(_cast(path, read_table(path, schema.names), schema)) for path in self.shards()]
                 return pa.concat_tables([shown(schema.empty_table()), *shards, *journals])
             except FileNotFoundError:
                 time.sleep(0.01 * attempt)
         raise StorageError(f"{self.folder}: its files change faster than they can be read; try again")
-
-    def _from_journal(self, path: Path, schema: pa.Schema) -> pa.Table:
-        return _table(read_journal(path), schema)
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield every stored record once, the latest of each key, in the order in which keys first came."""

@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 from equivox.core.annotation import AnnotatorIdentity
 from equivox.core.errors import DamageError, EquivoxError, RequestError
-from equivox.core.files import read_document, read_schema, read_table
-from equivox.core.foreign import refuse_oversized
+from equivox.core.files import read_document, read_schema, read_table, refuse_oversized
 from equivox.core.progress import Progress, no_progress
 from equivox.core.redact import LEFT_OUT
 from equivox.core.requests import EngineIdentity
@@ -22,13 +21,20 @@ from equivox.core.task import Task
 from equivox.core.version import __version__
 from equivox.run.annotating import TOOLS, Responses
 from equivox.run.declarations import TASKS_FILE, read_tasks
-from equivox.run.differing import Compared, Difference
-from equivox.run.file_hashes import NOT_LISTED, changed_files, file_hash, run_files, stated_hashes
 from equivox.run.live import read_live
-from equivox.run.manifest import MANIFEST_FILE, library_versions, read_manifest
+from equivox.run.manifest import (
+    MANIFEST_FILE,
+    NOT_LISTED,
+    changed_files,
+    file_hash,
+    library_versions,
+    read_manifest,
+    run_files,
+    stated_hashes,
+)
 from equivox.run.pipeline import open_corpora
 from equivox.run.plan import make_plan, read_plan, request_seed
-from equivox.run.recomputing import annotate_again, copied, is_panel
+from equivox.run.recomputing import Compared, Difference, annotate_again, copied, is_panel
 from equivox.run.scoring import score, scores_path, tables_folder
 from equivox.run.store import Store, response_schema
 from equivox.run.stored import (

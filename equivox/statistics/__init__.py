@@ -11,8 +11,9 @@ randomness.
   list mean that the response has no value.
 - Numbers: one per response. None and NaN are missing; each function says how it treats them.
 
-`EncodedLabels` and `EncodedValues` pass columns as integer codes, without a Python object per response; pyarrow columns
-are equally fast. Labels and values are text in the results, so that 1 and "1" are one group.
+`EncodedLabels` and `EncodedValues` pass columns as integer codes, without a Python object per response;
+`EncodedLabels.of_arrow` makes them of a pyarrow column. Labels and values are text in the results, so that 1 and "1"
+are one group.
 
 **Output.** Each result says what zero means. Numbers that cannot be computed are NaN, and `undefined` gives the reason.
 Input without a meaning raises `equivox.errors.RequestError`, in one line that names the argument, the value and the
@@ -22,36 +23,27 @@ Formulas are in docs/statistics.md; how well levels and intervals hold is measur
 """
 
 from equivox.statistics.agreement import Agreement, clustering, krippendorff_alpha
-from equivox.statistics.attainable import LeastP, least_p, least_p_over_clusters
-from equivox.statistics.bounds import Bounds, ntvd_bounds, share_bounds
 from equivox.statistics.compare_means import MeansComparison, compare_group_means
 from equivox.statistics.comparison import ShiftComparison, compare_joint_shift
-from equivox.statistics.contingency import Association, association_scores, association_test, cramers_v
+from equivox.statistics.contingency import Association, association_scores, association_test, cramers_v, few_clusters_p
 from equivox.statistics.correlation import Correlation, PairCorrelation, cluster_correlation, correlations
 from equivox.statistics.distance import attainable_shift, ntvd
 from equivox.statistics.dose import DoseSlope, dose_slope, group_side
-from equivox.statistics.families import Hierarchy, adjust_hierarchy
-from equivox.statistics.few_clusters import few_clusters_p
+from equivox.statistics.families import Hierarchy, adjust, adjust_hierarchy
 from equivox.statistics.group_means import GroupMeans, group_means
 from equivox.statistics.impact import GroupImpact, ImpactRatios, impact_ratios
 from equivox.statistics.inputs import EncodedLabels, EncodedValues
+from equivox.statistics.intervals import Bounds, ntvd_bounds, share_bounds
 from equivox.statistics.labelled import CorrectedShift, corrected_shift
-from equivox.statistics.mean_difference import MeanDifference, mean_difference
-from equivox.statistics.multiplicity import Family, adjust
-from equivox.statistics.power import DetectableShift, RequiredClusters, minimum_detectable_shift, required_clusters
-from equivox.statistics.power_means import (
-    ClustersForDifference,
-    DetectableDifference,
-    clusters_for_difference,
-    minimum_detectable_difference,
-)
-from equivox.statistics.ranks import Rank, differences_of_intervals, rank_models
+from equivox.statistics.permutation import LeastP, least_p, least_p_over_clusters
+from equivox.statistics.power import DetectableSize, RequiredClusters, minimum_detectable_shift, required_clusters
+from equivox.statistics.power_means import clusters_for_difference, minimum_detectable_difference
+from equivox.statistics.ranks import Rank, TotalBias, differences_of_intervals, rank_models, total_bias_score
 from equivox.statistics.results import DistributionShift, JointShift
-from equivox.statistics.share import Share, cluster_share
 from equivox.statistics.shift import distribution_shift, joint_shift
-from equivox.statistics.sign_flip import Parity, SignFlip, parity_deviation, sign_flip_test
-from equivox.statistics.total_bias import TotalBias, total_bias_score
+from equivox.statistics.sign_flip import Parity, Share, SignFlip, cluster_share, parity_deviation, sign_flip_test
 from equivox.statistics.totals import TotalsComparison, compare_totals
+from equivox.statistics.unit_means import MeanDifference, mean_difference
 from equivox.statistics.variety import VarietyDifference, variety_difference
 from equivox.statistics.within_strata import WithinStrata, association_within_strata
 
@@ -59,16 +51,13 @@ __all__ = [
     "Agreement",
     "Association",
     "Bounds",
-    "ClustersForDifference",
     "CorrectedShift",
     "Correlation",
-    "DetectableDifference",
-    "DetectableShift",
+    "DetectableSize",
     "DistributionShift",
     "DoseSlope",
     "EncodedLabels",
     "EncodedValues",
-    "Family",
     "GroupImpact",
     "GroupMeans",
     "Hierarchy",

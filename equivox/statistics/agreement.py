@@ -11,8 +11,7 @@ import numpy as np
 
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
-from equivox.statistics.arrays import Floats, Ints
-from equivox.statistics.inputs import ValueColumn
+from equivox.statistics.inputs import Ints, ValueColumn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,23 +22,18 @@ class Agreement:
     ----------
     alpha
         1 is perfect agreement, 0 agreement by chance.
-    level
-        "nominal" or "interval".
-    n_units, n_pairable_units, n_pairable_values
-        The units given, the units with two ratings or more, and the ratings of those.
+    n_pairable_units
+        The units with two ratings or more.
     undefined
         The reason why alpha is NaN; None when it is defined.
     """
 
     alpha: float
-    level: str
-    n_units: int
     n_pairable_units: int
-    n_pairable_values: int
     undefined: str | None
 
 
-def krippendorff_alpha(ratings: ValueColumn, *, level: str = "nominal") -> Agreement:
+def krippendorff_alpha(ratings: ValueColumn) -> Agreement:
     """Return Krippendorff's alpha: the agreement beyond chance of annotators who rated the same units.
 
     Parameters
@@ -48,8 +42,6 @@ def krippendorff_alpha(ratings: ValueColumn, *, level: str = "nominal") -> Agree
         One row per unit (a response, say), one entry per annotator: lists, a two-dimensional array or a pandas table.
         None or NaN if an annotator gave no rating. Units with fewer than two ratings are left out, because they say
         nothing about agreement.
-    level
-        "nominal" (ratings are names) or "interval" (ratings are numbers; disagreement is their squared distance).
 
     Returns
     -------
@@ -60,7 +52,7 @@ def krippendorff_alpha(ratings: ValueColumn, *, level: str = "nominal") -> Agree
     Raises
     ------
     RequestError
-        No units, another level, or a rating that is not a number at the interval level.
+        No units.
 
     Notes
     -----
@@ -72,8 +64,6 @@ def krippendorff_alpha(ratings: ValueColumn, *, level: str = "nominal") -> Agree
     >>> round(found.alpha, 4), found.n_pairable_units
     (0.4444, 3)
     """
-    if level not in ("nominal", "interval"):
-        raise RequestError(f"`level` is {level!r}: use 'nominal' or 'interval'")
     given = inputs.values(inputs.rows_of_table(ratings), "ratings")
     if given.n_rows == 0:
         raise RequestError("`ratings` is empty: give the ratings of at least one unit")
@@ -86,16 +76,13 @@ def krippendorff_alpha(ratings: ValueColumn, *, level: str = "nominal") -> Agree
     elif len(names) == 1:
         reason = f"all ratings are {names[0]!r}: chance agreement is complete"
     return Agreement(
-        alpha=float("nan") if reason is not None else _alpha(given.rows[kept], given.codes[kept], names, level),
-        level=level,
-        n_units=given.n_rows,
+        alpha=float("nan") if reason is not None else _alpha(given.rows[kept], given.codes[kept]),
         n_pairable_units=int(pairable.sum()),
-        n_pairable_values=int(kept.sum()),
         undefined=reason,
     )
 
 
-def _alpha(rows: Ints, codes: Ints, names: list[str], level: str) -> float:
+def _alpha(rows: Ints, codes: Ints) -> float:
     from scipy import sparse
 
     unit, column = np.unique(rows, return_inverse=True)[1], np.unique(codes, return_inverse=True)[1]
@@ -105,18 +92,8 @@ def _alpha(rows: Ints, codes: Ints, names: list[str], level: str) -> float:
     coincidence = (counts.T @ weighted).toarray() - np.diag(np.bincount(column, weights=weight))
     totals = coincidence.sum(axis=1)
     expected = np.outer(totals, totals) - np.diag(totals)
-    distance = _distances(names, level)
+    distance = 1.0 - np.eye(len(totals))
     return 1.0 - float((coincidence * distance).sum() * (totals.sum() - 1) / (expected * distance).sum())
-
-
-def _distances(names: list[str], level: str) -> Floats:
-    if level == "nominal":
-        return 1.0 - np.eye(len(names))
-    try:
-        numbers = np.array([float({"False": 0.0, "True": 1.0}.get(name, name)) for name in names])
-    except ValueError:
-        raise RequestError("`ratings` holds a text: the interval level needs numbers; use level='nominal'") from None
-    return np.asarray((numbers[:, None] - numbers[None, :]) ** 2, dtype=np.float64)
 
 
 def clustering(gold: Sequence[Hashable], found: Sequence[Hashable]) -> tuple[float, float, float]:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from equivox.statistics import checks, inputs
-from equivox.statistics.arrays import Floats
-from equivox.statistics.attainable import least_p
+from equivox.statistics import inputs
 from equivox.statistics.comparison import least_p_distance
 from equivox.statistics.encode import encode_design
-from equivox.statistics.inputs import LabelColumn, NumberColumn
+from equivox.statistics.inputs import Floats, LabelColumn, NumberColumn
 from equivox.statistics.intervals import TINY
 from equivox.statistics.noise import N_NOISE
-from equivox.statistics.permutation import p_value, sizes_by_stratum
+from equivox.statistics.permutation import least_p, p_value, sizes_by_stratum
 from equivox.statistics.totals import further_interval
 from equivox.statistics.unit_means import NO_SUPPORT, Units, freedom_of, gap, student_half, units_of
 
@@ -120,8 +119,8 @@ def compare_group_means(
     >>> [round(abs(number), 6) for number in (found.value_a, found.value_b, found.further)]
     [2.0, 0.0, 2.0]
     """
-    checks.resamples(n_resamples)
-    checks.share(confidence, "confidence")
+    inputs.check_resamples(n_resamples)
+    inputs.check_share(confidence, "confidence")
     a, b = inputs.numbers(values_a, "values_a"), inputs.numbers(values_b, "values_b")
     design = encode_design(groups, clusters, strata, blocks)
     n = len(design.group_of_row)
@@ -137,7 +136,7 @@ def compare_group_means(
     units, notes = units_of(np.stack([a, b, a - b, a + b], axis=1), design)
     if units is None:
         return undefined(undefined=NO_SUPPORT, notes=notes)
-    if min(min(units.error(code, other)[1]) for code, other in _neighbours(len(design.groups))) < 1:
+    if min(min(units.error(code, other)[1]) for code, other in itertools.pairwise(range(len(design.groups)))) < 1:
         return undefined(undefined=ONE_CLUSTER, notes=notes)
     value_a, value_b = gap(units.of_groups().T[: _B + 1]).tolist()
     tested = _two_groups if len(design.groups) == 2 else _several_groups
@@ -160,10 +159,6 @@ def compare_group_means(
 
 Tested = tuple[float, float, tuple[float, float]]
 """p, the smallest p, and the interval of how much further a lies from 0 than b."""
-
-
-def _neighbours(n_groups: int) -> list[tuple[int, int]]:
-    return [(code, code + 1) for code in range(n_groups - 1)]
 
 
 def _two_groups(units: Units, n_resamples: int, confidence: float, rng: np.random.Generator) -> Tested:

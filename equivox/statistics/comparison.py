@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks, inputs
-from equivox.statistics.arrays import Bools, Floats, Ints
+from equivox.statistics import inputs
 from equivox.statistics.design_noise import noise_of
-from equivox.statistics.encode import Design, cross_count, encode_design, encode_values
-from equivox.statistics.estimate import estimate_shift
-from equivox.statistics.held import standard
-from equivox.statistics.inputs import EncodedValues, LabelColumn, ValueColumn
+from equivox.statistics.distance import estimate_shift
+from equivox.statistics.encode import Design, cross_count, encode_design, encode_values, side_by_side, standard
+from equivox.statistics.inputs import Bools, EncodedValues, Floats, Ints, LabelColumn, ValueColumn
 from equivox.statistics.intervals import TINY, spreads
 from equivox.statistics.noise import N_NOISE, Noise
 from equivox.statistics.permutation import all_swaps, p_value, swaps
@@ -41,7 +40,7 @@ class ShiftComparison:
         The larger of `p` and `p_distance`, or 1 if they point to opposite sides: use this p to decide whether one model
         is further from parity.
     estimate, estimate_a, estimate_b
-        The estimated difference of the population nTVDs, and each model's own estimate (`equivox.statistics.estimate`),
+        The estimated difference of the population nTVDs, and each model's own estimate (`equivox.statistics.distance`),
         not clipped at zero, so that noise cancels in their difference. `p_distance` refers to the side of `estimate`.
         NaN when the interval is.
     ci_low, ci_high
@@ -151,9 +150,9 @@ def compare_joint_shift(
     >>> found.difference, found.p, found.attributes
     (50.0, 0.125, ('hobby', 'mood'))
     """
-    checks.resamples(n_resamples)
-    checks.share(confidence, "confidence")
-    checks.min_count(min_count)
+    inputs.check_resamples(n_resamples)
+    inputs.check_share(confidence, "confidence")
+    inputs.check_min_count(min_count)
     of_a, of_b = (
         inputs.named_columns(attributes, argument)
         for argument, attributes in (("attributes_a", attributes_a), ("attributes_b", attributes_b))
@@ -190,18 +189,13 @@ def compare_joint_shift(
     tables = _Tables(list(counted.values()), given / given.sum(), design)
     ntvd_a, ntvd_b = tables.ntvd(tables.by_group()).tolist()
     null, exact = _swapped(tables, n_resamples, rng)
-    distance = _distance(tables, n_resamples, confidence, rng)
+    of_distance = _distance(tables, n_resamples, confidence, rng)
     return ShiftComparison(
         difference=ntvd_a - ntvd_b,
         ntvd_a=ntvd_a,
         ntvd_b=ntvd_b,
         p=p_value(np.abs(null), abs(ntvd_a - ntvd_b), exact=exact),
-        p_distance=distance.p,
-        estimate=distance.estimate_a - distance.estimate_b,
-        estimate_a=distance.estimate_a,
-        estimate_b=distance.estimate_b,
-        ci_low=distance.low,
-        ci_high=distance.high,
+        **of_distance,
         n_used=n_used,
         n_dropped=n_dropped,
         n_clusters=tables.n_units,
@@ -220,7 +214,7 @@ class _Tables:
 
     def __init__(self, counted: Sequence[_Counted], weights: Floats, design: Design) -> None:
         counts = np.concatenate([own.counts for own in counted], axis=2)
-        slices = list(_slices(counted))
+        slices = side_by_side(own.counts.shape[2] for own in counted)
         self.weights, self.design = weights, design
         self._rows = [np.concatenate([own.rows[model] for own in counted]) for model in (0, 1)]
         self._codes = [
@@ -327,7 +321,7 @@ def _count(name: str, values_a: ValueColumn, values_b: ValueColumn, design: Desi
     stacked = EncodedValues(
         rows=np.concatenate([a.rows, b.rows + n]),
         codes=np.concatenate([a.codes, b.codes + len(a.names)]),
-        names=a.names + b.names,
+        names=(*a.names, *b.names),
         n_rows=2 * n,
     )
     both = encode_values(inputs.values(stacked, name), min_count)
@@ -348,14 +342,6 @@ def _numbered(codes: Ints) -> Ints:
     """Return the codes numbered from 0 in the order in which they are first seen."""
     _, first, number = np.unique(codes, return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first))[number], dtype=np.int64)
-
-
-def _slices(counted: Sequence[_Counted]) -> Iterator[slice]:
-    start = 0
-    for own in counted:
-        width = own.counts.shape[2]
-        yield slice(start, start + width)
-        start += width
 
 
 def _undefined(design: Design, counts: Ints) -> str | None:
@@ -387,26 +373,15 @@ def _swapped(tables: _Tables, n_resamples: int, rng: np.random.Generator) -> tup
     return np.concatenate(parts), all_swaps(tables.n_units, n_resamples)
 
 
-@dataclass(frozen=True)
-class _Distance:
-    """The estimates of both models, the interval of their difference, and the p-value that belongs to it."""
-
-    estimate_a: float = math.nan
-    estimate_b: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    p: float = math.nan
-
-
-def _distance(tables: _Tables, n_draws: int, confidence: float, rng: np.random.Generator) -> _Distance:
-    """Return estimates, interval and p-value of the difference of the population nTVDs.
+def _distance(tables: _Tables, n_draws: int, confidence: float, rng: np.random.Generator) -> dict[str, Any]:
+    """Return estimates, interval and p-value of the difference of the population nTVDs, by the names of the result.
 
     Noise adds to each nTVD by an amount between that of the densest and that of the sparsest spread; the interval is
     that of the observed difference less the difference of these. p is twice the tail of the change that noise makes,
     beyond the difference so bracketed.
     """
     if tables.fewest_clusters() < 2:
-        return _Distance()
+        return {}
     n_values = tables.counts.shape[2]
     model = tables.noise(rng)
     of = [slice(0, n_values), slice(n_values, 2 * n_values)]
@@ -440,13 +415,14 @@ def _distance(tables: _Tables, n_draws: int, confidence: float, rng: np.random.G
     least = difference - (bias[0].max() - bias[1].min())
     most = difference - (bias[0].min() - bias[1].max())
     further = min((change >= least - TINY).sum(), (change <= most + TINY).sum())
-    return _Distance(
-        estimate_a=estimates[0],
-        estimate_b=estimates[1],
-        low=max(-100.0, least - float(np.quantile(change, 1 - tail))),
-        high=min(100.0, most - float(np.quantile(change, tail))),
-        p=min(1.0, 2 * float(1 + further) / (1 + len(change))),
-    )
+    return {
+        "p_distance": min(1.0, 2 * float(1 + further) / (1 + len(change))),
+        "estimate": estimates[0] - estimates[1],
+        "estimate_a": estimates[0],
+        "estimate_b": estimates[1],
+        "ci_low": max(-100.0, least - float(np.quantile(change, 1 - tail))),
+        "ci_high": min(100.0, most - float(np.quantile(change, tail))),
+    }
 
 
 def _estimate(tables: _Tables, contrasts: Floats, errors: Floats) -> float:

@@ -10,9 +10,8 @@ from itertools import combinations
 import numpy as np
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks, inputs
-from equivox.statistics.arrays import Floats, Ints
-from equivox.statistics.inputs import LabelColumn, NumberColumn
+from equivox.statistics import inputs
+from equivox.statistics.inputs import Floats, Ints, LabelColumn, NumberColumn
 from equivox.statistics.permutation import all_swaps, p_value, row_blocks, swaps
 
 
@@ -83,7 +82,7 @@ def cluster_correlation(
     >>> round(found.r, 9), found.p, found.moved
     (1.0, 0.125, 'labels swapped within clusters')
     """
-    checks.resamples(n_resamples)
+    inputs.check_resamples(n_resamples)
     label, outcome = inputs.numbers(x, "x"), inputs.numbers(y, "y")
     inputs.same_length("x", len(label), {"y": len(outcome)})
     cluster = inputs.cluster_codes(clusters, "x", len(label))

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from equivox.statistics.arrays import Floats, Ints
 from equivox.statistics.encode import Design, cross_count
+from equivox.statistics.inputs import Floats, Ints
 from equivox.statistics.noise import (
     LENT,
     N_DEALT,
@@ -33,7 +33,7 @@ def noise_of(
     """Return the noise of the groups' distributions: over clusters if there are enough, otherwise over responses.
 
     `rows` and `columns` have one entry per (response, value) pair; attributes are adjacent ranges of `columns`.
-    `weights` are those of the clusters (`equivox.statistics.held`), None where each counts as it is. `scale` has a
+    `weights` are those of the clusters (`equivox.statistics.encode`), None where each counts as it is. `scale` has a
     factor on the noise of each group, None for 1. Where every stratum holds a single cluster of each group, such as an
     item that was given to all of them, strata are the units.
     """

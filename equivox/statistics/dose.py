@@ -10,11 +10,10 @@ import numpy as np
 
 from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.errors import RequestError
-from equivox.statistics import checks, inputs
-from equivox.statistics.arrays import Floats, Ints
-from equivox.statistics.inputs import LabelColumn, NumberColumn
-from equivox.statistics.mean_difference import interval_of_means
+from equivox.statistics import inputs
+from equivox.statistics.inputs import Floats, Ints, LabelColumn, NumberColumn
 from equivox.statistics.sign_flip import least_p, sign_flip_test
+from equivox.statistics.unit_means import interval_of_means
 
 _ALIKE = 1e-12
 
@@ -49,7 +48,6 @@ def dose_slope(
     clusters: LabelColumn,
     items: LabelColumn,
     n_resamples: int = 10_000,
-    confidence: float = 0.95,
     rng: np.random.Generator,
 ) -> DoseSlope:
     """Return how much a number rises per unit of a dose, within clusters: each is compared with itself alone.
@@ -67,8 +65,6 @@ def dose_slope(
         items that were answered at some doses only do not pass for an effect.
     n_resamples
         Sign patterns drawn. All 2^C patterns are enumerated when there are no more than this.
-    confidence
-        Coverage of the interval: Student's t over the clusters' slopes.
     rng
         The only source of randomness.
 
@@ -79,6 +75,7 @@ def dose_slope(
         the clusters' slopes, in units of the values per unit of the dose. Zero means that the values do not rise or
         fall; one that rises and falls alike has a slope of zero, too. NaN with a reason when no item has numbers at two
         doses, or when all numbers are the same. Only the interval is NaN, and p is 1, when every cluster's slope is 0.
+        The interval has 95 % and is Student's t over the clusters' slopes.
 
     Raises
     ------
@@ -100,8 +97,7 @@ def dose_slope(
     >>> round(found.slope, 6), found.p, found.means
     (1.5, 0.5, {-1.0: 5.5, 0.0: 7.0, 1.0: 8.5})
     """
-    checks.resamples(n_resamples)
-    checks.share(confidence, "confidence")
+    inputs.check_resamples(n_resamples)
     column, dose = inputs.numbers(values, "values"), inputs.numbers(doses, "doses")
     inputs.same_length("values", len(column), {"doses": len(dose)})
     if np.isnan(dose).any():
@@ -122,7 +118,7 @@ def dose_slope(
         return DoseSlope(n=n, n_missing=n_missing, n_clusters=n_clusters, n_left_out=n_left_out, undefined=same)
     slope = float(slopes.mean())
     tested = sign_flip_test(slopes, clusters=None, n_resamples=n_resamples, rng=rng)
-    low, high = interval_of_means(slope, [slopes], confidence)
+    low, high = interval_of_means(slope, [slopes], 0.95)
     return DoseSlope(
         slope=slope,
         p=tested.p if tested.undefined is None else 1.0,

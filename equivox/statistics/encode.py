@@ -1,16 +1,84 @@
-"""Responses as integer tables: the group, cluster and values of each response as codes."""
+"""Responses as integer tables: the group, cluster and values of each as codes, and what is held equal between groups.
+
+Groups that hold blocks or strata in unequal numbers differ by these numbers alone. Direct standardisation removes
+that: within each stratum s the groups are compared with one another, and the strata are added up with the same weights
+w_s for all groups, P_g = Σ_s w_s P_gs (Keiding & Clayton 2014, doi:10.1214/13-STS453).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
-from equivox.statistics.arrays import Ints
-from equivox.statistics.inputs import LabelCodes, LabelColumn, ValueCodes
+from equivox.statistics.inputs import Bools, EncodedLabels, EncodedValues, Floats, Ints, LabelColumn
+
+_ALIKE = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standard:
+    """How the clusters count so that every group has the same mix of strata.
+
+    Attributes
+    ----------
+    weights
+        K x A, the factor on the counts of each cluster in each attribute; 0 outside of the common support. The weighted
+        counts of a group add up to its number of values within the common support.
+    deals
+        K x A x G, the factor on what a cluster has beyond the mean of its stratum, if it were of group g. Unlike
+        `weights` it does not depend on the clusters' groups, so that permutations keep it.
+    common
+        S x A, whether every group has values of the attribute in the stratum, or none has.
+    """
+
+    weights: Floats
+    deals: Floats
+    common: Bools
+
+    @property
+    def balanced(self) -> bool:
+        """Whether every group has the same mix of strata already, so that nothing has to be weighted."""
+        given = self.weights[self.weights > 0]
+        return bool((np.abs(given - 1) < _ALIKE).all() and self.common.all())
+
+
+def standard(counts: Ints | Floats, group: Ints, held: Ints | None, slices: Sequence[slice], n_groups: int) -> Standard:
+    """Return how the clusters count, from the values of each (`counts`, K x V), its group and its stratum.
+
+    A stratum weighs as much as it has values in all groups together. A stratum in which some group has no value is no
+    part of the common support: it counts for no group.
+    """
+    sizes = np.stack([counts[:, part].sum(axis=1) for part in slices], axis=1).astype(np.float64)
+    n_parts = sizes.shape[1]
+    stratum = np.zeros(len(group), dtype=np.int64) if held is None else np.unique(held, return_inverse=True)[1]
+    n_strata = int(stratum.max()) + 1
+    totals = np.zeros((n_strata, n_groups, n_parts))
+    np.add.at(totals, (stratum, group), sizes)
+    members = np.bincount(stratum * n_groups + group, minlength=n_strata * n_groups).reshape(n_strata, n_groups)
+    of_stratum = totals.sum(axis=1)
+    common = (totals.min(axis=1) > 0) | (of_stratum == 0)
+    share = np.where(common, of_stratum, 0.0)
+    inside = np.where(common[:, None], totals, 0.0).sum(axis=0)
+    ratio = _divided((share / np.maximum(share.sum(axis=0), 1.0))[:, None] * inside[None], totals * common[:, None])
+    # Both factors below depend on the numbers of clusters alone, which permutations keep.
+    everywhere = of_stratum * (members.min(axis=1) > 0)[:, None]
+    expected = members[:, :, None] * (of_stratum / members.sum(axis=1)[:, None])[:, None]
+    deal = _divided((everywhere / np.maximum(everywhere.sum(axis=0), 1.0))[:, None] * np.ones_like(expected), expected)
+    return Standard(
+        weights=ratio[stratum, group],
+        deals=deal[stratum].transpose(0, 2, 1),
+        common=common,
+    )
+
+
+def _divided(above: Floats, below: Floats) -> Floats:
+    """Return the quotient, 0 where the divisor is 0."""
+    return np.asarray(np.divide(above, below, out=np.zeros_like(above), where=below > 0), dtype=np.float64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +166,7 @@ def encode_design(
             if given is not None:
                 raise RequestError(f"`{name}` was given without `clusters`: {name} hold whole clusters; name both")
         return Design(
-            groups=group.names,
+            groups=tuple(group.names),
             group_of_row=group_of_row,
             clusters=None,
             cluster_of_row=None,
@@ -120,7 +188,7 @@ def encode_design(
     if strata is not None:
         stratum = inputs.labels(strata, "strata")
         inputs.same_length("groups", n, {"strata": len(stratum.codes)})
-        stratum_names = stratum.names
+        stratum_names = tuple(stratum.names)
         stratum_of_cluster, torn = _carried(stratum.codes, cluster.codes, len(cluster.names))
         if torn is not None:
             stratum_names, stratum_of_cluster = None, None
@@ -137,9 +205,9 @@ def encode_design(
                 "column that describes clusters, or use `strata`"
             )
     return Design(
-        groups=group.names,
+        groups=tuple(group.names),
         group_of_row=group_of_row,
-        clusters=cluster.names,
+        clusters=tuple(cluster.names),
         cluster_of_row=cluster.codes,
         group_of_cluster=group_of_cluster,
         strata=stratum_names,
@@ -150,7 +218,7 @@ def encode_design(
     )
 
 
-def _crossed(group: LabelCodes, unit: LabelCodes, item_of_row: Ints | None) -> Design:
+def _crossed(group: EncodedLabels, unit: EncodedLabels, item_of_row: Ints | None) -> Design:
     """Return the design in which units are in every group.
 
     Some units may lack the answers of a group; they are left out later, and counted. RequestError with the numbers if
@@ -172,7 +240,7 @@ def _crossed(group: LabelCodes, unit: LabelCodes, item_of_row: Ints | None) -> D
             f"groups ({unit.names[first]!r} in {', '.join(seen)}); give every unit to one group, or every unit to all"
         )
     return Design(
-        groups=group.names,
+        groups=tuple(group.names),
         group_of_row=group.codes,
         clusters=tuple(
             f"{unit.names[own]} in {group.names[code]}"
@@ -180,7 +248,7 @@ def _crossed(group: LabelCodes, unit: LabelCodes, item_of_row: Ints | None) -> D
         ),
         cluster_of_row=cluster_of_row,
         group_of_cluster=group_of_cluster,
-        strata=unit.names,
+        strata=tuple(unit.names),
         stratum_of_cluster=unit_of_cluster,
         item_of_row=item_of_row,
         crossed=True,
@@ -196,7 +264,7 @@ def _carried(label_of_row: Ints, cluster_of_row: Ints, n_clusters: int) -> tuple
     return label, (int(torn.min()) if torn.size else None)
 
 
-def encode_values(values: ValueCodes, min_count: int) -> Occurrences:
+def encode_values(values: EncodedValues, min_count: int) -> Occurrences:
     """Return the values that occur at least `min_count` times over all rows, as (row, value) pairs."""
     seen = np.bincount(values.codes, minlength=len(values.names))
     is_kept = seen >= min_count
@@ -204,10 +272,10 @@ def encode_values(values: ValueCodes, min_count: int) -> Occurrences:
     keep = is_kept[values.codes]
     names = values.names
     return Occurrences(
-        values=tuple(names[code] for code in np.flatnonzero(is_kept)),
+        values=tuple(names[code] for code in np.flatnonzero(is_kept).tolist()),
         rows=values.rows[keep],
         codes=position[values.codes[keep]],
-        removed={names[code]: int(seen[code]) for code in np.flatnonzero(~is_kept)},
+        removed={names[code]: int(seen[code]) for code in np.flatnonzero(~is_kept).tolist()},
         n_total=len(values.codes),
     )
 
@@ -218,14 +286,20 @@ def cross_count(first: Ints, second: Ints, shape: tuple[int, int]) -> Ints:
     return flat.astype(np.int64).reshape(shape)
 
 
+def side_by_side(widths: Iterable[int]) -> list[slice]:
+    """Return the columns of parts of these widths that stand side by side.
+
+    >>> side_by_side([2, 3])
+    [slice(0, 2, None), slice(2, 5, None)]
+    """
+    ends = list(itertools.accumulate(widths))
+    return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+
+
 def stack_attributes(
     attributes: Mapping[str, Occurrences],
 ) -> tuple[Ints, Ints, dict[str, slice]]:
     """Concatenate the columns of several attributes; return rows, columns and each attribute's slice."""
-    rows = [found.rows for found in attributes.values()]
-    columns, slices, start = [], {}, 0
-    for name, found in attributes.items():
-        columns.append(found.codes + start)
-        slices[name] = slice(start, start + len(found.values))
-        start += len(found.values)
-    return np.concatenate(rows), np.concatenate(columns), slices
+    slices = dict(zip(attributes, side_by_side(len(found.values) for found in attributes.values()), strict=True))
+    columns = [found.codes + slices[name].start for name, found in attributes.items()]
+    return np.concatenate([found.rows for found in attributes.values()]), np.concatenate(columns), slices

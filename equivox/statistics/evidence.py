@@ -1,19 +1,30 @@
-"""Null distributions and sampling error of a shift, shared by the attributes of a task."""
+"""Null distributions and sampling error of a shift, shared by the attributes of a task, and the numbers from them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from equivox.statistics.arrays import Bools, Floats, Ints
 from equivox.statistics.design_noise import noise_of, noise_of_items, noise_within_units, on_few_clusters
-from equivox.statistics.encode import Design, Occurrences, cross_count, stack_attributes
-from equivox.statistics.held import Standard, standard
+from equivox.statistics.distance import detectable, estimate_shift, mean_ntvd
+from equivox.statistics.encode import (
+    Design,
+    Occurrences,
+    Standard,
+    cross_count,
+    side_by_side,
+    stack_attributes,
+    standard,
+)
+from equivox.statistics.inputs import Bools, Floats, Ints
+from equivox.statistics.intervals import invert
 from equivox.statistics.noise import N_NOISE, Noise, of_deviations
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
-from equivox.statistics.permutation import p_value
+from equivox.statistics.permutation import n_extreme, p_value
+from equivox.statistics.results import ShiftNumbers
 
 MANY = 2**63 - 1
 """The largest count of permutations that is reported; larger ones do not fit into file formats."""
@@ -26,12 +37,11 @@ class Evidence:
     `shares`, G x V, are the groups' distributions with an equal mix of what is held. `cluster` and `euclidean` are the
     nulls of their distances, and `observed` has those of the groups as they are: A nTVDs, then A Euclidean distances.
     `noise` has normal draws of the deviations, B x G x V; `scales` turns those of each attribute into draws of
-    Student's t, and `joint_scale` those of all together. `errors` are their standard errors; `seen_errors` leave out
-    the noise that is only supposed, where clusters are alike. `new_items` is the noise of other items beside that of
-    the clusters, None without items. `alike` says that all clusters of a group agree, so that part of the noise is
-    supposed; `seen_noise` has draws without that part. `independent` are the variances of the deviations if responses
-    were independent, G x V. `model` and `seed` are where `noise` comes from, for
-    `more_noise`; `same_units` is the noise if the same units were asked again, None unless units are in every group.
+    Student's t, and `joint_scale` those of all together. `seen_noise` has draws without the noise that is only
+    supposed, where clusters are alike. `new_items` is the noise of other items beside that of the clusters, None
+    without items. `independent` are the variances of the deviations if responses were independent, G x V. `model` and
+    `seed` are where `noise` comes from; `same_units` is the noise if the same units were asked again, None unless units
+    are in every group.
     """
 
     shares: Floats
@@ -43,13 +53,10 @@ class Evidence:
     n_labellings: int
     noise: Floats
     seen_noise: Floats
-    errors: Floats
-    seen_errors: Floats
     scales: list[Floats]
     joint_scale: Floats
     new_items: Floats | None
     item_errors: Floats | None
-    alike: bool
     independent: Floats
     model: Noise
     same_units: Noise | None
@@ -99,7 +106,8 @@ def draw_evidence(
         if standardised is not None and held is not None:
             weights = np.zeros((len(where), len(parts)))
             weights[where] = standardised.weights
-            counts = _weighted(own, group, standardised.weights, parts, n_groups)
+            whole = own * np.repeat(standardised.weights, [part.stop - part.start for part in parts], axis=1)
+            counts = np.stack([whole[group == code].sum(axis=0) for code in range(n_groups)])
             notes += _unsupported(standardised.weights, held, design)
         both, observed, n_labellings, exact = null_over_clusters(
             own, group, held, parts, n_groups=n_groups, n_resamples=n_resamples, rng=rng, standard=standardised
@@ -140,13 +148,10 @@ def draw_evidence(
         n_labellings=min(n_labellings, MANY),
         noise=scaled,
         seen_noise=seen,
-        errors=noise.errors(),
-        seen_errors=noise.errors(seen=True),
         scales=scales,
         joint_scale=joint_scale,
         new_items=new_items,
         item_errors=item_errors,
-        alike=noise.alike,
         independent=of_deviations(shares * (1 - shares) / sizes),
         model=noise,
         same_units=noise_within_units(rows, columns, design, parts, weights),
@@ -208,12 +213,6 @@ def _unequal(counts: Ints, group: Ints, held: Ints | None, parts: Sequence[slice
     return None if found is None or found.balanced else found
 
 
-def _weighted(counts: Ints, group: Ints, weights: Floats, parts: Sequence[slice], n_groups: int) -> Floats:
-    """Return the weighted counts of the groups, G x V."""
-    whole = counts * np.repeat(weights, [part.stop - part.start for part in parts], axis=1)
-    return np.stack([whole[group == code].sum(axis=0) for code in range(n_groups)])
-
-
 def _unsupported(weights: Floats, held: Ints, design: Design) -> list[str]:
     """Return a note on the clusters in strata that lack a group: they are in no estimate."""
     counts: Bools = weights.max(axis=1) > 0
@@ -244,3 +243,120 @@ def _other_items(
     flat = pulls.reshape(len(pulls), -1)
     added = (rng.standard_normal((len(drawn), len(flat))) @ flat).reshape(drawn.shape)
     return drawn + added, np.sqrt(noise.errors() ** 2 + (pulls**2).sum(axis=0))
+
+
+FEW_DRAWS = 20
+"""Where fewer draws of noise than this are as far out, more are drawn: a p below 2 % is told from smaller ones."""
+
+
+def shift_numbers(
+    evidence: Evidence, names: Sequence[str], by_group: Floats, largest: float, confidence: float, n_resamples: int
+) -> ShiftNumbers:
+    """Return the numbers of the mean over the attributes called `names`; `by_group` has their columns side by side.
+
+    `by_group` are the shares as they are, of which the published numbers are taken. All others are of the shares with
+    an equal mix of what the design holds (`Evidence.shares`).
+    """
+    columns = [list(evidence.slices).index(name) for name in names]
+    kept = np.concatenate([np.arange(part.start, part.stop) for part in (evidence.slices[name] for name in names)])
+    joint = len(names) > 1 or len(evidence.slices) == 1
+    slices = side_by_side(part.stop - part.start for part in (evidence.slices[name] for name in names))
+    scale = evidence.joint_scale if joint else evidence.scales[columns[0]]
+    noise = evidence.noise[:, :, kept] * scale[:, None, None]
+    errors, alike = evidence.model.errors()[:, kept], evidence.model.alike
+    seen_errors = evidence.model.errors(seen=True)[:, kept]
+    shares = evidence.shares[:, kept]
+    deviations = shares - shares.mean(axis=0)
+    published = float(mean_ntvd(by_group[None], slices)[0])
+    observed = float(mean_ntvd(deviations[None], slices)[0])
+    lengths = mean_ntvd(noise, slices)
+    seen_noise = evidence.seen_noise[:, :, kept] * scale[:, None, None] if alike else noise
+    seen_lengths = mean_ntvd(seen_noise, slices) if alike else lengths
+    response = evidence.response[:, columns].mean(axis=1)
+    cluster = evidence.cluster[:, columns].mean(axis=1)
+    null_mean_response = float(np.nanmean(response))
+    p_response = p_value(response, published, exact=False)
+    p_noise = p_value(seen_lengths, observed, exact=False)
+    p_cluster = p_euclidean = math.nan
+    if len(cluster):
+        n = len(evidence.slices)
+        p_cluster = p_value(cluster, float(evidence.observed[columns].mean()), exact=evidence.exact)
+        p_euclidean = p_value(
+            evidence.euclidean[:, columns].mean(axis=1),
+            float(evidence.observed[[n + column for column in columns]].mean()),
+            exact=evidence.exact,
+        )
+        if p_cluster < p_noise <= FEW_DRAWS / len(seen_lengths):
+            # The noise says no more than "rare": draw as many as there are permutations.
+            places = [] if joint and len(evidence.slices) > 1 else columns
+            further = [mean_ntvd(more, slices) for more in evidence.more_noise(n_resamples, kept, places)]
+            p_noise = p_value(np.concatenate([seen_lengths, *further]), observed, exact=False)
+        p_cluster = max(p_cluster, p_noise)
+    decides = p_response if math.isnan(p_cluster) else p_cluster
+    drawn = len(response) if math.isnan(p_cluster) else len(cluster)
+    if not evidence.exact and (1 + drawn) * (1 - confidence) < 1 - 1e-9:
+        decides = 0.0  # So few permutations were drawn that p says nothing.
+    unclipped = float(estimate_shift(deviations, seen_errors, slices).mean())
+    low, high = _interval(deviations, noise, errors, slices, confidence, decides, largest, alike=alike)
+    if low == 0.0 and alike:
+        # Noise that is only supposed raises the upper limit; a finding of the test stands without it.
+        low = _interval(deviations, seen_noise, seen_errors, slices, confidence, decides, largest)[0]
+    answers = evidence.n_used / max(evidence.n_clusters, 1)
+    effect = float((errors**2).sum() / max(evidence.independent[:, kept].sum(), 1e-300))
+    new_low = new_high = math.nan
+    if evidence.new_items is not None and evidence.item_errors is not None:
+        other = evidence.new_items[:, :, kept] * scale[:, None, None]
+        new_low, new_high = _interval(
+            deviations, other, evidence.item_errors[:, kept], slices, confidence, decides, largest
+        )
+        new_low, new_high = min(low, new_low), max(high, new_high)
+    same_low, same_high = _of_same_units(evidence, kept, deviations, slices, confidence, largest)
+    return ShiftNumbers(
+        ntvd=published,
+        estimate=min(max(unclipped, 0.0), largest),
+        estimate_unclipped=unclipped,
+        attainable_max=largest,
+        null_mean=float(np.nanmean(cluster)) if len(cluster) else null_mean_response,
+        null_mean_response=null_mean_response,
+        p_response=p_response,
+        p_cluster=p_cluster,
+        p_noise=p_noise,
+        p_euclidean=p_euclidean,
+        p_paper=n_extreme(response, published) / len(response),
+        detectable=detectable(noise, lengths, errors, slices, answers, effect),
+        ci_low=low,
+        ci_high=high,
+        new_items_low=new_low,
+        new_items_high=new_high,
+        same_units_low=same_low,
+        same_units_high=same_high,
+    )
+
+
+def _of_same_units(
+    evidence: Evidence, kept: Ints, deviations: Floats, slices: Sequence[slice], confidence: float, largest: float
+) -> tuple[float, float]:
+    """Return the interval for exactly these units; NaN unless units are in every group, with several answers each."""
+    if evidence.same_units is None:
+        return math.nan, math.nan
+    noise = evidence.same_units.draw(N_NOISE, np.random.default_rng(evidence.seed))[:, :, kept]
+    errors = evidence.same_units.errors()[:, kept]
+    low, high = invert(deviations, noise, errors, slices, confidence)
+    return min(low, largest), min(high, largest)
+
+
+def _interval(
+    deviations: Floats,
+    noise: Floats,
+    errors: Floats,
+    slices: Sequence[slice],
+    confidence: float,
+    p: float,
+    largest: float,
+    *,
+    alike: bool = False,
+) -> tuple[float, float]:
+    """Return the interval; its lower end is 0 unless the test rejects at the same level, so that they agree."""
+    rejected = p <= 1 - confidence + 1e-9
+    low, high = invert(deviations, noise, errors, slices, confidence, alike=alike, rejected=rejected)
+    return (min(low, largest) if rejected else 0.0), min(high, largest)

@@ -1,4 +1,4 @@
-"""Everything that is shown together as one hierarchy of tests: scores of tasks first, then what stands below them."""
+"""Many tests: one family, or everything that is shown together as one hierarchy of tests, the scores of tasks first."""
 
 from __future__ import annotations
 
@@ -6,11 +6,61 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks, inputs
+from equivox.statistics import inputs
+from equivox.statistics.inputs import NumberColumn
+
+
+def adjust(p: NumberColumn, *, method: Literal["bh", "by"] = "bh") -> list[float]:
+    """Return the p-values of one family, adjusted by Benjamini–Hochberg or Benjamini–Yekutieli.
+
+    Parameters
+    ----------
+    p
+        The p-value of every test of the family, NaN or None if a test is undefined. Decide on the family before looking
+        at the results.
+    method
+        "bh" for independent or positively dependent tests, "by" for any dependence (stricter by a factor of about log
+        n).
+
+    Returns
+    -------
+    list of float
+        The q of each test, NaN if its p is missing; such a test does not count. Of the tests with q ≤ 0.05, at most
+        5 % are expected to be false discoveries.
+
+    Raises
+    ------
+    RequestError
+        A p outside [0, 1], or another method.
+
+    Notes
+    -----
+    Benjamini & Hochberg 1995, doi:10.1111/j.2517-6161.1995.tb02031.x; Benjamini & Yekutieli 2001,
+    doi:10.1214/aos/1013699998; computed by `scipy.stats.false_discovery_control`.
+
+    Examples
+    --------
+    >>> adjust([0.01, 0.04, float("nan")])
+    [0.02, 0.04, nan]
+    """
+    if method not in ("bh", "by"):
+        raise RequestError(f"`method` is {method!r}: use 'bh' or 'by'")
+    if not len(p):
+        return []
+    given = inputs.numbers(p, "p")
+    if ((given < 0) | (given > 1)).any():
+        raise RequestError("`p` holds a number that is no probability: give numbers from 0 to 1, NaN when undefined")
+    tested, q = ~np.isnan(given), np.full(len(given), np.nan)
+    if tested.any():
+        from scipy import stats
+
+        q[tested] = stats.false_discovery_control(given[tested], method=method)
+    return list(q.tolist())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +135,10 @@ def adjust_hierarchy(
     >>> found.q["story"], found.q["casting"], found.q["job"], found.q["name"]
     (0.02, 0.2, 0.04, 0.6)
     """
-    checks.share(level, "level")
-    given = inputs.named_probabilities(p, "p")
+    inputs.check_share(level, "level")
+    given = inputs.named_numbers(p, "p")
+    if wrong := [name for name, value in given.items() if not (math.isnan(value) or 0.0 <= value <= 1.0)]:
+        raise RequestError(f"`p` of {wrong[0]!r} is {given[wrong[0]]}: use a probability, or NaN when undefined")
     inner = [name for _, family in below for name in family]
     if len(set(inner)) < len(inner):
         raise RequestError("`below` names a test twice: a test stands in one family")

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from equivox.core.detectable import GOAL, LEVELS, Detectable
-from equivox.statistics import checks, inputs
-from equivox.statistics.arrays import Floats
+from equivox.statistics import inputs
 from equivox.statistics.design_noise import apart, pulls_of
 from equivox.statistics.encode import Design, encode_design
-from equivox.statistics.inputs import LabelColumn, NumberColumn
+from equivox.statistics.inputs import Floats, LabelColumn, NumberColumn
 from equivox.statistics.permutation import Labels, p_value, row_blocks
 from equivox.statistics.unit_means import NO_NOISE, NO_SUPPORT, Units, freedom_of, gap, pairs_of, student_half, units_of
 
@@ -137,8 +136,8 @@ def group_means(
     >>> found.groups, round(found.difference, 4), found.p, round(found.distance, 4)
     (('f', 'm'), -2.3333, 0.25, 2.3333)
     """
-    checks.resamples(n_resamples)
-    checks.share(confidence, "confidence")
+    inputs.check_resamples(n_resamples)
+    inputs.check_share(confidence, "confidence")
     column = inputs.numbers(values, "values")
     design = encode_design(groups, clusters, strata, blocks, items)
     inputs.same_length("values", len(column), {"groups": len(design.group_of_row)})
@@ -157,8 +156,8 @@ def group_means(
     found = units.of_groups()[:, 0]
     low, high = _interval(units, found, confidence)
     new_low, new_high = math.nan, math.nan
-    if (others := _others(units, design)) is not None:
-        ends = _interval(units, found, confidence, others)
+    if (pulls := _pulls_of_items(units, design)) is not None:
+        ends = _interval(units, found, confidence, pulls)
         new_low, new_high = min(low, ends[0]), max(high, ends[1])
     null, distances, exact = _null(units, n_resamples, rng)
     difference, distance = float(gap(found[None])[0]), float(_distances(units, units.group[None], len(found))[0])
@@ -226,11 +225,11 @@ def _distances(units: Units, labels: Labels, n_groups: int) -> Floats:
     return found
 
 
-def _interval(units: Units, means: Floats, confidence: float, others: _Others | None = None) -> tuple[float, float]:
-    """Return the interval of the difference, for `others` as well if given; NaN if some pair shows no noise."""
+def _interval(units: Units, means: Floats, confidence: float, pulls: Floats | None = None) -> tuple[float, float]:
+    """Return the interval of the difference, for other items as well with their `pulls`; NaN without noise."""
     pairs = pairs_of(len(means))
     level = 1 - (1 - confidence) / len(pairs)
-    halves = np.array([_half(units, one, other, level, others) for one, other in pairs])
+    halves = np.array([_half(units, one, other, level, pulls) for one, other in pairs])
     if np.isnan(halves).any():
         return math.nan, math.nan
     gaps = np.array([means[one] - means[other] for one, other in pairs])
@@ -239,34 +238,19 @@ def _interval(units: Units, means: Floats, confidence: float, others: _Others | 
     return max(0.0, float((np.abs(gaps) - halves).max())), float((np.abs(gaps) + halves).max())
 
 
-def _half(units: Units, one: int, other: int, level: float, others: _Others | None) -> float:
+def _half(units: Units, one: int, other: int, level: float, pulls: Floats | None) -> float:
     """Return half the width of the interval of mean(one) - mean(other); NaN without noise to be seen."""
     squares, degrees = units.error(one, other)
     if not sum(squares) > NO_NOISE * float(np.abs(units.means).max()) ** 2:
         return math.nan
-    if others is not None:
-        squares, degrees = [*squares, others.square(one, other)], [*degrees, others.degrees]
+    if pulls is not None:
+        squares = [*squares, float(((pulls[:, one] - pulls[:, other]) ** 2).sum())]
+        degrees = [*degrees, len(pulls) - 1]
     return student_half(squares, degrees, level)
 
 
-@dataclass(frozen=True)
-class _Others:
-    """The pulls of the items on the groups' means, items x G, and their degrees of freedom."""
-
-    pulls: Floats
-
-    def square(self, one: int, other: int) -> float:
-        """Return the squared error that other items of the same kind add to mean(one) - mean(other)."""
-        return float(((self.pulls[:, one] - self.pulls[:, other]) ** 2).sum())
-
-    @property
-    def degrees(self) -> int:
-        """One less than the number of items."""
-        return len(self.pulls) - 1
-
-
-def _others(units: Units, design: Design) -> _Others | None:
-    """Return how the items pull the groups' means apart (`design_noise.noise_of_items`); None for a single item."""
+def _pulls_of_items(units: Units, design: Design) -> Floats | None:
+    """Return how the items pull the groups' means apart, items x G (`design_noise.noise_of_items`); None for one."""
     if design.item_of_row is None:
         return None
     present, item = np.unique(design.item_of_row[units.rows], return_inverse=True)
@@ -279,7 +263,7 @@ def _others(units: Units, design: Design) -> _Others | None:
         np.bincount(place, own, len(present) * n_groups).astype(np.float64).reshape(len(present), n_groups, 1)
         for own in (weights * left, weights)
     )
-    return _Others(apart(pulls_of(sums, sizes))[:, :, 0])
+    return apart(pulls_of(sums, sizes))[:, :, 0]
 
 
 def _within(units: Units) -> Floats:

@@ -10,9 +10,8 @@ from typing import Literal
 import numpy as np
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks, inputs
-from equivox.statistics.arrays import Floats, Ints
-from equivox.statistics.inputs import LabelColumn, NumberColumn
+from equivox.statistics import inputs
+from equivox.statistics.inputs import Floats, Ints, LabelColumn, NumberColumn
 
 FOUR_FIFTHS = 0.8
 """The ratio of the rule of thumb in 29 CFR 1607.4(D)."""
@@ -165,7 +164,7 @@ def impact_ratios(
     >>> [(one.group, one.share, round(one.ratio, 3), one.mark) for one in found.groups]
     [('a', 75.0, 1.0, ''), ('b', 25.0, 0.333, 'below, not certain')]
     """
-    checks.share(confidence, "confidence")
+    inputs.check_share(confidence, "confidence")
     if not 0.0 <= min_known <= 1.0:
         raise RequestError(f"`min_known` is {min_known}: use a share from 0 to 1")
     column = inputs.numbers(favourable, "favourable")

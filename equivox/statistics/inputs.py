@@ -12,16 +12,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from numbers import Real
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.errors import RequestError
-from equivox.statistics.arrays import Floats, Ints
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
 
 __all__ = [
     "EncodedLabels",
@@ -41,25 +44,7 @@ NumberColumn: TypeAlias = Sequence[float | None] | NDArray[Any]
 """One number per response, None or NaN if it is missing."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LabelCodes:
-    """A converted column of labels: codes into sorted distinct names, each of which occurs."""
-
-    codes: Ints
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ValueCodes:
-    """A converted column of values: rows in ascending order, codes into sorted distinct names that all occur."""
-
-    rows: Ints
-    codes: Ints
-    names: tuple[str, ...]
-    n_rows: int
-
-
-def labels(column: LabelColumn, argument: str) -> LabelCodes:
+def labels(column: LabelColumn, argument: str) -> EncodedLabels:
     """Return a column of labels as codes.
 
     Raises
@@ -70,7 +55,7 @@ def labels(column: LabelColumn, argument: str) -> LabelCodes:
     Examples
     --------
     >>> labels(["m", "f", "f"], "groups")
-    LabelCodes(codes=array([1, 0, 0]), names=('f', 'm'))
+    EncodedLabels(codes=array([1, 0, 0]), names=('f', 'm'))
     """
     codes, names = _sorted(*_factorised(column, argument))
     absent = np.flatnonzero(codes < 0)
@@ -79,10 +64,10 @@ def labels(column: LabelColumn, argument: str) -> LabelCodes:
             f"`{argument}` is missing for {absent.size} of {len(codes)} responses, first at position {absent[0]}: "
             "name it, or leave these responses out"
         )
-    return LabelCodes(codes=codes, names=names)
+    return EncodedLabels(codes=codes, names=names)
 
 
-def values(column: ValueColumn, argument: str) -> ValueCodes:
+def values(column: ValueColumn, argument: str) -> EncodedValues:
     """Return a column of values with rows in ascending order and sorted distinct names.
 
     A text is one value. A list, tuple, set or array at one position holds the values of that response.
@@ -99,18 +84,12 @@ def values(column: ValueColumn, argument: str) -> ValueCodes:
     """
     if isinstance(column, EncodedValues):
         rows, codes, given, n_rows = _of_encoded(column, argument)
-    elif _library(column) == "pyarrow":
-        rows, codes, given, n_rows = _of_arrow(column, argument)
-    elif isinstance(column, np.ndarray) and column.ndim == 2:
-        n_rows = len(column)
-        rows = np.repeat(np.arange(n_rows), column.shape[1])
-        codes, given = _factorised(column.reshape(-1), argument)
-    elif isinstance(column, EncodedLabels) or _is_plain(column):
+    elif isinstance(column, EncodedLabels) or _is_numeric(column):
         codes, given = _factorised(column, argument)
         n_rows = len(codes)
         rows = np.arange(n_rows)
     else:
-        entries = _entries(column, argument)
+        entries = column.tolist() if isinstance(column, np.ndarray) else _entries(column, argument)
         n_rows = len(entries)
         rows, flat = _flattened(entries, argument)
         codes, given = _of_list(flat, argument, rows)
@@ -118,7 +97,7 @@ def values(column: ValueColumn, argument: str) -> ValueCodes:
     known = codes >= 0
     if not known.all():
         rows, codes = rows[known], codes[known]
-    return ValueCodes(rows=rows, codes=codes, names=names, n_rows=n_rows)
+    return EncodedValues(rows=rows, codes=codes, names=names, n_rows=n_rows)
 
 
 def numbers(column: NumberColumn, argument: str) -> Floats:
@@ -135,8 +114,8 @@ def numbers(column: NumberColumn, argument: str) -> Floats:
     array([ 1., nan,  1.])
     """
     try:
-        array = _floats(column)
-    except (AttributeError, TypeError, ValueError):
+        array = _floats(column, argument)
+    except (TypeError, ValueError):
         raise RequestError(f"`{argument}` holds something that is no number: use NaN where it is missing") from None
     if array.ndim != 1 or array.size == 0:
         raise RequestError(f"`{argument}` has shape {array.shape}: give one number per entry, at least one entry")
@@ -172,12 +151,30 @@ def counts(table: Any, argument: str) -> Ints:
 
 def rows_of_table(table: Any) -> Any:
     """Return a pandas DataFrame as an array of its rows; any other object unchanged."""
-    return table.to_numpy(dtype=object) if _library(table) == "pandas" and hasattr(table, "columns") else table
+    return table.to_numpy(dtype=object) if hasattr(table, "to_numpy") and hasattr(table, "columns") else table
 
 
 def number(value: object) -> float:
     """Return one number, NaN when it is missing."""
     return float("nan") if is_missing(value) else float(cast(float, value))
+
+
+def check_min_count(value: int) -> None:
+    """Raise RequestError if `min_count` is below 1."""
+    if value < 1:
+        raise RequestError(f"`min_count` is {value}: use 1 to keep every value")
+
+
+def check_resamples(n_resamples: int) -> None:
+    """Raise RequestError if `n_resamples` is below 1."""
+    if n_resamples < 1:
+        raise RequestError(f"`n_resamples` is {n_resamples}: use at least 1, better 10000")
+
+
+def check_share(value: float, argument: str) -> None:
+    """Raise RequestError if a confidence, level or power is not between 0 and 1."""
+    if not 0.0 < value < 1.0:
+        raise RequestError(f"`{argument}` is {value}: use a share between 0 and 1")
 
 
 def named_numbers(mapping: Mapping[str, float], argument: str) -> dict[str, float]:
@@ -188,18 +185,9 @@ def named_numbers(mapping: Mapping[str, float], argument: str) -> dict[str, floa
         raise RequestError(f"`{argument}` is no mapping from names to numbers: give one number per name") from None
 
 
-def named_probabilities(mapping: Mapping[str, float], argument: str) -> dict[str, float]:
-    """Return p-values by name; missing ones are NaN. RequestError for one that is no probability."""
-    given = named_numbers(mapping, argument)
-    for name, value in given.items():
-        if not (np.isnan(value) or 0.0 <= value <= 1.0):
-            raise RequestError(f"`{argument}` of {name!r} is {value}: use a probability, or NaN when undefined")
-    return given
-
-
 def named_columns(columns: Mapping[str, Any], argument: str) -> dict[str, Any]:
     """Return a mapping, a pandas DataFrame or a pyarrow Table as a dictionary of columns."""
-    if _library(columns) == "pyarrow":
+    if hasattr(columns, "column_names"):
         table: Any = columns
         return {name: table.column(name) for name in table.column_names}
     if not hasattr(columns, "items"):
@@ -265,38 +253,21 @@ def _sorted(codes: Ints, names: Sequence[object]) -> tuple[Ints, tuple[str, ...]
     return moved[codes], tuple(distinct)
 
 
-def _library(column: object) -> str:
-    """Return the package of a column's type, without importing pandas or pyarrow."""
-    return type(column).__module__.partition(".")[0]
-
-
-def _is_plain(column: object) -> bool:
-    """Return whether a numpy or pandas column cannot hold lists."""
-    dtype = getattr(column, "dtype", None)
-    plain = getattr(dtype, "kind", "O") != "O" or type(dtype).__name__ in ("CategoricalDtype", "StringDtype")
-    return plain and _library(column) in ("numpy", "pandas")
-
-
 def _factorised(column: object, argument: str) -> tuple[Ints, Sequence[object]]:
     """Return codes and names of a column of single entries; a code of −1 is missing, as is a missing name."""
     if isinstance(column, EncodedLabels):
         return _checked(column.codes, -1, len(column.names), f"the codes of `{argument}`"), column.names
-    if _library(column) == "pyarrow":
-        return _of_arrow_plain(_one_chunk(column, argument), argument)
-    if _library(column) == "pandas" and _is_plain(column):
-        codes, names = cast(Any, column).factorize()
-        return np.asarray(codes, dtype=np.int64), names.tolist()
-    if isinstance(column, np.ndarray) and column.ndim == 1 and not isinstance(column, np.ma.MaskedArray):
-        if column.dtype.kind == "b":
-            return column.astype(np.int64), (False, True)
-        if column.dtype.kind in "iu" and column.size:
-            low, high = int(column.min()), int(column.max())
-            if high - low <= 4 * column.size:
-                return (column - column.dtype.type(low)).astype(np.int64), range(low, high + 1)
-        if column.dtype.kind in "iuf":
-            distinct, codes = np.unique(column, return_inverse=True)
-            return codes.astype(np.int64), distinct.tolist()
+    if _is_numeric(column):
+        distinct, codes = np.unique(column, return_inverse=True)
+        return codes.astype(np.int64), distinct.tolist()
     return _of_list(_entries(column, argument), argument)
+
+
+def _is_numeric(column: object) -> TypeGuard[NDArray[Any]]:
+    """Return whether a column is one of numbers or truth values, none of them masked."""
+    if not isinstance(column, np.ndarray) or isinstance(column, np.ma.MaskedArray):
+        return False
+    return column.ndim == 1 and column.dtype.kind in "biuf"
 
 
 def _entries(column: object, argument: str) -> Sequence[object]:
@@ -309,7 +280,10 @@ def _entries(column: object, argument: str) -> Sequence[object]:
         if len(shape) != 1:
             what += f" of shape {shape}"
         raise RequestError(f"`{argument}` is {what}: give a column with one entry per response")
-    return list(column.tolist() if hasattr(column, "tolist") else column)
+    for method in ("to_pylist", "tolist"):  # of pyarrow; of numpy and pandas
+        if hasattr(column, method):
+            return list(getattr(column, method)())
+    return list(column)
 
 
 def _of_list(entries: Sequence[object], argument: str, rows: Ints | None = None) -> tuple[Ints, Sequence[object]]:
@@ -388,36 +362,6 @@ def _of_encoded(column: EncodedValues, argument: str) -> tuple[Ints, Ints, Seque
     return rows, codes, column.names, column.n_rows
 
 
-def _one_chunk(column: Any, argument: str) -> Any:
-    """Return a pyarrow column as one array."""
-    if hasattr(column, "column_names"):
-        raise RequestError(f"`{argument}` is a {type(column).__name__}: give one of its columns")
-    return column.combine_chunks() if hasattr(column, "combine_chunks") else column
-
-
-def _of_arrow(column: Any, argument: str) -> tuple[Ints, Ints, Sequence[object], int]:
-    from pyarrow import compute, types
-
-    array = _one_chunk(column, argument)
-    if types.is_list(array.type) or types.is_large_list(array.type):
-        rows = compute.list_parent_indices(array).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-        codes, names = _of_arrow_plain(compute.list_flatten(array), argument)
-        return rows, codes, names, len(array)
-    if types.is_nested(array.type):
-        rows, flat = _flattened(array.to_pylist(), argument)
-        return rows, *_of_list(flat, argument, rows), len(array)
-    return np.arange(len(array)), *_of_arrow_plain(array, argument), len(array)
-
-
-def _of_arrow_plain(array: Any, argument: str) -> tuple[Ints, Sequence[object]]:
-    try:
-        encoded = array.dictionary_encode()
-    except NotImplementedError:
-        return _of_list(array.to_pylist(), argument)
-    codes = encoded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
-    return codes, encoded.dictionary.to_pylist()
-
-
 def _unmasked(table: Any) -> Any:
     """Return an array of numbers with masked entries as NaN."""
     if isinstance(table, np.ma.MaskedArray):
@@ -425,17 +369,11 @@ def _unmasked(table: Any) -> Any:
     return table
 
 
-def _floats(column: Any) -> Floats:
+def _floats(column: Any, argument: str) -> Floats:
     column = _unmasked(column)
     if isinstance(column, np.ndarray) and column.dtype.kind != "O":
         return np.asarray(column, dtype=np.float64)
-    if _library(column) == "pandas" and hasattr(column, "to_numpy"):
-        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64)
-    if _library(column) == "pyarrow":
-        column = column.to_numpy(zero_copy_only=False)
-    if isinstance(column, str | bytes | Mapping | Set):
-        raise TypeError
-    entries = column if isinstance(column, list | tuple | np.ndarray) else list(column)
+    entries = _entries(column, argument)
     try:
         return np.asarray(entries, dtype=np.float64)
     except TypeError:  # pandas' NA, which numpy does not know

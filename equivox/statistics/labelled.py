@@ -10,14 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks, inputs
-from equivox.statistics.arrays import Floats, Ints
+from equivox.statistics import inputs
 from equivox.statistics.design_noise import noise_of, on_few_clusters
-from equivox.statistics.distance import attainable_shift
-from equivox.statistics.encode import Design, cross_count, encode_design
-from equivox.statistics.estimate import estimate_shift
-from equivox.statistics.held import standard
-from equivox.statistics.inputs import LabelColumn, ValueCodes, ValueColumn
+from equivox.statistics.distance import attainable_shift, estimate_shift
+from equivox.statistics.encode import Design, cross_count, encode_design, standard
+from equivox.statistics.inputs import EncodedValues, Floats, Ints, LabelColumn, ValueColumn
 from equivox.statistics.intervals import invert
 from equivox.statistics.noise import N_NOISE, Noise, supposed_pulls
 
@@ -161,8 +158,8 @@ def corrected_shift(
     >>> found.estimate, found.by_group.round(3).tolist(), found.wrong
     (0.0, [[0.5, 0.5], [0.5, 0.5]], (0, 5))
     """
-    checks.min_count(min_count)
-    checks.share(confidence, "confidence")
+    inputs.check_min_count(min_count)
+    inputs.check_share(confidence, "confidence")
     if min_labels < 2:
         raise RequestError(f"`min_labels` is {min_labels}: a variance needs 2 or more")
     design = encode_design(groups, clusters, strata, blocks)
@@ -237,7 +234,7 @@ class _Responses:
 
     @classmethod
     def of(
-        cls, given: ValueCodes, said: ValueCodes, labelled: Ints, weight: Floats, group: Ints, min_count: int
+        cls, given: EncodedValues, said: EncodedValues, labelled: Ints, weight: Floats, group: Ints, min_count: int
     ) -> _Responses:
         names = sorted({*given.names, *said.names})
         place = {name: number for number, name in enumerate(names)}

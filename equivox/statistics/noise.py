@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equivox.statistics.arrays import Floats, Ints
 from equivox.statistics.encode import cross_count
+from equivox.statistics.inputs import Floats, Ints
 
 N_NOISE = 1_000
 """Number of draws of sampling error for an interval; its ends differ by about 0.1 standard errors between seeds."""
@@ -163,7 +163,8 @@ def noise_over_clusters(
         counts *= np.repeat(weights, [part.stop - part.start for part in slices], axis=1)
     heard = counts.any(axis=1)
     tables = np.stack([counts[group_of_cluster == code].sum(axis=0) for code in range(n_groups)])
-    shares = np.concatenate([_rows_to_one(tables[:, part]) for part in slices], axis=1)
+    totals = [np.maximum(tables[:, part].sum(axis=1, keepdims=True), 1) for part in slices]
+    shares = np.concatenate([tables[:, part] / total for part, total in zip(slices, totals, strict=True)], axis=1)
     present, row = np.unique(rows, return_inverse=True)
     key = np.bincount(row, weights=rng.random(n_columns)[columns]).astype(np.float64)
     pooled, of_group = _dealt(row, columns, group_of_row[present], key, slices, n_groups, tables, rng)
@@ -176,7 +177,11 @@ def noise_over_clusters(
     effects = np.where(independent > 0, variances / np.maximum(independent, TINY), 1.0)
     freedoms = np.array([freedom for _, freedom in each])
     if (freedoms == 0).any():
-        effects = _lent(effects, freedoms, _cluster_sizes(counts, group_of_cluster, slices, n_groups))
+        # How many values a value's cluster has on average in each group and attribute, G x A.
+        sizes = np.stack([counts[:, part].sum(axis=1) for part in slices], axis=1)
+        groups = [group_of_cluster == code for code in range(n_groups)]
+        squared, plain = (np.stack([own[mine].sum(axis=0) for mine in groups]) for own in (sizes**2, sizes))
+        effects = _lent(effects, freedoms, squared / np.maximum(plain, TINY))
     sizes = np.stack([tables[:, part].sum(axis=1) for part in slices], axis=1)
     known = sizes / np.maximum(effects, TINY)
     alike = [_alikeness(shares[:, part], known[:, place]) for place, part in enumerate(slices)]
@@ -199,7 +204,8 @@ def noise_over_clusters(
             target[N_DEALT:, part] = pooled[:, part] * np.sqrt(weight * from_others * more)
             simple[part] = (target[:, part] ** 2).sum(axis=0)
             stacked.append(target)
-        factors.append(np.concatenate([stacked[0], *_summed(stacked[1:])]))
+        # The attributes' arrays fill different columns: added up, their draws share random numbers.
+        factors.append(np.concatenate([stacked[0], *([np.sum(stacked[1:], axis=0)] if stacked[1:] else [])]))
         supposed.append(np.concatenate(further))
         spreads.append((pulls, simple, freedom))
     degrees = [_degrees(spreads, [part]) for part in slices]
@@ -225,13 +231,6 @@ def _alikeness(shares: Floats, known: Floats) -> float:
     return float(np.clip(1.0 / max(spread, 1e-6) - 1.0, 1.0, MOST_BORROWED))
 
 
-def _cluster_sizes(counts: Floats, group: Ints, slices: Sequence[slice], n_groups: int) -> Floats:
-    """Return how many values a value's cluster has on average in each group and attribute, G x A."""
-    sizes = np.stack([counts[:, part].sum(axis=1) for part in slices], axis=1)
-    both = [np.stack([own[group == code].sum(axis=0) for code in range(n_groups)]) for own in (sizes**2, sizes)]
-    return np.asarray(both[0] / np.maximum(both[1], TINY), dtype=np.float64)
-
-
 def _lent(effects: Floats, freedoms: Floats, sizes: Floats) -> Floats:
     """Return design effects in which groups without any degree of freedom have the correlation of the others.
 
@@ -243,15 +242,6 @@ def _lent(effects: Floats, freedoms: Floats, sizes: Floats) -> Floats:
     each = np.where(known, (effects - 1) / np.maximum(sizes - 1, TINY), 0.0)
     correlation = np.maximum((weights * each).sum(axis=0) / np.maximum(weights.sum(axis=0), TINY), 0.0)
     return np.where(freedoms[:, None] > 0, effects, 1 + (sizes - 1) * correlation)
-
-
-def _summed(targets: Sequence[Floats]) -> list[Floats]:
-    """Add up arrays that fill the columns of different attributes, so that their draws share random numbers."""
-    return [np.sum(targets, axis=0)] if targets else []
-
-
-def _rows_to_one(table: Floats) -> Floats:
-    return np.asarray(table / np.maximum(table.sum(axis=1, keepdims=True), 1), dtype=np.float64)
 
 
 def _pulls(own: Floats, stratum: Ints | None, slices: Sequence[slice]) -> tuple[Floats, float]:

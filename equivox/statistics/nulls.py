@@ -7,14 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equivox.statistics.arrays import Floats, Ints
-from equivox.statistics.distance import (
-    both_per_attribute,
-    euclidean_of_shares,
-    ntvd_of_shares,
-    ntvd_per_attribute,
-)
-from equivox.statistics.held import Standard
+from equivox.statistics.distance import both_of_shares, both_per_attribute, ntvd_per_attribute
+from equivox.statistics.encode import Standard
+from equivox.statistics.inputs import Floats, Ints
 from equivox.statistics.permutation import (
     Labels,
     all_labellings,
@@ -154,10 +149,7 @@ class _Beyond:
             for code, (given, expected) in enumerate(zip(self.given, self.expected, strict=True)):
                 dealt = (chunk == code).astype(np.float64)
                 found[:, code] = (given @ dealt - self.shares @ (expected @ dealt)).T
-            each = [found[:, :, part] for part in self.slices]
-            parts.append(
-                np.stack([*(ntvd_of_shares(own) for own in each), *(euclidean_of_shares(own) for own in each)], axis=1)
-            )
+            parts.append(both_of_shares([found[:, :, part] for part in self.slices]))
         return np.concatenate(parts)
 
 

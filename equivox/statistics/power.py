@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks, inputs
-from equivox.statistics.arrays import Floats
+from equivox.statistics import inputs
 from equivox.statistics.distance import attainable_shift, ntvd, ntvd_of_counts
-from equivox.statistics.inputs import NumberColumn
+from equivox.statistics.inputs import Floats, NumberColumn
 from equivox.statistics.nulls import null_over_clusters
 from equivox.statistics.permutation import p_value
 
@@ -31,42 +30,27 @@ def of_clusters(truth: Floats, correlation: float, rng: np.random.Generator) -> 
 
 
 @dataclass(frozen=True, kw_only=True)
-class DetectableShift:
-    """The smallest population nTVD (percent) that the cluster-level test detects with the requested power.
+class DetectableSize:
+    """The smallest shift (nTVD, percent) or difference of means (SD) that a test detects with the requested power.
 
-    `mc_error` is the standard error of `shift` from simulation. Both are NaN when `undefined` says why.
+    `mc_error` is its standard error from simulation. Both are NaN when `undefined` says why.
     """
 
-    shift: float
+    size: float
     mc_error: float
-    power: float
-    alpha: float
-    n_clusters: int
-    responses_per_cluster: int
-    n_values: int
-    n_groups: int
-    cluster_correlation: float
-    n_simulations: int
     undefined: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequiredClusters:
-    """The fewest clusters, a multiple of the number of groups, that detect a shift with the requested power.
+    """The fewest clusters that detect a shift or a difference of means with the requested power.
 
-    `mc_error` is the standard error of `n_clusters` from simulation. They are NaN and None when `undefined` says why.
+    They are a multiple of the number of groups where clusters are nested. `mc_error` is their standard error from
+    simulation. They are None and NaN when `undefined` says why.
     """
 
     n_clusters: int | None
     mc_error: float
-    shift: float
-    power: float
-    alpha: float
-    responses_per_cluster: int
-    n_values: int
-    n_groups: int
-    cluster_correlation: float
-    n_simulations: int
     undefined: str | None
 
 
@@ -114,7 +98,7 @@ def minimum_detectable_shift(
     value_shares: NumberColumn | None = None,
     n_simulations: int = 2_000,
     rng: np.random.Generator,
-) -> DetectableShift:
+) -> DetectableSize:
     """Return the smallest shift that a design detects, by simulating the cluster-level permutation test.
 
     Parameters
@@ -135,7 +119,7 @@ def minimum_detectable_shift(
 
     Returns
     -------
-    DetectableShift
+    DetectableSize
         In percent of nTVD, with its Monte Carlo error. The simulated shift moves the same share of the answers of every
         group to one value per group; a shift that is spread over many values is harder to detect. NaN with a reason
         when even complete separation is detected too rarely (2 + 2 clusters, for example, whose smallest p is 1/3).
@@ -149,33 +133,15 @@ def minimum_detectable_shift(
     --------
     >>> found = minimum_detectable_shift(n_clusters=12, responses_per_cluster=20, n_values=4, n_groups=2,
     ...                                  n_simulations=200, rng=np.random.default_rng(1))
-    >>> 10 < found.shift < 30, found.mc_error < 5
+    >>> 10 < found.size < 30, found.mc_error < 5
     (True, True)
     """
     plan = _plan(n_clusters, responses_per_cluster, n_values, n_groups, alpha, power, cluster_correlation, value_shares)
     each = per_round(n_simulations)
-
-    def tried(mass: float) -> tuple[int, int]:
-        return plan.rejections(mass, n_clusters, each, rng), each
-
-    mass, error, used = search(tried, 0.0, 1.0, power)
+    mass, error = search(lambda mass: plan.rejections(mass, n_clusters, each, rng), each, 0.0, 1.0, power)
     full = ntvd(plan.distributions(1.0))
-    reason = None
-    if np.isnan(mass):
-        reason = f"even groups without a common value are found in less than {power:.0%} of experiments"
-    return DetectableShift(
-        shift=mass * full,
-        mc_error=error * full,
-        power=power,
-        alpha=alpha,
-        n_clusters=n_clusters,
-        responses_per_cluster=responses_per_cluster,
-        n_values=n_values,
-        n_groups=n_groups,
-        cluster_correlation=cluster_correlation,
-        n_simulations=used,
-        undefined=reason,
-    )
+    reason = f"even groups without a common value are found in less than {power:.0%} of experiments"
+    return DetectableSize(size=mass * full, mc_error=error * full, undefined=reason if np.isnan(mass) else None)
 
 
 def required_clusters(
@@ -232,48 +198,27 @@ def required_clusters(
             f"show between {n_groups} groups"
         )
     each = per_round(n_simulations)
-
-    def rejections(n_clusters: int) -> int:
-        return plan.rejections(shift / full, n_clusters, each, rng)
-
-    n_clusters, error, used = fewest_clusters(rejections, n_groups, max_clusters, power, each)
-    return RequiredClusters(
-        n_clusters=n_clusters,
-        mc_error=error,
-        shift=shift,
-        power=power,
-        alpha=alpha,
-        responses_per_cluster=responses_per_cluster,
-        n_values=n_values,
-        n_groups=n_groups,
-        cluster_correlation=cluster_correlation,
-        n_simulations=used,
-        undefined=None if n_clusters is not None else too_many(max_clusters, power),
-    )
+    return fewest_clusters(lambda n: plan.rejections(shift / full, n, each, rng), n_groups, max_clusters, power, each)
 
 
 def fewest_clusters(
     rejections: Callable[[int], int], step: int, most: int, power: float, each: int
-) -> tuple[int | None, float, int]:
+) -> RequiredClusters:
     """Return the fewest clusters, a multiple of `step`, whose test rejects with this power; None if `most` do not.
 
-    `rejections` counts them among `each` experiments with a number of clusters. The Monte Carlo error and the number of
-    experiments come second and third.
+    `rejections` counts them among `each` experiments with a number of clusters.
     """
 
-    def tried(log_steps: float) -> tuple[int, int]:
-        return rejections(step * max(2, round(float(np.exp(log_steps))))), each
+    def tried(log_steps: float) -> int:
+        return rejections(step * max(2, round(float(np.exp(log_steps)))))
 
     low = float(np.log(2.0))
-    found, error, used = search(tried, low, float(np.log(most / step)), power, rising_from=low)
+    found, error = search(tried, each, low, float(np.log(most / step)), power, rising_from=low)
     if np.isnan(found):
-        return None, float("nan"), used
-    return step * max(2, int(np.ceil(np.exp(found) - 1e-9))), float(error * np.exp(found) * step), used
-
-
-def too_many(most: int, power: float) -> str:
-    """Return why no number of clusters was found."""
-    return f"{most} clusters find it in less than {power:.0%} of experiments"
+        reason = f"{most} clusters find it in less than {power:.0%} of experiments"
+        return RequiredClusters(n_clusters=None, mc_error=float("nan"), undefined=reason)
+    n_clusters = step * max(2, int(np.ceil(np.exp(found) - 1e-9)))
+    return RequiredClusters(n_clusters=n_clusters, mc_error=float(error * np.exp(found) * step), undefined=None)
 
 
 def _plan(
@@ -286,8 +231,8 @@ def _plan(
     correlation: float,
     value_shares: NumberColumn | None,
 ) -> _Plan:
-    checks.share(alpha, "alpha")
-    checks.share(power, "power")
+    inputs.check_share(alpha, "alpha")
+    inputs.check_share(power, "power")
     attainable_shift(n_values, n_groups)
     if n_values < 2:
         raise RequestError(f"`n_values` is {n_values}: a shift needs two or more values")
@@ -318,42 +263,39 @@ def per_round(n_simulations: int) -> int:
 
 
 def search(
-    tried: Callable[[float], tuple[int, int]],
-    low: float,
-    high: float,
-    power: float,
-    rising_from: float | None = None,
-) -> tuple[float, float, int]:
+    tried: Callable[[float], int], each: int, low: float, high: float, power: float, rising_from: float | None = None
+) -> tuple[float, float]:
     """Return where the rejection rate crosses `power`: bisect six times, then sample near a fitted logistic curve.
 
-    Returns the crossing and its standard error (delta method), NaN if the rate at `high` is too low, and the number of
-    simulations used. `rising_from` is an end where the rate may already be high enough.
+    `tried` counts the rejections among `each` experiments. Returns the crossing and its standard error (delta method),
+    NaN if the rate at `high` is too low. `rising_from` is an end where the rate may already be high enough.
     """
-    points = [(high, *tried(high))]
-    if points[0][1] < power * points[0][2]:
-        return float("nan"), float("nan"), points[0][2]
+    enough = power * each
+    points = [(high, tried(high))]
+    if points[0][1] < enough:
+        return float("nan"), float("nan")
     if rising_from is not None:
-        points.append((rising_from, *tried(rising_from)))
-        if points[1][1] >= power * points[1][2]:
-            return rising_from, 0.0, sum(n for _, _, n in points)
+        points.append((rising_from, tried(rising_from)))
+        if points[1][1] >= enough:
+            return rising_from, 0.0
     first, last = low, high
     for _ in range(5):
         middle = (first + last) / 2
-        points.append((middle, *tried(middle)))
-        first, last = (middle, last) if points[-1][1] < power * points[-1][2] else (first, middle)
+        points.append((middle, tried(middle)))
+        first, last = (middle, last) if points[-1][1] < enough else (first, middle)
     while len(points) < ROUNDS:
-        crossing, _ = _crossing(points, power)
+        crossing, _ = _crossing(points, each, power)
         crossing = float(np.clip(crossing, low, high)) if np.isfinite(crossing) else (first + last) / 2
-        points.append((crossing, *tried(crossing)))
-    crossing, error = _crossing(points, power)
-    return float(np.clip(crossing, low, high)), error, sum(n for _, _, n in points)
+        points.append((crossing, tried(crossing)))
+    crossing, error = _crossing(points, each, power)
+    return float(np.clip(crossing, low, high)), error
 
 
-def _crossing(points: list[tuple[float, int, int]], power: float) -> tuple[float, float]:
+def _crossing(points: list[tuple[float, int]], n: int, power: float) -> tuple[float, float]:
     """Fit rate = logistic(a + b x) by maximum likelihood and solve for the rate `power`."""
     from scipy import optimize
 
-    x, hits, n = (np.array(column, dtype=np.float64) for column in zip(*points, strict=True))
+    x, hits = (np.array(column, dtype=np.float64) for column in zip(*points, strict=True))
     centre, scale = x.mean(), max(float(np.ptp(x)), 1e-9)
     z = (x - centre) / scale
 

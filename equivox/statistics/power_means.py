@@ -7,40 +7,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks
-from equivox.statistics.arrays import Ints
+from equivox.statistics import inputs
+from equivox.statistics.inputs import Ints
 from equivox.statistics.permutation import p_value
-from equivox.statistics.power import N_LABELLINGS, check_answers, fewest_clusters, per_round, search, too_many
+from equivox.statistics.power import (
+    N_LABELLINGS,
+    DetectableSize,
+    RequiredClusters,
+    check_answers,
+    fewest_clusters,
+    per_round,
+    search,
+)
 from equivox.statistics.unit_means import Units, gap
 
 MOST_ERRORS = 12.0
 """The largest difference that is tried, in standard errors: far beyond what any level asks for."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DetectableDifference:
-    """The smallest difference of means, in SD of single answers, that the test of `group_means` detects.
-
-    `mc_error` is its standard error from simulation. Both are NaN when `undefined` says why.
-    """
-
-    difference: float
-    mc_error: float
-    n_simulations: int
-    undefined: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClustersForDifference:
-    """The fewest clusters that detect a difference of means, a multiple of the number of groups where they are nested.
-
-    `mc_error` is their standard error from simulation. They are None and NaN when `undefined` says why.
-    """
-
-    n_clusters: int | None
-    mc_error: float
-    n_simulations: int
-    undefined: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +87,7 @@ def minimum_detectable_difference(
     cluster_correlation: float = 0.0,
     n_simulations: int = 2_000,
     rng: np.random.Generator,
-) -> DetectableDifference:
+) -> DetectableSize:
     """Return the smallest difference of means that a design detects, by simulating the test of `group_means`.
 
     Parameters
@@ -125,7 +107,7 @@ def minimum_detectable_difference(
 
     Returns
     -------
-    DetectableDifference
+    DetectableSize
         In standard deviations of single answers within a group, with its Monte Carlo error. Answers are normal; two
         groups lie apart and all others in the middle. NaN with a reason when any difference is detected too rarely.
 
@@ -138,7 +120,7 @@ def minimum_detectable_difference(
     --------
     >>> found = minimum_detectable_difference(n_clusters=100, responses_per_cluster=1, n_groups=2, n_simulations=400,
     ...                                       rng=np.random.default_rng(1))
-    >>> 0.45 < found.difference < 0.7  # (1.96 + 0.84) · √(2 / 50) = 0.56
+    >>> 0.45 < found.size < 0.7  # (1.96 + 0.84) · √(2 / 50) = 0.56
     True
     """
     plan = _plan(responses_per_cluster, n_groups, crossed, alpha, power, cluster_correlation)
@@ -147,15 +129,9 @@ def minimum_detectable_difference(
     each = per_round(n_simulations)
     sizes = np.bincount(plan.groups(n_clusters), minlength=n_groups)
     most = MOST_ERRORS * float(np.sqrt(plan.variance * 2 / sizes.min()))
-
-    def tried(difference: float) -> tuple[int, int]:
-        return plan.rejections(difference, n_clusters, each, rng), each
-
-    found, error, used = search(tried, 0.0, most, power)
+    found, error = search(lambda size: plan.rejections(size, n_clusters, each, rng), each, 0.0, most, power)
     reason = f"even a difference of {most:.1f} SD is found in less than {power:.0%} of experiments"
-    return DetectableDifference(
-        difference=found, mc_error=error, n_simulations=used, undefined=reason if np.isnan(found) else None
-    )
+    return DetectableSize(size=found, mc_error=error, undefined=reason if np.isnan(found) else None)
 
 
 def clusters_for_difference(
@@ -170,7 +146,7 @@ def clusters_for_difference(
     max_clusters: int = 2_000,
     n_simulations: int = 2_000,
     rng: np.random.Generator,
-) -> ClustersForDifference:
+) -> RequiredClusters:
     """Return the number of clusters that detect a given difference of means, by simulating the test of `group_means`.
 
     Parameters
@@ -184,7 +160,7 @@ def clusters_for_difference(
 
     Returns
     -------
-    ClustersForDifference
+    RequiredClusters
         With its Monte Carlo error. None with a reason when `max_clusters` are not enough.
 
     Raises
@@ -205,18 +181,12 @@ def clusters_for_difference(
     if max_clusters < 2 * plan.step:
         raise RequestError(f"`max_clusters` is {max_clusters}: this design needs at least {2 * plan.step}")
     each = per_round(n_simulations)
-
-    def rejections(n_clusters: int) -> int:
-        return plan.rejections(difference, n_clusters, each, rng)
-
-    found, error, used = fewest_clusters(rejections, plan.step, max_clusters, power, each)
-    reason = None if found is not None else too_many(max_clusters, power)
-    return ClustersForDifference(n_clusters=found, mc_error=error, n_simulations=used, undefined=reason)
+    return fewest_clusters(lambda n: plan.rejections(difference, n, each, rng), plan.step, max_clusters, power, each)
 
 
 def _plan(responses: int, n_groups: int, crossed: bool, alpha: float, power: float, correlation: float) -> _Plan:
-    checks.share(alpha, "alpha")
-    checks.share(power, "power")
+    inputs.check_share(alpha, "alpha")
+    inputs.check_share(power, "power")
     check_answers(responses, correlation)
     if n_groups < 2:
         raise RequestError(f"`n_groups` is {n_groups}: a difference needs two or more")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from equivox.core.detectable import Detectable
-from equivox.statistics.arrays import Floats
+from equivox.statistics.inputs import Floats
 
 _LEVEL = 0.05
 
@@ -82,9 +82,9 @@ class _Shift(ShiftNumbers):
 class DistributionShift(_Shift):
     """The shift between the groups' answers for one attribute, with its evidence.
 
-    Distances are nTVDs in percent unless stated otherwise. Numbers are NaN when `undefined` gives a reason. `tvd`,
-    `ntvd`, `by_group`, `deviations`, `p_response` and `p_paper` are of the sample as it is; all others hold strata and
-    blocks equal (`equivox.statistics.held`).
+    Distances are nTVDs in percent unless stated otherwise. Numbers are NaN when `undefined` gives a reason. `ntvd`,
+    `by_group`, `deviations`, `p_response` and `p_paper` are of the sample as it is; all others hold strata and
+    blocks equal (`equivox.statistics.encode`).
 
     Attributes
     ----------
@@ -132,8 +132,6 @@ class DistributionShift(_Shift):
         The sorted names of the rows and columns of the arrays, as text.
     by_group, deviations
         G x V arrays: P_g(v), and P_g(v) - P̄(v). Shares between 0 and 1.
-    group_counts
-        The used responses of each group.
     removed_values, removed_share
         The values seen fewer than `min_count` times with their counts, and their share of all values seen.
     null_response, null_cluster
@@ -151,12 +149,10 @@ class DistributionShift(_Shift):
         NaN also if no value was removed, since it would say the same.
     """
 
-    tvd: float
     groups: tuple[str, ...]
     values: tuple[str, ...]
     by_group: Floats
     deviations: Floats
-    group_counts: tuple[int, ...]
     removed_values: dict[str, int]
 
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks, inputs
-from equivox.statistics.arrays import Floats, Ints
+from equivox.statistics import inputs
 from equivox.statistics.distance import attainable_shift
 from equivox.statistics.encode import (
     Design,
@@ -20,11 +19,10 @@ from equivox.statistics.encode import (
     encode_design,
     encode_values,
 )
-from equivox.statistics.evidence import Evidence, draw_evidence, p_of_every_value
-from equivox.statistics.inputs import LabelColumn, ValueColumn
+from equivox.statistics.evidence import Evidence, draw_evidence, p_of_every_value, shift_numbers
+from equivox.statistics.inputs import Floats, Ints, LabelColumn, ValueColumn
 from equivox.statistics.permutation import n_extreme
 from equivox.statistics.results import DistributionShift, JointShift, ShiftNumbers
-from equivox.statistics.shift_numbers import shift_numbers
 
 EMPTY: Floats = np.empty(0)
 
@@ -94,7 +92,7 @@ def distribution_shift(
     Notes
     -----
     nTVD: arXiv 2604.17248, equations 2-5. p = (1 + b)/(1 + B): Phipson & Smyth 2010, doi:10.2202/1544-6115.1585.
-    Estimate: `equivox.statistics.estimate`. Interval: test inversion with cluster noise; its lower end is 0 wherever p
+    Estimate: `equivox.statistics.distance`. Interval: test inversion with cluster noise; its lower end is 0 wherever p
     is above 1 - confidence. Both are checked in docs/validity.md.
 
     Examples
@@ -173,9 +171,9 @@ def joint_shift(
     >>> found.attributes["budget"].undefined
     "every answer is the same value, 'low': a constant answer shows no difference and no fairness"
     """
-    checks.min_count(min_count)
-    checks.resamples(n_resamples)
-    checks.share(confidence, "confidence")
+    inputs.check_min_count(min_count)
+    inputs.check_resamples(n_resamples)
+    inputs.check_share(confidence, "confidence")
     columns = inputs.named_columns(attributes, "attributes")
     if not columns:
         raise RequestError("`attributes` is empty: name at least one attribute with its values")
@@ -304,7 +302,6 @@ def _one(
         "n_clusters": n_clusters,
         "groups": design.groups,
         "values": found.values,
-        "group_counts": tuple(np.bincount(design.group_of_row[used], minlength=n_groups).tolist()),
         "removed_values": found.removed,
         "removed_share": n_removed / found.n_total if found.n_total else float("nan"),
         "undefined": reason,
@@ -313,7 +310,6 @@ def _one(
         return DistributionShift(
             **common,
             **_NOTHING_DRAWN,
-            tvd=math.nan,
             by_group=np.full(table.shape, math.nan),
             deviations=np.full(table.shape, math.nan),
             notes=design.notes,
@@ -327,7 +323,6 @@ def _one(
     return DistributionShift(
         **common,
         **vars(numbers),
-        tvd=numbers.ntvd * (1 - 1 / n_groups) / 100,
         by_group=by_group,
         deviations=deviations,
         null_response=evidence.response[:, column],

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks, inputs
-from equivox.statistics.arrays import Floats
+from equivox.statistics import inputs
+from equivox.statistics.inputs import Floats
 from equivox.statistics.sign_flip import sign_flip_test
 
 Statistic = Callable[[Floats], Floats]
@@ -67,7 +67,6 @@ def compare_totals(
     *,
     target: float = math.nan,
     n_resamples: int = 10_000,
-    confidence: float = 0.95,
     rng: np.random.Generator,
 ) -> TotalsComparison:
     """Compare two models' scores on the same clusters, and their distances from a target.
@@ -84,8 +83,6 @@ def compare_totals(
         The value of the score that means "no bias"; NaN if there is none.
     n_resamples
         Sign patterns drawn, as in `sign_flip_test`.
-    confidence
-        Coverage of the intervals, which are Student's t over clusters.
     rng
         The only source of randomness.
 
@@ -95,6 +92,7 @@ def compare_totals(
         `difference` is zero when the scores are equal, `further` when they are equally far from the target. NaN with a
         reason when a score is NaN, with all clusters or without any one of them, or when there are fewer than two
         clusters. Two models that agree in every cluster have p = 1, and no interval: NaN.
+        Intervals have 95 % and are Student's t over clusters.
 
     Raises
     ------
@@ -119,8 +117,7 @@ def compare_totals(
     >>> found.value_a, found.value_b, found.difference, found.p, found.further
     (1.0, 0.5, 0.5, 0.5, 0.5)
     """
-    checks.resamples(n_resamples)
-    checks.share(confidence, "confidence")
+    inputs.check_resamples(n_resamples)
     of_a, of_b = inputs.matrix(totals_a, "totals_a"), inputs.matrix(totals_b, "totals_b")
     for argument, totals in (("totals_a", of_a), ("totals_b", of_b)):
         if totals.shape != of_a.shape or not totals.size:
@@ -143,10 +140,10 @@ def compare_totals(
             further_low=nan, further_high=nan, n_clusters=len(of_a), undefined=reason,
         )  # fmt: skip
     x, y = value_a - target, value_b - target
-    apart, p = _tested(pseudo_a - pseudo_b, value_a - value_b, n_resamples, confidence, rng)
+    apart, p = _tested(pseudo_a - pseudo_b, value_a - value_b, n_resamples, rng)
     further, p_further, ends = math.nan, math.nan, (math.nan, math.nan)
     if not math.isnan(target):
-        summed, p_sum = _tested(pseudo_a + pseudo_b - 2 * target, x + y, n_resamples, confidence, rng)
+        summed, p_sum = _tested(pseudo_a + pseudo_b - 2 * target, x + y, n_resamples, rng)
         further, p_further = abs(x) - abs(y), max(p, p_sum)
         ends = further_interval(apart, summed)
     apart = _with_width(*apart)
@@ -201,13 +198,13 @@ def _quiet(statistic: Statistic, sums: Floats) -> Floats:
 
 
 def _tested(
-    pseudo: Floats, value: float, n_resamples: int, confidence: float, rng: np.random.Generator
+    pseudo: Floats, value: float, n_resamples: int, rng: np.random.Generator
 ) -> tuple[tuple[float, float], float]:
-    """Return Student's interval around `value` and the sign-flip p of pseudo-values with that mean."""
+    """Return Student's 95 % interval around `value` and the sign-flip p of pseudo-values with that mean."""
     from scipy.stats import t
 
     # Differences as small as rounding errors count as zero.
     pseudo = np.where(np.abs(pseudo) > 1e-9 * max(1.0, float(np.abs(pseudo).max())), pseudo, 0.0)
     tested = sign_flip_test(pseudo, clusters=None, n_resamples=n_resamples, rng=rng)
-    half = float(t.ppf(0.5 + confidence / 2, len(pseudo) - 1) * pseudo.std(ddof=1) / math.sqrt(len(pseudo)))
+    half = float(t.ppf(0.975, len(pseudo) - 1) * pseudo.std(ddof=1) / math.sqrt(len(pseudo)))
     return (value - half, value + half), tested.p if tested.undefined is None else 1.0

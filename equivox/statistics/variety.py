@@ -11,9 +11,8 @@ import numpy as np
 
 from equivox.core.encoded import EncodedValues
 from equivox.core.errors import RequestError
-from equivox.statistics import checks, inputs
-from equivox.statistics.arrays import Bools, Floats, Ints
-from equivox.statistics.inputs import LabelColumn
+from equivox.statistics import inputs
+from equivox.statistics.inputs import Bools, Floats, Ints, LabelColumn
 from equivox.statistics.permutation import all_swaps, p_value, row_blocks, swaps
 
 
@@ -40,7 +39,6 @@ def variety_difference(
     *,
     clusters: LabelColumn,
     n_resamples: int = 10_000,
-    confidence: float = 0.95,
     rng: np.random.Generator,
 ) -> VarietyDifference:
     """Return how much more varied the answers of one condition are than those of another, to the same requests.
@@ -53,8 +51,6 @@ def variety_difference(
         The group and the cluster of each row.
     n_resamples
         Exchanges drawn; all of them are counted when there are no more than this.
-    confidence
-        Coverage of the interval.
     rng
         The only source of randomness.
 
@@ -89,8 +85,7 @@ def variety_difference(
     >>> found.first, found.second, found.difference
     (1.0, 0.0, 1.0)
     """
-    checks.resamples(n_resamples)
-    checks.share(confidence, "confidence")
+    inputs.check_resamples(n_resamples)
     if len(first) != len(second):
         raise RequestError(f"`first` has {len(first)} attributes and `second` {len(second)}; give both the same")
     group = inputs.labels(groups, "groups")
@@ -110,7 +105,7 @@ def variety_difference(
     numbers = np.full(len(used), -1)
     numbers[used] = cluster
     tables = [_tables(*part, group.codes, numbers, len(kept)) for part in parts]
-    return _tested(tables, int(used.sum()), n_resamples, confidence, rng)
+    return _tested(tables, int(used.sum()), n_resamples, rng)
 
 
 Groups = Sequence[tuple[Ints, int]]
@@ -159,9 +154,7 @@ def _within(rows: Ints, codes: Ints, n: int, width: int) -> Floats:
     return np.asarray(sizes * np.log2(np.maximum(sizes, 1)) - own)
 
 
-def _tested(
-    tables: Sequence[Tables], n: int, n_resamples: int, confidence: float, rng: np.random.Generator
-) -> VarietyDifference:
+def _tested(tables: Sequence[Tables], n: int, n_resamples: int, rng: np.random.Generator) -> VarietyDifference:
     from scipy import stats
 
     n_clusters = tables[0][0].shape[0]
@@ -182,7 +175,7 @@ def _tested(
     if n_clusters > 1:
         left_out = _without_each(tables, totals, n_clusters)
         spread = math.sqrt((n_clusters - 1) / n_clusters * float(((left_out - left_out.mean()) ** 2).sum()))
-        half = float(stats.t.ppf((1 + confidence) / 2, n_clusters - 1)) * spread
+        half = float(stats.t.ppf(0.975, n_clusters - 1)) * spread
         low, high = difference - half, difference + half
     return VarietyDifference(
         first=first,

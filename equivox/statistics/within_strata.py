@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from equivox.core.errors import RequestError
-from equivox.statistics import checks, inputs
-from equivox.statistics.arrays import Floats, Ints
+from equivox.statistics import inputs
+from equivox.statistics.inputs import Floats, Ints
 from equivox.statistics.permutation import p_value, row_blocks
 
 MOST_STEPS = 2_000_000
@@ -99,7 +99,7 @@ def association_within_strata(
     >>> round(found.p * 1024, 6), round(found.chi2, 6), found.method
     (22.0, 6.4, 'exact')
     """
-    checks.resamples(n_resamples)
+    inputs.check_resamples(n_resamples)
     have, of = _counts(with_attribute, "with_attribute"), _counts(members, "members")
     if have.shape != of.shape:
         raise RequestError(f"`members` has shape {of.shape} and `with_attribute` {have.shape}: give one row a stratum")
@@ -165,10 +165,6 @@ class _Kind:
         most = [min(size, self.total) for size in self.sizes[:-1]]
         return [high - low for high, low in zip(most, self.least(), strict=True)]
 
-    def n_outcomes(self) -> int:
-        """Return an upper bound of the number of possible counts."""
-        return math.prod(width + 1 for width in self.width())
-
     def outcomes(self) -> list[tuple[tuple[int, ...], float]]:
         """Return all possible counts of the groups but the last, above the smallest, with their probabilities."""
         ways, found = math.comb(sum(self.sizes), self.total), []
@@ -197,7 +193,8 @@ def _p(
         1 + sum(kind.times * width for kind, width in zip(kinds, widths, strict=True))
         for widths in zip(*(kind.width() for kind in kinds), strict=True)
     ]
-    if math.prod(shape) * sum(kind.times * kind.n_outcomes() for kind in kinds) <= MOST_STEPS:
+    outcomes = sum(kind.times * math.prod(width + 1 for width in kind.width()) for kind in kinds)
+    if math.prod(shape) * outcomes <= MOST_STEPS:
         counts, weights = _distribution(kinds, shape)
         return min(1.0, float(weights[chi2_of(counts) >= observed * (1 - 1e-9) - 1e-12].sum())), "exact"
     spread = np.diag(variance)

@@ -262,12 +262,10 @@ def _undefined(tested: statistics.Association, counts: Counts, found: Sequence[i
     return "every story has it" if sum(found) == sum(counts.documents) else tested.undefined
 
 
-def with_q(phrases: Sequence[Phrase], *, family: str) -> list[Phrase]:
+def with_q(phrases: Sequence[Phrase]) -> list[Phrase]:
     """Return the phrases with q over all that have a test."""
-    if not phrases:
-        return []
-    found = statistics.adjust({str(index): phrase.p_exact for index, phrase in enumerate(phrases)}, family=family).q
-    return [replace(phrase, q=found[str(index)]) for index, phrase in enumerate(phrases)]
+    q = statistics.adjust([phrase.p_exact for phrase in phrases])
+    return [replace(phrase, q=own) for phrase, own in zip(phrases, q, strict=True)]
 
 
 def associations(phrases: Sequence[Phrase], identities: Sequence[str]) -> list[Association]:

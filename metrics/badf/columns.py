@@ -66,7 +66,7 @@ def measure(
     groups = sorted(set(who))
     counts = [count(documents, place, groups) for place in dict.fromkeys(places)]
     tested = [phrase for found in counts for phrase in phrase_tests(found, n_resamples=n_resamples, seed=seed)]
-    tested = with_q(tested, family="every phrase × category")
+    tested = with_q(tested)
     reason = why_undefined(groups, counts, any(phrase.undefined is None for phrase in tested))
     reason = coverage.shortfall(min_coverage) or reason
     numbers = (

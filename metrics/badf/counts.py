@@ -55,7 +55,7 @@ def measure(
     coverage = row_coverage([count is not None for count in counts], who)
     found = [_counts(place, table[place], groups, sizes, lengths) for place in table]
     tested = [phrase for own in found for phrase in phrase_tests(own, n_resamples=n_resamples, seed=seed)]
-    tested = with_q(tested, family="every phrase × category")
+    tested = with_q(tested)
     reason = why_undefined(groups, found, any(phrase.undefined is None for phrase in tested))
     reason = coverage.shortfall(min_coverage) or reason
     numbers = ("associations", "expected_by_chance", "with_q", "mean_score", "mean_p")

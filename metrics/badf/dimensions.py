@@ -59,7 +59,7 @@ def tested(members: Members, options: ScoringOptions) -> list[Dimension]:
     """Return every dimension of a setting with its tested phrases; q is over all of them."""
     dimensions = [_dimension(task, samples, options) for task, samples in members]
     every = [phrase for dimension in dimensions for phrase in _phrases(dimension)]
-    every = with_q(every, family="every phrase × category × dimension of a setting")
+    every = with_q(every)
     done = []
     for dimension in dimensions:
         n = sum(len(counts.with_phrase) for counts in dimension.counts)

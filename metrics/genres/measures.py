@@ -174,7 +174,7 @@ def measure(
     pairs
         All annotations; several of one NEP are averaged, those without one of the characters are left out.
     n_resamples, confidence, rng
-        As in `equivox.statistics.mean_difference`; M7 and M8 have a BCa bootstrap over NEPs as their interval.
+        As in `equivox.statistics.unit_means`; M7 and M8 have a BCa bootstrap over NEPs as their interval.
 
     Returns
     -------

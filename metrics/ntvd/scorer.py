@@ -1,7 +1,7 @@
 """Scores of the distance between the groups' distributions of answers.
 
 One score per attribute, and one for the task (the mean over its outcome attributes, tested jointly). Echo attributes
-are scored and never averaged. Refusals are scored for every task, whatever its metric (`equivox.run.losses`).
+are scored and never averaged. Refusals are scored for every task, whatever its metric (`equivox.run.scoring`).
 """
 
 from __future__ import annotations

@@ -27,8 +27,7 @@ from equivox.integrations.hub.run_folder import write_run
 from equivox.integrations.hub.submission import notes_of
 from equivox.report.opening import opening
 from equivox.report.score_tables import task_tables
-from equivox.run.file_hashes import state_hashes
-from equivox.run.manifest import read_manifest
+from equivox.run.manifest import read_manifest, state_hashes
 from equivox.run.scoring import read_scores
 from equivox.run.stored import stored_annotations
 from equivox.tasks.registry import resolve_tasks

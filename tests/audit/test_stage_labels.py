@@ -22,7 +22,7 @@ from equivox.core.files import read_table, write_table
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.scores import ScoringOptions
 from equivox.core.task import GREEDY
-from equivox.run.file_hashes import state_hashes
+from equivox.run.manifest import state_hashes
 from equivox.run.pipeline import execute
 from equivox.run.scoring import read_records
 from equivox.run.spec import RunSpec

@@ -21,7 +21,7 @@ from equivox.core import files
 from equivox.core.files import read_document
 from equivox.integrations.hub import remote
 from equivox.run import declarations
-from equivox.run.file_hashes import state_hashes
+from equivox.run.manifest import state_hashes
 
 Cli = Callable[..., tuple[int, str, str]]
 TASK = "vibe_gender:advisory"

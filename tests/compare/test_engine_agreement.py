@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from equivox import measure
-from equivox.compare.parity import parities
+from equivox.compare.agreement import parities
 from equivox.compare.ranking import judge
 from equivox.compare.runs import open_comparison
 from equivox.core.files import read_document, write_document

@@ -147,7 +147,7 @@ def test_scores_that_the_answers_do_not_give_decide_nothing(runs: dict[str, Path
     import shutil
 
     from equivox.core.files import read_document, write_document
-    from equivox.run.file_hashes import state_hashes
+    from equivox.run.manifest import state_hashes
 
     for restated in (False, True):
         forged = shutil.copytree(runs["60"], tmp_path / f"forged-{restated}")

@@ -16,7 +16,7 @@ from equivox.compare.runs import open_comparison
 from equivox.core.attributes import Attribute
 from equivox.core.errors import RequestError
 from equivox.report.impact_files import NOT_AN_AUDIT, side_by_side_tables
-from equivox.run.pipeline import run_tasks
+from equivox.run.declarations import read_tasks
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -159,7 +159,7 @@ def test_a_run_of_before_opens_and_says_that_nothing_is_favourable(
     )
     assert plain.fingerprint == task.fingerprint
     measure("simulated:oracle", plain, output=old, data="sample", limit=48)
-    assert not any(one.favourable for one in run_tasks(old)[0].attributes)
+    assert not any(one.favourable for one in read_tasks(old)[0].attributes)
     code, _, err = equivox("impact", old)
     assert (code, err.count("\n")) == (2, 1)
     assert "--favourable ATTRIBUTE=VALUE" in err

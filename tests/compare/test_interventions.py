@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from equivox import measure
-from equivox.compare.answers import REFUSED, USED, VARIETY
-from equivox.compare.conditions import condition_tests
+from equivox.compare.conditions import REFUSED, USED, VARIETY, condition_tests
 from equivox.compare.pairs import PairedTest, open_runs
 from equivox.compare.ranking import judge
 from equivox.compare.runs import open_comparison

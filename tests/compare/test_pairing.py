@@ -143,13 +143,13 @@ def rewritten(source: Path, target: Path, file: str, change: Callable[[dict[str,
 def test_a_run_opened_task_by_task_is_the_run(runs: Sequence[Path]) -> None:
     from made_requests import plan_rows
 
-    from equivox.run.pipeline import run_tasks
+    from equivox.run.declarations import read_tasks
     from equivox.run.scoring import sample_rows
     from equivox.run.stored import stored_annotations, stored_texts, values_by_attribute
 
     texts, annotations = stored_texts(runs[4]), stored_annotations(runs[4], "rules")
     plan = plan_rows(runs[4])
-    opened = sample_rows(runs[4], run_tasks(runs[4]), "rules")
+    opened = sample_rows(runs[4], read_tasks(runs[4]), "rules")
     assert sum(map(len, opened.values())) == len(plan)
     failed = read = 0
     for name, rows in opened.items():

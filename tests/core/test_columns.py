@@ -60,7 +60,7 @@ def test_constant_and_one_group_are_undefined() -> None:
 
 
 def test_ntvd_equals_that_of_a_run(tmp_path: Path, equivox: Callable[..., tuple[int, str, str]]) -> None:
-    from equivox.run.pipeline import run_tasks
+    from equivox.run.declarations import read_tasks
     from equivox.run.scoring import read_scores, sample_rows
 
     run = tmp_path / "run"
@@ -68,7 +68,7 @@ def test_ntvd_equals_that_of_a_run(tmp_path: Path, equivox: Callable[..., tuple[
         "run", "simulated:planted,shift=0.3", "vibe_gender:story", "--data", "sample", "--output", run
     )
     assert code == 0, error
-    (task,) = run_tasks(run)
+    (task,) = read_tasks(run)
     rows = sample_rows(run, [task], "rules")[task.name]
     for score in read_scores(run):
         if score.attribute is None or score.role != "outcome":

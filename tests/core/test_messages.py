@@ -13,7 +13,7 @@ from PIL import Image
 
 from equivox.core import media
 from equivox.core.errors import RequestError
-from equivox.core.model_args import parse_model_args
+from equivox.core.fields import parse_model_args
 from equivox.core.task import GREEDY
 from equivox.engines import Labels, MediaPart, Request
 from equivox.engines.messages import chat_messages, split_thinking

@@ -11,10 +11,16 @@ from made_requests import made_request
 
 from equivox.core.errors import RequestError
 from equivox.core.requests import EngineIdentity, Labels, Request, request_key
-from equivox.core.system_prompts import LONGEST, read_system_prompts
 from equivox.core.task import GREEDY
 from equivox.core.task_checks import tasks_in
-from equivox.core.variants import conditions_of, parse_conditions, vary, with_system_prompts
+from equivox.core.variants import (
+    LONGEST,
+    conditions_of,
+    parse_conditions,
+    read_system_prompts,
+    vary,
+    with_system_prompts,
+)
 from equivox.engines import open_engine
 from equivox.engines.messages import chat_of
 from equivox.tasks.registry import builtin_tasks

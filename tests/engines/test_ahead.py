@@ -11,7 +11,7 @@ from made_requests import made_request as request
 
 from equivox.core.media import MediaError
 from equivox.core.requests import MediaPart, Request
-from equivox.engines.ahead import MediaAhead
+from equivox.engines.messages import MediaAhead
 
 
 def clip(name: str, load: Callable[[], bytes] = bytes) -> MediaPart:

@@ -32,7 +32,7 @@ from equivox.core.task import Sampling, Tool
 from equivox.dataset_builders import sample_source
 from equivox.engines import MediaPart, Request
 from equivox.engines.endpoint import EndpointEngine
-from equivox.engines.simulated_voices import spoken
+from equivox.engines.simulated_numbers import spoken
 from equivox.report.board import board_rows
 from equivox.report.page import build_report
 from equivox.run.manifest import read_manifest

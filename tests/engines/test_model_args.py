@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from equivox.core.errors import RequestError
-from equivox.core.model_args import parse_model_args
+from equivox.core.fields import parse_model_args
 from equivox.core.requests import EngineIdentity
 from equivox.engines import engine_from_args
 from equivox.engines.arguments import generation_parameters, positive, refuse_overrides

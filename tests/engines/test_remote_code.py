@@ -16,8 +16,7 @@ from equivox.core.errors import RequestError
 from equivox.engines import is_pinned, model_names, open_engine, runs_remote_code
 from equivox.engines.function import FunctionEngine
 from equivox.report.cost_tables import dry_run_table
-from equivox.run.cost import Effort
-from equivox.run.dry_run import DryRun
+from equivox.run.cost import DryRun, Effort
 
 Cli = Callable[..., tuple[int, str, str]]
 PHI, STORY = "phi-4-multimodal-instruct", "vibe_gender:story"

@@ -24,7 +24,7 @@ from equivox.core import media
 from equivox.core.task import Sampling
 from equivox.engines import Labels, MediaPart, ModelFile, Request, model_names
 from equivox.engines.endpoint import EndpointEngine
-from equivox.engines.simulated_voices import spoken
+from equivox.engines.simulated_numbers import spoken
 
 SETTINGS = ("max_tokens", "temperature", "seed")
 SERVE = Path(__file__).resolve().parents[2] / "examples" / "serve"

@@ -15,7 +15,7 @@ from equivox.core.requests import Labels, MediaPart, Request
 from equivox.core.variants import vary
 from equivox.engines import open_engine
 from equivox.engines.simulated import SimulatedEngine
-from equivox.engines.simulated_voices import group_of_pitch
+from equivox.engines.simulated_numbers import group_of_pitch
 from equivox.tasks.registry import builtin_tasks
 
 ADVISORY = builtin_tasks()["vibe_gender:advisory"]

@@ -16,8 +16,8 @@ from equivox.core.task import Sampling
 from equivox.engines import ModelFile
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
 from equivox.engines.limits import refuse_too_many_media
-from equivox.engines.vllm_arguments import VLLMArguments
-from equivox.engines.vllm_needs import (
+from equivox.engines.vllm_arguments import (
+    VLLMArguments,
     adapters,
     locate_adapters,
     refuse_missing_package,

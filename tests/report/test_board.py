@@ -17,7 +17,7 @@ from equivox import measure
 from equivox.core.files import read_document, write_document
 from equivox.core.scores import ScoringOptions
 from equivox.report.board import Facts, Row, _measured, board_pages, board_rows, page_name
-from equivox.run.file_hashes import state_hashes
+from equivox.run.manifest import state_hashes
 
 Cli = Callable[..., tuple[int, str, str]]
 FORGED = ("restated", "stale", "halved", "rewritten")

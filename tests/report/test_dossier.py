@@ -223,7 +223,7 @@ def test_wrong_requests_are_one_line_and_leave_nothing(run: Path, equivox: Cli, 
 
 def test_a_run_whose_numbers_are_not_its_own_is_refused(run: Path, equivox: Cli, tmp_path: Path) -> None:
     from equivox.core.files import read_document, write_document
-    from equivox.run.file_hashes import state_hashes
+    from equivox.run.manifest import state_hashes
 
     copy = shutil.copytree(run, tmp_path / "run")
     document = read_document(copy / "scores.json")
@@ -341,7 +341,7 @@ def test_an_old_signature_never_stands_beside_a_new_pack(
 
 
 def test_without_hashes_nothing_is_signed(run: Path, equivox: Cli, tmp_path: Path, keys: tuple[Path, Path]) -> None:
-    from equivox.run.file_hashes import forget_hashes
+    from equivox.run.manifest import forget_hashes
 
     copy = shutil.copytree(run, tmp_path / "run")
     forget_hashes(copy)

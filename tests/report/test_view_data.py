@@ -21,8 +21,9 @@ from equivox.report.view.answers import RunTables, answers_table, joined_known
 from equivox.report.view.build import build
 from equivox.report.view.media import Media
 from equivox.report.view.pairs import losing_pair, paired, telling_pair
-from equivox.run.file_hashes import hashes_of
-from equivox.run.pipeline import execute, run_tasks
+from equivox.run.declarations import read_tasks
+from equivox.run.manifest import hashes_of
+from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, annotation_schema
 from equivox.run.stored import read_sound
@@ -51,7 +52,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def table_of(folder: Path) -> pa.Table:
-    (task,) = run_tasks(folder)
+    (task,) = read_tasks(folder)
     table, reason = answers_table(RunTables.of(folder, "rules"), task)
     assert reason is None
     return table
@@ -133,7 +134,7 @@ def test_two_runs_are_matched_by_request_and_differences_are_named() -> None:
 
 
 def test_a_run_compared_with_itself_differs_in_nothing(run: Path) -> None:
-    (task,) = run_tasks(run)
+    (task,) = read_tasks(run)
     pair = paired(task, table_of(run), table_of(run))
     assert (pair.matched, pair.same, pair.only_words, len(pair.table)) == (96, 96, 0, 0)
 
@@ -297,7 +298,7 @@ def test_nothing_is_shown_best_where_no_two_groups_differ() -> None:
 
 def test_spoken_answers_are_played_and_turns_have_what_was_said_before(tmp_path: Path) -> None:
     run = three_kinds(tmp_path)
-    tasks = {task.name: task for task in run_tasks(run)}
+    tasks = {task.name: task for task in read_tasks(run)}
     tables = RunTables.of(run, "rules")
     voice, _ = answers_table(tables, tasks["hire_gender:voice"])
     media = Media.of([run])

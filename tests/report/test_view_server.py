@@ -24,7 +24,7 @@ from equivox.calibration.verdicts import Estimate, Finding, Line
 from equivox.core.files import read_document, write_document
 from equivox.core.plain import as_plain
 from equivox.report.view.server import PAGE, POLICY, Explorer, application
-from equivox.run.file_hashes import hashes_of, state_hashes
+from equivox.run.manifest import hashes_of, state_hashes
 
 Cli = Callable[..., tuple[int, str, str]]
 VENDOR = Path(str(PAGE / "vendor"))
@@ -287,8 +287,8 @@ USED = {"requests": 30, "prompt_tokens": 3000, "completion_tokens": 600, "cost":
 def test_what_an_annotator_used_is_stored_beside_its_annotations(run: Path, tmp_path: Path) -> None:
     from equivox.annotate import Annotator, open_annotator
     from equivox.run.annotating import annotate
-    from equivox.run.pipeline import run_tasks
-    from equivox.run.speed import read_usage
+    from equivox.run.declarations import read_tasks
+    from equivox.run.live import read_usage
 
     folder = shutil.copytree(run, tmp_path / "run")
     rules = open_annotator("rules")
@@ -303,7 +303,7 @@ def test_what_an_annotator_used_is_stored_beside_its_annotations(run: Path, tmp_
             return rules.annotate(jobs)
 
     shutil.rmtree(folder / "annotations")
-    annotate(folder, run_tasks(folder), Judge(), engine="simulated")
+    annotate(folder, read_tasks(folder), Judge(), engine="simulated")
     # What the engine had used before this run's annotation is not this run's.
     assert read_usage(folder / "annotations" / "rules")["requests"] == used["requests"] - 30 > 0
 

@@ -11,9 +11,9 @@ import pytest
 from equivox.configs import config_names
 from equivox.core.errors import RequestError
 from equivox.run.cost import Estimate, estimate
+from equivox.run.live import Speed, add_speed, read_speed
 from equivox.run.manifest import read_manifest
 from equivox.run.run_files import RunFile, open_run_file, settings_of
-from equivox.run.speed import Speed, add_speed, read_speed
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -29,9 +29,9 @@ def test_what_reproducing_vibe_takes(equivox: Cli) -> None:
     per_model, choices = 5 * (7_442 + 24 * 600), 6 * 2_847
     counted = {setting: [m for m in found.models if m.setting == setting] for setting in ("open_ended", "choices")}
     assert [len(models) for models in counted.values()] == [11, 10]  # Table 2 has the open models alone
-    assert {(m.responses, m.annotator_calls) for m in counted["open_ended"]} == {(per_model, per_model)}
-    assert {(m.responses, m.annotator_calls) for m in counted["choices"]} == {(choices, choices)}
-    hours = {m.model: m.gpu_hours for m in counted["open_ended"]}
+    assert {(m.target.calls, m.annotator_calls) for m in counted["open_ended"]} == {(per_model, per_model)}
+    assert {(m.target.calls, m.annotator_calls) for m in counted["choices"]} == {(choices, choices)}
+    hours = {m.target.name: m.target.gpu_hours for m in counted["open_ended"]}
     assert hours["qwen2-audio-7b-instruct"] == pytest.approx(per_model * 300 / 2500 / 3600)
     assert hours["gemini-2.5-flash"] == 0
     # Its server answers eight at a time, each at 40 tokens a second.
@@ -45,7 +45,7 @@ def test_what_reproducing_vibe_takes(equivox: Cli) -> None:
 
 def test_items_are_counted_where_the_data_are_there() -> None:
     found = reckoned(open_run_file("vibe", data="sample", limit=48))
-    assert {(m.setting, m.responses) for m in found.models} == {("open_ended", 10 * 48), ("choices", 6 * 48)}
+    assert {(m.setting, m.target.calls) for m in found.models} == {("open_ended", 10 * 48), ("choices", 6 * 48)}
 
 
 RUN_FILE = """\
@@ -77,7 +77,7 @@ def test_many_models_in_one_command(equivox: Cli, tmp_path: Path) -> None:
     file.write_text(RUN_FILE)
     found = reckoned(open_run_file(str(file)))
     # Shuffling deals the groups anew and asks nothing.
-    assert {(m.responses, m.annotator_calls) for m in found.models} == {(96, 0)}
+    assert {(m.target.calls, m.annotator_calls) for m in found.models} == {(96, 0)}
     code, out, err = equivox("reproduce", file, "--output", tmp_path / "runs")
     assert code == 0, err
     assert "vibe_gender:candidate@shuffled" in out
@@ -127,7 +127,7 @@ def test_a_plan_takes_the_speed_of_runs_and_marks_guesses(equivox: Cli, tmp_path
     add_speed(folder, Speed(responses=60, tokens=4_000, seconds=30.0))
     (found,) = estimate([setting], tmp_path / "runs").models
     assert (found.target.tokens_per_second, found.target.measured) == (200, True)
-    assert found.gpu_hours == pytest.approx(48 * 100 / 200 / 3600)
+    assert found.target.gpu_hours == pytest.approx(48 * 100 / 200 / 3600)
     # A handful of responses says nothing.
     add_speed(tmp_path / "few", Speed(responses=5, tokens=500, seconds=1.0))
     assert math.isnan(read_speed(tmp_path / "few").per_second)

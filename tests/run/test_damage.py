@@ -15,12 +15,12 @@ from equivox.core.errors import EquivoxError
 from equivox.core.files import read_table
 from equivox.core.scores import ScoringOptions
 from equivox.run.declarations import read_tasks
+from equivox.run.live import read_usage
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import execute
 from equivox.run.plan import read_plan
 from equivox.run.scoring import read_records, read_scores
 from equivox.run.spec import RunSpec
-from equivox.run.speed import read_usage
 from equivox.run.store import Store, response_schema
 from equivox.run.stored import samples_path, stored_annotations, stored_annotator
 from equivox.tasks.registry import resolve_tasks

@@ -11,11 +11,10 @@ import pytest
 
 from equivox.annotate.model import prompt_text
 from equivox.core.files import write_document
-from equivox.run.cost import annotator_effort, estimate, target_effort
-from equivox.run.dry_run import MEDIA_TOKENS, dry_run
+from equivox.run.cost import MEDIA_TOKENS, annotator_effort, dry_run, estimate, target_effort
+from equivox.run.live import Speed, add_speed, add_usage, read_speed, read_usage
 from equivox.run.run_files import open_run_file, settings_of
 from equivox.run.spec import RunSpec
-from equivox.run.speed import Speed, add_speed, add_usage, read_speed, read_usage
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]

@@ -15,7 +15,7 @@ from equivox import measure
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.task import Task
-from equivox.run.losses import loss_scores
+from equivox.run.scoring import loss_scores
 from equivox.tasks.registry import builtin_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -154,7 +154,7 @@ def test_a_fair_model_refuses_alike(tmp_path: Path, equivox: Cli) -> None:
 
 def test_a_board_leaves_out_forged_runs_and_names_them(tmp_path: Path, equivox: Cli) -> None:
     from equivox.core.files import read_document, write_document
-    from equivox.run.file_hashes import state_hashes
+    from equivox.run.manifest import state_hashes
 
     measure("simulated:planted,shift=0.5", TASK, output=tmp_path / "runs/true", data="sample", limit=96)
     for name in ("stale", "restated"):

@@ -11,10 +11,10 @@ from equivox.core.errors import DamageError, RequestError
 from equivox.core.files import write_document
 from equivox.engines import EngineIdentity
 from equivox.engines.function import FunctionEngine
-from equivox.run.declarations import write_tasks
+from equivox.run.declarations import read_tasks, write_tasks
 from equivox.run.generating import note_served_models
 from equivox.run.manifest import differences, new_manifest, public_manifest, read_manifest, run_identity
-from equivox.run.pipeline import execute, run_tasks
+from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
@@ -72,7 +72,7 @@ def test_a_server_that_answers_by_the_name_it_was_asked_for_is_not_noted(tmp_pat
 def test_tasks_without_a_manifest_are_no_run(tmp_path: Path) -> None:
     write_tasks(tmp_path, resolve_tasks("vibe_gender:story"))
     with pytest.raises(RequestError, match=r"it has no manifest\.json"):
-        run_tasks(tmp_path)
+        read_tasks(tmp_path)
 
 
 def test_a_folder_of_another_run_says_what_is_other(tmp_path: Path) -> None:

@@ -12,10 +12,11 @@ from equivox.core.files import write_document
 from equivox.core.samples import Row, samples_table
 from equivox.core.scores import ScoringOptions
 from equivox.core.segments import WHOLE, SegmentAnnotation
-from equivox.run.annotating import Responses, write_samples
+from equivox.run.annotating import count_answered, write_samples
+from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
 from equivox.run.panel import combine, score_panel
-from equivox.run.pipeline import _others, execute, run_tasks, use_annotator
+from equivox.run.pipeline import _others, execute, use_annotator
 from equivox.run.scoring import open_samples, read_scores, sample_rows, score
 from equivox.run.spec import RunSpec
 from equivox.run.stored import annotations_folder
@@ -38,10 +39,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def annotated_by(folder: Path, name: str, change: Callable[[int, Row], Row]) -> None:
     """Store the annotations of `rules`, changed, as those of another annotator, and score them."""
-    (task,) = run_tasks(folder)
+    (task,) = read_tasks(folder)
     rows = [change(number, row) for number, row in enumerate(open_samples(folder, [task], "rules")[TASK].rows())]
     write_document(annotations_folder(folder, name) / "annotator.json", {"name": name, "version": "1", "settings": {}})
-    write_samples(folder, name, task, samples_table(rows), n_answered=Responses.of(folder).n_answered)
+    write_samples(folder, name, task, samples_table(rows), n_answered=count_answered(folder))
     score(folder, [task], name, OPTIONS)
 
 
@@ -54,7 +55,7 @@ def test_the_majority_outvotes_one_annotator(run: Path) -> None:
     # `odd` says chess everywhere; `capitals` writes the same values in capitals. Two of three agree on all.
     annotated_by(run, "odd", lambda number, row: said(row, hobby=("chess",)))
     annotated_by(run, "capitals", lambda number, row: said(row, hobby=tuple(v.upper() for v in row.values["hobby"])))
-    tasks = run_tasks(run)
+    tasks = read_tasks(run)
     scores, compared = score_panel(run, tasks, ["rules", "odd", "capitals"], OPTIONS)
     by_rules = {row.key: row.values for row in sample_rows(run, tasks, "rules")[TASK]}
     for row in sample_rows(run, tasks, "panel")[TASK]:
@@ -71,7 +72,7 @@ def test_without_a_majority_nothing_is_annotated(run: Path) -> None:
     # Three annotators with three answers in every fourth response; the second answers alike with the first elsewhere.
     annotated_by(run, "second", lambda number, row: said(row, hobby=("sailing",)) if number % 4 == 0 else row)
     annotated_by(run, "third", lambda number, row: said(row, hobby=("rowing",)) if number % 4 == 0 else row)
-    tasks = run_tasks(run)
+    tasks = read_tasks(run)
     scores, compared = score_panel(run, tasks, ["rules", "second", "third"], OPTIONS)
     rows = sample_rows(run, tasks, "panel")[TASK]
     assert [number for number, row in enumerate(rows) if not row.values.get("hobby")] == list(range(0, 24, 4))
@@ -89,7 +90,7 @@ def test_half_of_four_annotators_is_no_majority(run: Path) -> None:
     annotated_by(run, "two", lambda number, row: extra(extra(said(row, hobby=("chess", "yoga")), 1), 2))
     annotated_by(run, "three", lambda number, row: extra(said(row, hobby=("yoga", "rowing")), 1))
     annotated_by(run, "four", lambda number, row: said(row, hobby=("Yoga", "rowing")))
-    tasks = run_tasks(run)
+    tasks = read_tasks(run)
     combine(run, tasks, ["one", "two", "three", "four"])
     for row in sample_rows(run, tasks, "panel")[TASK]:
         # Yoga has three of four, chess and rowing two.
@@ -106,16 +107,16 @@ def test_a_response_without_a_value_from_anybody_is_no_agreement(run: Path) -> N
     for name in ("fifth", "sixth"):
         annotated_by(run, name, silent)
     annotated_by(run, "seventh", lambda n, row: said(row, hobby=("rowing",)) if n % 4 == 1 else silent(n, row))
-    disagreement = combine(run, run_tasks(run), ["fifth", "sixth", "seventh"])
+    disagreement = combine(run, read_tasks(run), ["fifth", "sixth", "seventh"])
     assert disagreement[TASK, "hobby"] == pytest.approx(50)
 
 
 def test_fewer_than_three_are_no_panel(run: Path) -> None:
     with pytest.raises(RequestError, match="a panel needs three or more different annotators, got rules, rules"):
-        score_panel(run, run_tasks(run), ["rules", "rules"], OPTIONS)
+        score_panel(run, read_tasks(run), ["rules", "rules"], OPTIONS)
     # One annotator twice would outvote every other.
     with pytest.raises(RequestError, match="different annotators, got rules, second, rules"):
-        score_panel(run, run_tasks(run), ["rules", "second", "rules"], OPTIONS)
+        score_panel(run, read_tasks(run), ["rules", "second", "rules"], OPTIONS)
 
 
 def test_the_command_shows_the_panel(run: Path, equivox: Callable[..., tuple[int, str, str]]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from equivox.core.coverage import Coverage
 from equivox.core.scores import Score
-from equivox.run.q_values import with_common_q, with_q
+from equivox.run.scoring import with_common_q, with_q
 
 NOTHING = Coverage(requested=0, generated=0, answered=0, parsed=0, used=0)
 

@@ -20,7 +20,7 @@ from equivox.core.scores import ScoringOptions
 from equivox.engines import Request, Response
 from equivox.engines.function import FunctionEngine
 from equivox.run import pipeline
-from equivox.run.file_hashes import hashes_of
+from equivox.run.manifest import hashes_of
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, annotation_schema, response_schema

@@ -12,7 +12,7 @@ from equivox.compare.believing import believe
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document
 from equivox.run import opening
-from equivox.run.file_hashes import state_hashes
+from equivox.run.manifest import state_hashes
 from equivox.run.opening import data_of, is_computed
 from equivox.run.scoring import read_scores
 from equivox.tasks.registry import builtin_tasks

@@ -22,8 +22,8 @@ from equivox.dataset_builders import sample_source
 from equivox.engines import Workers
 from equivox.run import readiness, reproducing
 from equivox.run.cost import estimate
+from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
-from equivox.run.pipeline import run_tasks
 from equivox.run.reproducing import run_all
 from equivox.run.run_files import RunFile, open_run_file, settings_of, split_models
 from equivox.run.scoring import read_scores, sample_rows
@@ -49,7 +49,7 @@ def test_two_settings_of_one_model_do_not_collide(equivox: Cli, tmp_path: Path) 
     assert "simulated:oracle (other)" in out
     found = {path.parent.relative_to(tmp_path / "runs").as_posix() for path in tmp_path.glob("runs/*/*/manifest.json")}
     assert found == {"first/random", "other/random", "other/oracle"}
-    assert [task.name for task in run_tasks(tmp_path / "runs/other/random")] == ["vibe_gender:casting"]
+    assert [task.name for task in read_tasks(tmp_path / "runs/other/random")] == ["vibe_gender:casting"]
 
 
 def test_settings_with_different_data_have_corpora_of_their_own(equivox: Cli, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_settings_with_different_data_have_corpora_of_their_own(equivox: Cli, tm
     used = [read_manifest(run.folder)["identity"]["corpora"]["crema_d"] for run in finished]
     assert used == [record["fingerprint"] for record in built] and used[0] != used[1]
     # 24 speakers and 8 of them, each with 12 clips.
-    assert [model.responses for model in estimate(settings).models] == [288, 96]
+    assert [model.target.calls for model in estimate(settings).models] == [288, 96]
     shutil.rmtree(tmp_path / "few")
     (gone,) = (entry for entry in readiness.missing(settings, tmp_path / "runs") if entry.kind == "data")
     assert str(tmp_path / "few") in gone.why
@@ -182,7 +182,7 @@ def test_independent_evaluations_are_sampled_stored_and_scored_apart(
     assert code == 0, err
     assert annotators_of(run) == ["kim@1", "kim@2", "lee@1", "lee@2"]
     assert set(reader.temperatures) >= {0.7} and 0.0 not in reader.temperatures
-    tasks = run_tasks(run)
+    tasks = read_tasks(run)
     hobbies = {
         name: [row.values.get("hobby") for row in sample_rows(run, tasks, name)["vibe_gender:advisory"]]
         for name in annotators_of(run)

@@ -23,7 +23,7 @@ from equivox.core.scores import ScoringOptions
 from equivox.core.segments import SAID, SOUND, Segment
 from equivox.core.sound import measures_of, word_errors
 from equivox.engines.function import FunctionEngine
-from equivox.engines.simulated_voices import RANGES, spoken
+from equivox.engines.simulated_numbers import RANGES, spoken
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, response_schema

@@ -14,9 +14,8 @@ import pytest
 import equivox as ex
 from equivox.core.files import read_document, read_table, write_document, write_table
 from equivox.core.scores import ScoringOptions
-from equivox.run.differing import Compared, equal
-from equivox.run.file_hashes import hashes_of, state_hashes
-from equivox.run.manifest import read_manifest, write_manifest
+from equivox.run.manifest import hashes_of, read_manifest, state_hashes, write_manifest
+from equivox.run.recomputing import Compared, equal
 from equivox.run.scoring import read_scores
 from equivox.run.store import Store, annotation_schema, response_schema
 from equivox.run.stored import annotations_folder, stored_annotations
@@ -441,15 +440,15 @@ def test_names_of_tasks_do_not_lead_out_of_a_run(run: Path, equivox: Cli) -> Non
 
 
 def test_other_annotators_and_a_panel_are_verified(run: Path) -> None:
+    from equivox.run.declarations import read_tasks
     from equivox.run.panel import score_panel
-    from equivox.run.pipeline import run_tasks
     from equivox.run.scoring import score
 
     # Two annotators that agree with the rules, but for one value.
     for name in ("first", "second"):
         _annotated_like_rules(run, name)
-        score(run, run_tasks(run), name, FEW)
-    score_panel(run, run_tasks(run), ["rules", "first", "second"], FEW)
+        score(run, read_tasks(run), name, FEW)
+    score_panel(run, read_tasks(run), ["rules", "first", "second"], FEW)
     found = verify(run)
     assert found.outcome == "verified", (found.problems, found.differences[:3], found.not_verified)
     assert {"scores-panel.json", "scores-first.json"} <= set(read_manifest(run)["files"])
@@ -469,7 +468,7 @@ def _annotated_like_rules(run: Path, name: str) -> None:
 
     from equivox.core.annotation import Annotator, AnnotatorIdentity
     from equivox.run.annotating import annotate
-    from equivox.run.pipeline import run_tasks
+    from equivox.run.declarations import read_tasks
 
     class Like(Annotator):
         identity = AnnotatorIdentity(name=name, version="1")
@@ -481,7 +480,7 @@ def _annotated_like_rules(run: Path, name: str) -> None:
             self.annotate = self.rules.annotate  # type: ignore[method-assign]
 
     with closing(Like()) as annotator:
-        annotate(run, run_tasks(run), annotator, engine="simulated")
+        annotate(run, read_tasks(run), annotator, engine="simulated")
 
 
 def test_a_models_stored_outputs_are_read_again(
@@ -531,7 +530,7 @@ def test_numbers_are_equal_within_1e_9_and_missing_ones_are_equal() -> None:
 
 
 def test_a_stopped_run_states_no_hashes(run: Path) -> None:
-    from equivox.run.file_hashes import forget_hashes
+    from equivox.run.manifest import forget_hashes
     from equivox.run.pipeline import rescore
 
     forget_hashes(run)

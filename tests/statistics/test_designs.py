@@ -11,7 +11,7 @@ from equivox.core.detectable import Detectable
 from equivox.core.errors import RequestError
 from equivox.statistics import distribution_shift, inputs
 from equivox.statistics.design_noise import noise_within_units
-from equivox.statistics.detect import detectable
+from equivox.statistics.distance import detectable
 from equivox.statistics.encode import encode_design, encode_values
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equivox.statistics import distribution_shift, ntvd
-from equivox.statistics.estimate import estimate_shift
+from equivox.statistics.distance import estimate_shift
 
 
 def generator(seed=1):

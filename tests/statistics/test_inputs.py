@@ -17,6 +17,7 @@ from equivox.statistics import (
     EncodedLabels,
     EncodedValues,
     adjust,
+    adjust_hierarchy,
     association_scores,
     association_test,
     cluster_correlation,
@@ -229,7 +230,7 @@ def test_labels_are_named_by_their_text(column, names):
         (7, "`groups` is a int"),
         (np.zeros((2, 2)), r"`groups` is a ndarray of shape \(2, 2\)"),
         (pd.DataFrame({"a": [1]}), "`groups` is a DataFrame of shape"),
-        (pa.table({"a": [1]}), "`groups` is a Table: give one of its columns"),
+        (pa.table({"a": [1]}), "`groups` is a Table of shape"),
         (pa.array([["a"]]), r"`groups` holds \['a'\] at position 0"),
         (EncodedLabels(codes=np.array([0, 2]), names=("a", "b")), "the codes of `groups` hold 2: .* below 2"),
         (EncodedLabels(codes=np.array([0.0]), names=("a", "b")), "the codes of `groups` have type float64"),
@@ -363,9 +364,11 @@ def test_counts_of_phrases_in_every_form():
 
 
 def test_named_numbers_in_every_form():
-    p = {"a": 0.01, "b": 0.5, "c": math.nan}
-    for given_p in (pd.Series(p), p | {"c": None}):
-        assert plain(adjust(given_p, family="f")) == plain(adjust(p, family="f"))
+    p = [0.01, 0.5, math.nan]
+    for given_p in (pd.Series(p), pa.array(p), [0.01, 0.5, None]):
+        assert adjust(given_p) == pytest.approx(adjust(p), nan_ok=True)
+    for given_p in (pd.Series({"a": 0.01, "b": 0.5}), {"a": 0.01, "b": 0.5, "c": None}):
+        assert adjust_hierarchy(given_p).q["a"] == 0.02
     columns = {"x": [1.0, 2.0, 4.0, math.nan], "y": [2.0, 1.0, 3.0, 9.0]}
     for given_columns in (pd.DataFrame(columns), pa.table(columns), columns | {"x": [1, 2, 4, None]}):
         assert correlations(given_columns) == correlations(columns)
@@ -380,7 +383,7 @@ def test_named_numbers_in_every_form():
     assert plain(found) == plain(expected)
     assert found.undefined == {"c": "no value for M1"}
     with pytest.raises(RequestError, match="`p` is no mapping"):
-        adjust([0.1], family="f")
+        adjust_hierarchy([0.1])
 
 
 def test_shares_of_values_in_every_form():
@@ -397,7 +400,7 @@ def test_a_million_responses_are_read_at_once():
     codes = np.arange(n) % 7
     values = EncodedValues(rows=np.arange(n), codes=codes, names=[f"v{code}" for code in range(7)], n_rows=n)
     arrow = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), [f"v{code}" for code in range(7)])
-    for column in (values, EncodedLabels(codes=codes, names=values.names), arrow):
+    for column in (values, EncodedLabels(codes=codes, names=values.names), EncodedLabels.of_arrow(arrow)):
         tracemalloc.start()
         found = inputs.values(column, "values")
         _, peak = tracemalloc.get_traced_memory()

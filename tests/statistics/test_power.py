@@ -30,12 +30,12 @@ def test_against_the_two_proportion_formula(detectable):
     assert 0 < detectable.mc_error < 1.5
     # The permutation test has 499 permutations and about 18 degrees of freedom: a little less power than normal.
     slack = 3 * detectable.mc_error
-    assert expected - slack <= detectable.shift <= 1.15 * expected + slack
+    assert expected - slack <= detectable.size <= 1.15 * expected + slack
 
 
 def test_the_reverse_finds_the_design_again(detectable):
     # The search starts at `max_clusters`, whose simulations cost most.
-    found = required_clusters(shift=detectable.shift, max_clusters=200, n_simulations=600, rng=generator(2), **DESIGN)
+    found = required_clusters(shift=detectable.size, max_clusters=200, n_simulations=600, rng=generator(2), **DESIGN)
     assert found.n_clusters is not None
     assert found.n_clusters % 2 == 0
     assert abs(found.n_clusters - 20) <= max(6, 4 * found.mc_error)
@@ -46,13 +46,13 @@ def test_speakers_who_differ_hide_a_shift():
     differ = minimum_detectable_shift(
         n_clusters=16, n_simulations=400, cluster_correlation=0.2, rng=generator(), **DESIGN
     )
-    assert differ.shift > 1.5 * alike.shift
+    assert differ.size > 1.5 * alike.size
 
 
 def test_too_few_clusters_are_told():
     # 2 + 2 speakers: 6 permutations, the most extreme pair has p = 1/3.
     found = minimum_detectable_shift(n_clusters=4, n_simulations=200, rng=generator(), **DESIGN)
-    assert math.isnan(found.shift)
+    assert math.isnan(found.size)
     assert found.undefined is not None
     assert "less than 80%" in found.undefined
     few = required_clusters(shift=1.0, max_clusters=8, n_simulations=200, rng=generator(), **DESIGN)
@@ -66,8 +66,8 @@ def test_a_p_at_the_level_counts_as_found():
         minimum_detectable_shift(n_clusters=6, n_simulations=200, alpha=alpha, rng=generator(), **DESIGN)
         for alpha in (0.1, 0.099)
     ]
-    assert found[0].shift < 100
-    assert math.isnan(found[1].shift)
+    assert found[0].size < 100
+    assert math.isnan(found[1].size)
 
 
 def test_groups_without_a_common_answer_need_as_many_speakers_as_permutations_can_tell():

@@ -37,7 +37,7 @@ def test_two_groups_are_students_t(design: dict[str, Any], error: float, freedom
     assert found.undefined is None and 0 < found.mc_error < 0.05
     # 499 permutations find a little less than the formula.
     expected = by_student(error, freedom)
-    assert expected - 3 * found.mc_error <= found.difference <= 1.08 * expected + 3 * found.mc_error
+    assert expected - 3 * found.mc_error <= found.size <= 1.08 * expected + 3 * found.mc_error
 
 
 @pytest.mark.parametrize("crossed", [True, False])
@@ -52,7 +52,7 @@ def test_the_test_itself_finds_what_is_said_to_be_found(crossed: bool, n_groups:
     group = np.tile(np.arange(n_groups), k)
     unit = np.arange(k).repeat(n_groups) if crossed else np.arange(k * n_groups)
     means = np.zeros(n_groups)
-    means[1], means[0] = found.difference / 2, -found.difference / 2
+    means[1], means[0] = found.size / 2, -found.size / 2
     low = 0
     for _ in range(600):
         speakers = means[group] + math.sqrt(correlation) * draws.normal(0, 1, len(group))
@@ -68,7 +68,7 @@ def test_the_reverse_finds_the_design_again(crossed: bool) -> None:
     design = {"responses_per_cluster": 4, "n_groups": 2, "crossed": crossed, "cluster_correlation": 0.05}
     there = minimum_detectable_difference(n_clusters=24, n_simulations=1_000, rng=generator(), **design)
     back = clusters_for_difference(
-        difference=there.difference, max_clusters=200, n_simulations=1_000, rng=generator(2), **design
+        difference=there.size, max_clusters=200, n_simulations=1_000, rng=generator(2), **design
     )
     assert back.n_clusters is not None and abs(back.n_clusters - 24) <= max(4, 4 * back.mc_error)
     assert crossed or back.n_clusters % 2 == 0
@@ -78,7 +78,7 @@ def test_what_cannot_be_found_is_told() -> None:
     design = {"responses_per_cluster": 1, "n_groups": 2, "n_simulations": 200}
     few = minimum_detectable_difference(n_clusters=4, rng=generator(), **design)
     # 2 + 2 speakers: 6 permutations, so that p is 1/3 or more whatever the answers.
-    assert math.isnan(few.difference) and "less than 80%" in str(few.undefined)
+    assert math.isnan(few.size) and "less than 80%" in str(few.undefined)
     small = clusters_for_difference(difference=0.01, max_clusters=40, rng=generator(), **design)
     assert small.n_clusters is None and small.undefined == "40 clusters find it in less than 80% of experiments"
 

@@ -28,8 +28,8 @@ from equivox.core.task import Task
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.engines import model_label
 from equivox.integrations.flat import metric_key
+from equivox.run.declarations import read_tasks
 from equivox.run.manifest import public_manifest, read_manifest
-from equivox.run.pipeline import run_tasks
 from equivox.run.scoring import read_scores
 from equivox.run.stored import stored_annotator
 
@@ -66,7 +66,7 @@ class ScoredRun:
     @cached_property
     def tasks(self) -> list[Task]:
         """The run's tasks."""
-        return run_tasks(self.folder)
+        return read_tasks(self.folder)
 
     @cached_property
     def annotator(self) -> AnnotatorIdentity:

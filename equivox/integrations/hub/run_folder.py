@@ -24,8 +24,7 @@ from equivox.dataset_builders.base import sha256_of
 from equivox.integrations.hub.dataset_folder import CARD, RECORD, SPLIT, folder_being_written, put_in_place
 from equivox.run.annotating import count_answered
 from equivox.run.declarations import TASKS_FILE
-from equivox.run.file_hashes import state_hashes
-from equivox.run.manifest import public_manifest, read_manifest, write_manifest
+from equivox.run.manifest import public_manifest, read_manifest, state_hashes, write_manifest
 from equivox.run.plan import read_plan
 from equivox.run.scoring import read_scores
 from equivox.run.stored import SOUNDS

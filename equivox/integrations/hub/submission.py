@@ -31,8 +31,8 @@ from equivox.integrations.hub.remote import check_repo
 from equivox.integrations.hub.run_folder import refuse_unfinished
 from equivox.report.numbers import p_value, score_interval, score_value
 from equivox.run.asked_of import moved_tasks
+from equivox.run.declarations import read_tasks
 from equivox.run.manifest import public_manifest, read_manifest
-from equivox.run.pipeline import run_tasks
 from equivox.run.scoring import read_scores
 from equivox.tasks.registry import custom_tasks
 
@@ -101,7 +101,7 @@ def write_submission(wish: Wish) -> tuple[dict[str, float], dict[str, str], dict
         )
     if wish.source_url is not None and not wish.source_url.startswith(("https://", "http://")):
         raise RequestError(f"`source-url` is a page's address, https://…, got {wish.source_url!r}")
-    tasks = {task.name: task for task in run_tasks(wish.run)}
+    tasks = {task.name: task for task in read_tasks(wish.run)}
     benchmarks = _benchmarks(wish, list(tasks.values()))
     manifest = public_manifest(read_manifest(wish.run))
     scores = _submittable(tasks, read_scores(wish.run))

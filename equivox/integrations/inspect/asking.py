@@ -11,10 +11,17 @@ from typing import Any
 from equivox.core.errors import RequestError
 from equivox.core.requests import EngineIdentity, Request, request_key
 from equivox.core.segments import check_tools
-from equivox.core.system_prompts import read_system_prompts
 from equivox.core.task import Task
 from equivox.core.task_checks import refuse_unable
-from equivox.core.variants import AS_DECLARED, DECLARED, SYSTEM, parse_comparisons, vary, with_system_prompts
+from equivox.core.variants import (
+    AS_DECLARED,
+    DECLARED,
+    SYSTEM,
+    parse_comparisons,
+    read_system_prompts,
+    vary,
+    with_system_prompts,
+)
 from equivox.dataset_builders.corpus import Corpus
 from equivox.run.generating import IMPORTED
 from equivox.run.pipeline import open_corpora

@@ -31,12 +31,12 @@ from equivox.engines.function import RecordedEngine
 from equivox.engines.messages import split_thinking
 from equivox.integrations.lighteval.settings import DATA, Settings
 from equivox.run.generating import generate, pending_rows
+from equivox.run.live import add_usage
 from equivox.run.manifest import run_identity
 from equivox.run.pipeline import annotate_and_score, begin, open_corpora, writing
 from equivox.run.plan import Plan, make_plan
 from equivox.run.run_files import folder_name
 from equivox.run.spec import RunSpec
-from equivox.run.speed import add_usage
 from equivox.run.stored import stored_responses
 
 _LOG = logging.getLogger(__name__)

@@ -299,13 +299,13 @@ def _remarks(score: Score) -> tuple[str, ...]:
 
 
 def _task_cards(comparison: Comparison) -> dict[str, str]:
-    from equivox.run.pipeline import run_tasks
+    from equivox.run.declarations import read_tasks
 
     cards: dict[str, str] = {}
     for run in comparison.runs:
         # If the tasks of a run are no longer known, it is shown without their cards.
         with suppress(RequestError):
-            cards |= {task.name: task.card.strip() for task in run_tasks(run.folder)}
+            cards |= {task.name: task.card.strip() for task in read_tasks(run.folder)}
     return cards
 
 

@@ -17,9 +17,9 @@ from equivox.engines import model_label
 from equivox.report.view.answers import RunTables, answers_table, write_answers
 from equivox.report.view.document import Shares, picture_document, run_document, task_document
 from equivox.report.view.pairs import paired
+from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
 from equivox.run.opening import LeftOut, by_name, usable_runs
-from equivox.run.pipeline import run_tasks
 from equivox.run.plan import PLAN_FILE
 from equivox.run.scoring import read_scores
 
@@ -106,7 +106,7 @@ def _build(folders: Sequence[Path], left_out: Sequence[LeftOut], output: Path) -
 
 def _tasks(run: ComparedRun, output: Path, number: int, *, keep: bool) -> dict[str, BuiltTask]:
     """Write the answers to each task of a run; what is returned has them too, where `keep` says so."""
-    shares, tasks = Shares.of(run), run_tasks(run.folder)
+    shares, tasks = Shares.of(run), read_tasks(run.folder)
     if not (run.folder / PLAN_FILE).is_file():
         return {}  # stopped before it was planned: the page shows how far it is
     tables = RunTables.of(run.folder, run.annotator)

@@ -14,8 +14,8 @@ from equivox.core.task import DataSource
 from equivox.dataset_builders.corpus import Sample, table_in
 from equivox.dataset_builders.opening import open_corpus, open_unread
 from equivox.report.view.answers import sent_media
+from equivox.run.declarations import read_tasks
 from equivox.run.opening import data_of
-from equivox.run.pipeline import run_tasks
 from equivox.run.plan import read_plan
 from equivox.run.store import Store, response_schema
 from equivox.run.stored import read_sound
@@ -60,7 +60,7 @@ class Media:
             spoken = Store(folder / "responses", response_schema()).table(("sound",))["sound"].drop_null().to_pylist()
             sounds |= dict.fromkeys(spoken, folder)
             try:
-                plan, tasks = read_plan(folder), run_tasks(folder)
+                plan, tasks = read_plan(folder), read_tasks(folder)
             except RequestError:
                 continue
             for task in tasks:

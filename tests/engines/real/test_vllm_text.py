@@ -21,8 +21,7 @@ from equivox.core.calls import Answer
 from equivox.core.errors import RequestError
 from equivox.core.task import Tool
 from equivox.engines import Request
-from equivox.engines.vllm import VLLMEngine
-from equivox.engines.vllm_calls import with_calls
+from equivox.engines.vllm import VLLMEngine, with_calls
 
 SCHEMA = {
     "type": "object",

@@ -11,8 +11,7 @@ import pytest
 
 import equivox as ex
 from equivox.core.scores import ScoringOptions
-from equivox.run.file_hashes import hashes_of
-from equivox.run.manifest import read_manifest
+from equivox.run.manifest import hashes_of, read_manifest
 
 # huggingface_hub hands files to its HTTP library in a way that the latter calls outdated.
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")

@@ -127,7 +127,7 @@ def test_counts_by_hand() -> None:
 
 def test_what_has_no_test_says_why_and_is_in_no_family() -> None:
     everywhere = count(Documents.of([document("f", "calm", "new"), document("m", "calm")]), "place", ["f", "m"])
-    calm, new = with_q(phrase_tests(everywhere), family="test")
+    calm, new = with_q(phrase_tests(everywhere))
     assert calm.undefined == "every story has it" and math.isnan(calm.p) and math.isnan(calm.q)
     assert new.undefined is None and new.q == pytest.approx(1.0)
     assert math.isnan(calm.residual(0))
@@ -136,7 +136,7 @@ def test_what_has_no_test_says_why_and_is_in_no_family() -> None:
     assert math.isnan(phrase_tests(silent)[0].scores[1])
     assert associations(phrase_tests(silent), ["f", "m"]) == []
     assert phrase_tests(count(Documents.of([]), "place", ["f", "m"])) == []
-    assert all(math.isnan(phrase.q) for phrase in with_q(phrase_tests(silent), family="test"))
+    assert all(math.isnan(phrase.q) for phrase in with_q(phrase_tests(silent)))
     assert math.isnan(summary([], []).mean_p)
 
 
