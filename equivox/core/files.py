@@ -10,6 +10,7 @@ A file is a regular file, lies where it seems to lie, and takes a bounded amount
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import hashlib
 import json
@@ -188,6 +189,13 @@ def write_table(path: Path, table: pa.Table) -> None:
 
     table = table.replace_schema_metadata(_without_check(table.schema) | {_CHECK: _check(table.schema, table.num_rows)})
     write_whole(path, lambda temporary: pq.write_table(table, temporary, compression="zstd", write_page_checksum=True))
+
+
+def return_freed_memory() -> None:
+    """Give memory that was freed back to the system; the C library of Linux keeps what large tables leave in pieces."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None, *, memory_map: bool = False) -> pa.Table:

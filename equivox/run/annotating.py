@@ -23,7 +23,7 @@ from equivox.core.annotation import (
     annotation_key,
 )
 from equivox.core.calls import CALL, ONE
-from equivox.core.files import write_document, write_table
+from equivox.core.files import return_freed_memory, write_document, write_table
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.samples import ENDED, UNANNOTATED, segment_columns
 from equivox.core.segments import SAID_BY_MODEL, SOUND, SOUND_DIGEST, Segment, SegmentAnnotation, SegmentTool
@@ -74,8 +74,9 @@ def annotate(
     in the store and no longer count. `retry_failed` asks again what the annotator failed on before.
     """
     name = annotator.identity.name
-    plan = read_plan(folder)
     responses = Responses.of(folder)
+    plan = read_plan(folder)
+    return_freed_memory()
     n_answered = len(responses.table) - responses.table["text"].null_count
     forget_hashes(folder)
     write_document(annotations_folder(folder, name) / "annotator.json", annotator.identity.as_dict())

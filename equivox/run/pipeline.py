@@ -21,7 +21,7 @@ from typing import Any
 
 from equivox.annotate import Annotator, evaluation_of, open_annotator
 from equivox.core.errors import RequestError
-from equivox.core.files import refuse_unusable, write_table
+from equivox.core.files import refuse_unusable, return_freed_memory, write_table
 from equivox.core.progress import Progress, no_progress
 from equivox.core.redact import remember_secrets
 from equivox.core.scores import DEFAULT_OPTIONS, Score, ScoringOptions
@@ -74,12 +74,13 @@ def execute(
         prepared(spec, annotator, engine, corpora) as run,
     ):
         run.answer(progress)
+        run.forget_plan()
         return annotate_and_score(
             spec.output, run.tasks, annotator, spec.options, retry_failed=spec.retry_failed, progress=progress
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class PreparedRun:
     """A run that was checked and whose folder is locked: nothing is written yet.
 
@@ -115,6 +116,11 @@ class PreparedRun:
             # The measured model's memory is freed before a model that annotates is loaded.
             self.engine.close()
 
+    def forget_plan(self) -> None:
+        """Free the memory of the plan, which is stored once the run was answered."""
+        self.plan = self.plan.part([])
+        return_freed_memory()
+
 
 @contextmanager
 def prepared(
@@ -145,29 +151,43 @@ def checked(
     remember_secrets(engine.identity.settings, also=engine.identity.public)
     refuse_overrides(engine.identity, spec.sampling)
     with nullcontext() if given else closing(engine):
-        opened = open_corpora(tasks, spec.data, {} if corpora is None else corpora)
-        if engine.identity.engine != IMPORTED:
-            refuse_unable(tasks, engine.able, engine.identity.engine)
-        give(tasks)
-        plan = make_plan(tasks, opened, engine.identity, limit=spec.limit, seed=spec.seed)
-        identity = run_identity(engine=engine.identity, tasks=tasks, corpora=opened, limit=spec.limit, seed=spec.seed)
-        _check_same_run(spec.output, identity)
-        if spec.options.merge == "embedding":
-            from equivox.annotate.embedding import load_encoder
+        # Nothing but the run holds its plan and its samples while it goes on: of a million requests they are large.
+        yield _checked(spec, tasks, annotator, engine, {} if corpora is None else corpora, keep_open=given is not None)
 
-            load_encoder(spec.options.encoder)
-        pending = pending_rows(spec.output, plan, retry_failed=spec.retry_failed)
-        sendable = plan.requests(pending[plan.usable[pending]])
-        if len(pending):
-            engine.check(sendable)
-            annotator.check(tasks)
-            check_tools(tasks)
-            if changed := next((task.condition for task in tasks if dose_of(task.condition)), None):
-                require_world(f"the condition {changed}")
-        yield PreparedRun(
-            spec=spec, tasks=tasks, plan=plan, identity=identity, engine=engine,
-            annotator=annotator.identity.name, keep_open=given is not None, to_ask=len(sendable),
-        )  # fmt: skip
+
+def _checked(
+    spec: RunSpec,
+    tasks: Sequence[Task],
+    annotator: Annotator,
+    engine: Engine,
+    corpora: dict[str, Corpus],
+    *,
+    keep_open: bool,
+) -> PreparedRun:
+    opened = open_corpora(tasks, spec.data, corpora)
+    if engine.identity.engine != IMPORTED:
+        refuse_unable(tasks, engine.able, engine.identity.engine)
+    give(tasks)
+    plan = make_plan(tasks, opened, engine.identity, limit=spec.limit, seed=spec.seed)
+    identity = run_identity(engine=engine.identity, tasks=tasks, corpora=opened, limit=spec.limit, seed=spec.seed)
+    _check_same_run(spec.output, identity)
+    if spec.options.merge == "embedding":
+        from equivox.annotate.embedding import load_encoder
+
+        load_encoder(spec.options.encoder)
+    pending = pending_rows(spec.output, plan, retry_failed=spec.retry_failed)
+    sendable = plan.requests(pending[plan.usable[pending]])
+    if len(pending):
+        engine.check(sendable)
+        annotator.check(tasks)
+        check_tools(tasks)
+        if changed := next((task.condition for task in tasks if dose_of(task.condition)), None):
+            require_world(f"the condition {changed}")
+    return_freed_memory()
+    return PreparedRun(
+        spec=spec, tasks=tasks, plan=plan, identity=identity, engine=engine,
+        annotator=annotator.identity.name, keep_open=keep_open, to_ask=len(sendable),
+    )  # fmt: skip
 
 
 def annotate_and_score(

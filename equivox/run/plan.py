@@ -108,13 +108,19 @@ class Plan:
         return problem_of(one.sample, one.task, {**one.sample.columns, **one.presentation})
 
     def part(self, rows: Sequence[int]) -> Plan:
-        """Return a plan of some of the rows."""
+        """Return a plan of some of the rows; it holds their samples alone."""
         import numpy as np
         import pyarrow as pa
 
         chosen = np.array(rows, dtype=np.int64)
-        table = self.table.take(pa.array(chosen))
-        return replace(self, table=table, usable=self.usable[chosen], _places=self._places[chosen])
+        needed, places = np.unique(self._places[chosen], return_inverse=True)
+        return replace(
+            self,
+            table=self.table.take(pa.array(chosen)),
+            usable=self.usable[chosen],
+            _presented=[self._presented[place] for place in needed],
+            _places=places,
+        )
 
     @cached_property
     def distinct(self) -> NDArray[np.int64]:
