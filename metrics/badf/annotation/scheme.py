@@ -127,9 +127,7 @@ class StoryScheme(AnnotationScheme):
     ) -> tuple[Status, Mapping[str, SegmentAnnotation]]:
         """Return the status, all stages, and the final phrases as one more segment."""
         status, kept = super().sample(task, metadata, text, done)
-        found = phrases_of(status, metadata, done)
-        values = {a.name: phrases for a, phrases in zip(CHARACTERS, found.of, strict=False)}
-        return status, {**kept, PHRASES: SegmentAnnotation(found.status, values)}
+        return status, {**kept, PHRASES: phrases_of(status, metadata, done)}
 
     def _segment(self, stage: str, people: Sequence[str], story: str, phrases: str) -> Segment:
         fields_of = ", ".join(f"{a.name} is {d}" for a, d in zip(CHARACTERS, people, strict=False))
@@ -161,34 +159,24 @@ def written(reading: SegmentAnnotation, people: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-@dataclass(frozen=True)
-class Phrases:
-    """The result for one response: its `status`, and if that is `parsed`, the phrases of each character."""
-
-    status: Status
-    of: tuple[tuple[str, ...], ...] = ()
-
-
-def phrases_of(status: Status, metadata: Mapping[str, str], segments: Mapping[str, SegmentAnnotation]) -> Phrases:
-    """Return the final phrases of all stages; `status` is that of the whole response.
+def phrases_of(
+    status: Status, metadata: Mapping[str, str], segments: Mapping[str, SegmentAnnotation]
+) -> SegmentAnnotation:
+    """Return the final phrases of all stages, by character; `status` is that of the whole response.
 
     `parsed` with empty lists means that the story says nothing about its characters.
     """
-    people = descriptors(metadata)
     if status != "parsed":
-        return Phrases(status)
-    last: SegmentAnnotation | None = None
-    for stage in STAGES:
-        if last is not None and not _any(last):
+        return SegmentAnnotation(status, {})
+    last = SegmentAnnotation("unparsed", {})
+    for number, stage in enumerate(STAGES):
+        if number and not _any(last):
             break
-        last = segments.get(stage)
-        if last is None:
-            return Phrases("unparsed")
+        last = segments.get(stage, SegmentAnnotation("unparsed", {}))
         if last.status != "parsed":
-            return Phrases(last.status)
-    if last is None:
-        return Phrases("unparsed")
-    return Phrases("parsed", tuple(last.values.get(a.name, ()) for a in CHARACTERS[: len(people)]))
+            return SegmentAnnotation(last.status, {})
+    people = descriptors(metadata)
+    return SegmentAnnotation("parsed", {a.name: last.values.get(a.name, ()) for a in CHARACTERS[: len(people)]})
 
 
 class Opening:

@@ -264,9 +264,9 @@ def test_a_story_without_phrases_counts_and_an_unread_stage_does_not() -> None:
     full = SegmentAnnotation("parsed", {"character_1": ("calm",), "character_2": ()})
     empty = SegmentAnnotation("parsed", {})
     whole = {WHOLE: SegmentAnnotation("parsed", {})}
-    assert phrases_of("parsed", metadata, whole | {"extract": empty}).of == ((), ())
+    assert phrases_of("parsed", metadata, whole | {"extract": empty}).values == {"character_1": (), "character_2": ()}
     read = dict.fromkeys(STAGES, full)
-    assert phrases_of("parsed", metadata, whole | read).of == (("calm",), ())
+    assert phrases_of("parsed", metadata, whole | read).values == {"character_1": ("calm",), "character_2": ()}
     for stage in STAGES:
         lost = whole | read | {stage: SegmentAnnotation("unparsed", {})}
         assert phrases_of("parsed", metadata, lost).status == "unparsed"
