@@ -194,10 +194,11 @@ def test_standard_errors_are_the_spread_of_what_is_drawn_with_other_items_too():
     # Items speak to one group a little more than to the other.
     often = 0.5 + 0.05 * np.where(item % 2, 1, -1) * np.where(speaker % 2, 1, -1)
     found = evidence_of({"one": rng.random(240) < often}, speaker % 2, speaker, item)
-    assert found.noise.std(axis=0) == pytest.approx(found.errors, rel=0.08)
+    errors = found.model.errors()
+    assert found.noise.std(axis=0) == pytest.approx(errors, rel=0.08)
     assert found.new_items.std(axis=0) == pytest.approx(found.item_errors, rel=0.08)
     # Both kinds of noise have a part in it.
-    assert 1.2 < (found.item_errors / found.errors).min() < 1.8
+    assert 1.2 < (found.item_errors / errors).min() < 1.8
 
 
 def test_the_interval_with_other_items_is_never_the_narrower_one():

@@ -298,7 +298,9 @@ def test_merging_equal_shards_keeps_the_distance(seed):
     two = distribution_shift(
         values * 2, groups * 2, clusters=clusters * 2, min_count=1, n_resamples=100, rng=generator()
     )
-    same(one, two, "ntvd", "attainable_max", "null_mean", "p_cluster")
+    same(one, two, "ntvd", "attainable_max", "null_mean", "p_euclidean")
+    # Where the noise decides p, it is drawn: some of 1,000 draws may fall to the other side.
+    assert one.p_cluster == pytest.approx(two.p_cluster, abs=0.01)
     assert one.by_group == pytest.approx(two.by_group)
 
 
