@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -143,11 +143,23 @@ def store_audit(folder: Path, files: Sequence[Path], audit: Audit, annotators: M
     return written
 
 
-def compare_audits(run: Path, compared: Compared) -> None:
-    """Score the labels that are kept with a run again, and compare every number with those stated."""
+def kept_audits(run: Path) -> Iterator[tuple[Path, dict[str, Any], Audit]]:
+    """Yield the file of each audit that is kept with a run, what it states, and the audit scored again.
+
+    RequestError for a damaged one, and for labels of another run: a run leads to no other folder.
+    """
     for path in sorted((run / AUDIT_FOLDER).glob(f"*/{AUDIT_FILE}")):
         stated, place = read_document(path), path.parent
-        again = score_audit(place, label_files(place), stated["annotator"])
+        if not isinstance(stated.get("annotator"), str):
+            raise RequestError(f"{AUDIT_FILE} of {run.name} is damaged; `equivox audit score` writes it anew")
+        if any(Path(entry["run"]) != run.resolve() for entry in read_key(place).values()):
+            raise RequestError(f"the labels in {AUDIT_FOLDER}/{place.name} of {run.name} are about another run")
+        yield path, stated, score_audit(place, label_files(place), stated["annotator"])
+
+
+def compare_audits(run: Path, compared: Compared) -> None:
+    """Score the labels that are kept with a run again, and compare every number with those stated."""
+    for path, stated, again in kept_audits(run):
         plain = json.loads(json.dumps(_document(again, run.resolve(), stated["annotator"])))
         where = path.relative_to(run).as_posix()
         for name in dict.fromkeys((*stated, *plain)):

@@ -216,6 +216,12 @@ def test_labels_kept_with_a_run_are_a_screen(run: Path, tmp_path: Path, equivox:
         assert row[:3] == [row[0], str(stated[row[0]]["n"]), f"{stated[row[0]]['agreement']:.2f}"]
     assert stated["hobby"]["agreement"] < 50 and corrected["columns"][5] == "corrected"
     assert any("people say 'unstated', the annotator" in remark for remark in agreement["remarks"])
+    # A run that came from elsewhere leads to no other folder.
+    key = read_document(folder / "audit/answers/key.json")
+    for entry in key.values():
+        entry["run"] = str(run)
+    write_document(folder / "audit/answers/key.json", key)
+    assert "are about another run" in screen([folder], tmp_path / "after", "labels/0")["problem"]
 
 
 def test_a_gate_is_a_screen_with_the_outcomes_of_the_command(run: Path, tmp_path: Path, equivox: Cli) -> None:

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from equivox.audit.kept import score_audit
-from equivox.audit.labels import label_files
+from equivox.audit.kept import kept_audits
 from equivox.audit.stored import AUDIT_FILE, AUDIT_FOLDER
 from equivox.calibration.checking import RESULT_FILE
 from equivox.compare.believing import believe
@@ -27,7 +26,7 @@ LABELS, CALIBRATED, GATE = "labels", "calibration", "gate"
 
 def offered(run: Path) -> list[str]:
     """Return the screens that there is something to show on for a run."""
-    found = [LABELS] if _audits(run) else []
+    found = [LABELS] if any((run / AUDIT_FOLDER).glob(f"*/{AUDIT_FILE}")) else []
     found += [CALIBRATED] if _calibration(run).is_file() and CALIBRATION in read_manifest(run) else []
     return found + ([GATE] if (run / "scores.json").is_file() else [])
 
@@ -56,21 +55,13 @@ def results(screen: str, runs: Sequence[Path], number: int, given: Mapping[str, 
     return dict(without_places({"verdict": verdict, "tables": [_plain(table) for table in tables]}))
 
 
-def _audits(run: Path) -> list[Path]:
-    return sorted(path.parent for path in (run / AUDIT_FOLDER).glob(f"*/{AUDIT_FILE}"))
-
-
 def _calibration(run: Path) -> Path:
     return run.resolve().parent.parent / RESULT_FILE
 
 
 def _label_tables(run: Path) -> list[Table]:
     tables: list[Table] = []
-    for place in _audits(run):
-        annotator = read_document(place / AUDIT_FILE).get("annotator")
-        if not isinstance(annotator, str):
-            raise RequestError(f"{AUDIT_FILE} is damaged; `equivox audit score` writes it anew")
-        audit = score_audit(place, label_files(place), annotator)
+    for _, _, audit in kept_audits(run):
         tables += [stage_audit_table(audit)] if audit.stage else audit_tables(audit)
     if not tables:
         raise RequestError("no labels of people are kept with this run; `equivox audit label` draws answers for them")
