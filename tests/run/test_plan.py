@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
+import weakref
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -300,3 +302,18 @@ def test_answers_without_the_other_column_are_in_no_group_of_that_comparison() -
     # Both are the answers to one set of requests, which stay in the order of the plan.
     assert len(plan.distinct) == 30
     assert plan.distinct.tolist() == sorted(plan.distinct.tolist())
+
+
+def test_a_part_of_a_plan_has_its_rows_and_holds_no_other_samples() -> None:
+    whole = make_plan([TASK], {"crema_d": corpus()}, IDENTITY)
+    rows = [17, 3, 3, 29]
+    part = whole.part(rows)
+    assert list(part.requests()) == [whole.request(row) for row in rows]
+    assert [part.problem(place) for place in range(4)] == [whole.problem(row) for row in rows]
+    assert len(whole.part([])) == 0 and list(whole.part([]).requests()) == []
+    samples = corpus()
+    kept = [weakref.ref(sample) for sample in samples.samples]
+    part = make_plan([TASK], {"crema_d": samples}, IDENTITY).part(rows)
+    del samples
+    gc.collect()
+    assert sum(ref() is not None for ref in kept) == 3

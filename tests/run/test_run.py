@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +19,8 @@ from equivox.run.annotating import annotate
 from equivox.run.generating import generate
 from equivox.run.manifest import read_manifest, write_manifest
 from equivox.run.pipeline import annotate_run, execute, rescore
-from equivox.run.plan import make_plan
+from equivox.run.plan import Plan, make_plan
+from equivox.run.presented import Presented
 from equivox.run.scoring import sample_rows
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, response_schema
@@ -173,3 +176,22 @@ def test_the_manifest_says_with_what_the_run_was_made(tmp_path: Path) -> None:
     assert manifest["identity"]["seed"] == 3
     assert manifest["identity"]["model"]["model"] == "oracle"
     assert {"numpy", "scipy", "pyarrow"} <= set(manifest["environment"]["libraries"])
+
+
+def test_while_a_run_is_annotated_its_plan_and_its_samples_are_in_no_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def planned() -> int:
+        gc.collect()
+        found = [one for one in gc.get_objects() if isinstance(one, (Plan, Presented))]
+        return sum(len(one) if isinstance(one, Plan) else 1 for one in found)
+
+    def annotated(*given: Any, **options: Any) -> None:
+        held.append(planned())
+        annotate(*given, **options)
+
+    held = [planned()]
+    monkeypatch.setattr("equivox.run.pipeline.annotate", annotated)
+    tasks = resolve_tasks("vibe_gender:advisory")
+    execute(RunSpec(model="simulated:biased", tasks=tasks, output=tmp_path / "run", data="sample", limit=8))
+    assert len(held) == 2 and held[0] == held[1]
