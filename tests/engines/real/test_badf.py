@@ -25,7 +25,7 @@ from equivox.engines import Request
 from equivox.engines.patching import layers_of
 from equivox.engines.transformers import TransformersEngine
 from equivox.metrics.badf.annotation.scheme import STAGES
-from equivox.metrics.badf.documents import Document, unify_phrases
+from equivox.metrics.badf.documents import Documents, unify_phrases
 from equivox.run.pipeline import execute, rescore
 from equivox.run.plan import make_plan
 from equivox.run.spec import RunSpec
@@ -226,13 +226,10 @@ def test_all_four_stages_and_exclusivity_in_vllm(model: Callable[[str], str], tw
 
 def test_wordings_are_merged_by_meaning_with_a_real_encoder() -> None:
     said = ["nervous", "feels nervous", "anxious and nervous", "enjoys nature", "loves nature", "plays chess"]
-    documents = [
-        Document(key=str(n), category="place", identity="f", descriptor="f", stratum="", phrases=(phrase,))
-        for n, phrase in enumerate(said)
-    ]
+    documents = Documents.of([(str(n), "place", "f", "f", "", [phrase]) for n, phrase in enumerate(said)])
     loose, strict = (
-        [d.unified[0] for d in unify_phrases(documents, merge="embedding", encoder=ENCODER, threshold=t).rows()]
-        for t in (0.63, 0.99)
+        unify_phrases(documents, merge="embedding", encoder=ENCODER, threshold=t).unified.lists() for t in (0.63, 0.99)
     )
-    assert loose == ["nervous", "nervous", "nervous", "enjoys nature", "enjoys nature", "plays chess"]
-    assert strict == said
+    merged = ["nervous", "nervous", "nervous", "enjoys nature", "enjoys nature", "plays chess"]
+    assert loose == [[phrase] for phrase in merged]
+    assert strict == [[phrase] for phrase in said]
