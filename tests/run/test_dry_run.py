@@ -169,7 +169,7 @@ def test_a_plan_names_the_hours_and_the_prices(equivox: Cli, tmp_path: Path) -> 
     )
     settings = settings_of(open_run_file(str(file)), resolve_tasks)
     on_gpu, on_server = estimate(settings, workers=4).models
-    assert on_gpu.hours == pytest.approx(on_gpu.gpu_hours / 4)
+    assert on_gpu.hours == pytest.approx(on_gpu.target.gpu_hours / 4)
     assert math.isnan(on_gpu.cost)
     assert on_server.cost == pytest.approx(288 * (500 * 1 + 100 * 4) / 1e6)
     out = equivox("reproduce", file, "--dry-run")[1]
