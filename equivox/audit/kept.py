@@ -25,7 +25,7 @@ from equivox.audit.labels import (
     read_key,
     units_of,
 )
-from equivox.audit.stored import ANSWERS, AUDIT_FILE, AUDIT_FOLDER, OF_THE_SCORE
+from equivox.audit.stored import ANSWERS, AUDIT_FILE, AUDIT_FOLDER, OF_THE_SCORE, audit_files
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document, write_text
 from equivox.core.plain import split_by
@@ -148,7 +148,7 @@ def kept_audits(run: Path) -> Iterator[tuple[Path, dict[str, Any], Audit]]:
 
     RequestError for a damaged one, and for labels of another run: a run leads to no other folder.
     """
-    for path in sorted((run / AUDIT_FOLDER).glob(f"*/{AUDIT_FILE}")):
+    for path in audit_files(run):
         stated, place = read_document(path), path.parent
         if not isinstance(stated.get("annotator"), str):
             raise RequestError(f"{AUDIT_FILE} of {run.name} is damaged; `equivox audit score` writes it anew")

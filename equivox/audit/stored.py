@@ -101,10 +101,15 @@ class StoredAudit:
         return replace(found, estimate=score.estimate, own_low=score.ci_low, own_high=score.ci_high)
 
 
+def audit_files(run: Path) -> list[Path]:
+    """Return the results of all audits that are kept with a run, by name."""
+    return sorted((run / AUDIT_FOLDER).glob(f"*/{AUDIT_FILE}"))
+
+
 def stored_audits(run: Path, annotator: str) -> list[StoredAudit]:
     """Return the audits of `annotator` that are kept with a run, by name; a damaged one is left out."""
     found = []
-    for path in sorted((run / AUDIT_FOLDER).glob(f"*/{AUDIT_FILE}")):
+    for path in audit_files(run):
         with suppress(EquivoxError, KeyError, TypeError):
             document = read_document(path)
             if document["annotator"] == annotator:

@@ -41,7 +41,7 @@ def gate(
 
     from equivox.cli.output import console
     from equivox.cli.show import believe_all
-    from equivox.compare.gate import EXIT_CODES, Limits
+    from equivox.compare.gate import EXIT_CODES, Limits, read_limits
     from equivox.compare.gate import gate as checked
     from equivox.core.files import refuse_unusable_file, write_text
     from equivox.report.gate_files import gate_document, gate_table
@@ -53,7 +53,7 @@ def gate(
     if json is not None:
         refuse_unusable_file(json, "json")
     believe_all([run, *([baseline] if baseline is not None else [])])
-    limits = Limits(margin=_limits(margin, "margin"), most=_limits(most, "max"))
+    limits = Limits(margin=read_limits(margin or (), "margin"), most=read_limits(most or (), "max"))
     found = checked(run, baseline, limits, overall=overall, min_coverage=min_coverage)
     if json is not None:
         write_text(json, dumps(gate_document(found), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
@@ -62,19 +62,3 @@ def gate(
     if outcome == "inconclusive":
         outcome = treated[inconclusive] or outcome  # type: ignore[assignment]
     return EXIT_CODES[outcome]
-
-
-def _limits(given: list[str] | None, option: str) -> dict[str, float]:
-    """Return limits by metric, "" for all others."""
-    found: dict[str, float] = {}
-    for text in given or ():
-        # The names of tasks can hold a sign of equality themselves (turn=2).
-        name, _, value = text.rpartition("=")
-        try:
-            limit = float(value)
-        except ValueError:
-            raise RequestError(f"`{option}` is a number, or NAME=number, got {text!r}") from None
-        if name in found:
-            raise RequestError(f"`{option}` is given twice{f' for {name}' if name else ''}; give it once")
-        found[name] = limit
-    return found

@@ -125,6 +125,25 @@ class Limits:
         return found
 
 
+def read_limits(given: Sequence[str], option: str) -> dict[str, float]:
+    """Return limits by the name of a task or a metric, "" for all others, from texts such as `5` and `NAME=5`.
+
+    RequestError for what is no number, and for a name that is given twice; `option` is what they were given as.
+    """
+    found: dict[str, float] = {}
+    for text in given:
+        # The names of tasks can hold a sign of equality themselves (turn=2).
+        name, _, value = text.rpartition("=")
+        try:
+            limit = float(value)
+        except ValueError:
+            raise RequestError(f"`{option}` is a number, or NAME=number, got {text!r}") from None
+        if name in found:
+            raise RequestError(f"`{option}` is given twice{f' for {name}' if name else ''}; give it once")
+        found[name] = limit
+    return found
+
+
 def gate(
     new: Path,
     baseline: Path | None,

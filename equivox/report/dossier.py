@@ -21,7 +21,7 @@ from typing import Annotated, Any
 from annotated_types import Ge
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
-from equivox.audit.stored import AUDIT_FILE, AUDIT_FOLDER
+from equivox.audit.stored import audit_files
 from equivox.compare.believing import PREDICATE
 from equivox.compare.gate import Limits, gate
 from equivox.compare.impact import UNKNOWN, impact_records, impacts
@@ -246,7 +246,7 @@ def _labels(run: ComparedRun, hashes: Mapping[str, str]) -> list[dict[str, Any]]
     """Return how often the annotator meets people's labels, and scores as these labels correct them."""
     units = {(score.task, score.attribute or ""): score.unit for score in reversed(run.scores)}
     found = []
-    for path in sorted((run.folder / AUDIT_FOLDER).glob(f"*/{AUDIT_FILE}")):
+    for path in audit_files(run.folder):
         document, file = read_document(path), path.relative_to(run.folder).as_posix()
         if document["annotator"] != run.annotator:
             continue

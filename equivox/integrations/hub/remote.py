@@ -125,9 +125,10 @@ def model_facts(model: str, revision: str) -> tuple[int | None, str]:
     """
     from huggingface_hub import HfApi
 
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", model) or not re.fullmatch("[0-9a-f]{40}", revision):
+    if not re.fullmatch("[0-9a-f]{40}", revision):
         return None, ""
     try:
+        check_repo(model)
         with _quiet(), _one_line_errors(model, "give the same command again", reading=True):
             found = HfApi(library_name="equivox").model_info(model, revision=revision)
     except RequestError:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from equivox.audit.kept import kept_audits
-from equivox.audit.stored import AUDIT_FILE, AUDIT_FOLDER
+from equivox.audit.stored import audit_files
 from equivox.calibration.checking import RESULT_FILE
 from equivox.compare.believing import believe
-from equivox.compare.gate import Limits, gate
+from equivox.compare.gate import Limits, gate, read_limits
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document
 from equivox.core.redact import without_places
@@ -26,7 +26,7 @@ LABELS, CALIBRATED, GATE = "labels", "calibration", "gate"
 
 def offered(run: Path) -> list[str]:
     """Return the screens that there is something to show on for a run."""
-    found = [LABELS] if any((run / AUDIT_FOLDER).glob(f"*/{AUDIT_FILE}")) else []
+    found = [LABELS] if audit_files(run) else []
     found += [CALIBRATED] if _calibration(run).is_file() and CALIBRATION in read_manifest(run) else []
     return found + ([GATE] if (run / "scores.json").is_file() else [])
 
@@ -69,9 +69,9 @@ def _label_tables(run: Path) -> list[Table]:
 
 
 def _gate_table(runs: Sequence[Path], number: int, given: Mapping[str, str]) -> Table:
-    limits = {name: _limit(given[name], name) for name in ("margin", "max") if given.get(name)}
+    margin, most = (read_limits([given[name]] if given.get(name) else [], name) for name in ("margin", "max"))
     baseline = None
-    if "margin" in limits:
+    if margin:
         place = given.get("baseline", "")
         if not place.isdecimal() or int(place) >= len(runs):
             raise RequestError("a margin is a distance from a baseline; open its run beside this one")
@@ -79,22 +79,7 @@ def _gate_table(runs: Sequence[Path], number: int, given: Mapping[str, str]) -> 
     for run in (runs[number], baseline):
         if run is not None:
             believe(run)
-    found = gate(
-        runs[number],
-        baseline,
-        Limits(
-            margin={"": limits["margin"]} if "margin" in limits else {},
-            most={"": limits["max"]} if "max" in limits else {},
-        ),
-    )
-    return gate_table(found)
-
-
-def _limit(text: str, name: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise RequestError(f"`{name}` is a number, got {text[:20]!r}") from None
+    return gate_table(gate(runs[number], baseline, Limits(margin=margin, most=most)))
 
 
 def _plain(table: Table) -> dict[str, Any]:
