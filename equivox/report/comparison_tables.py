@@ -407,14 +407,6 @@ def overlap_tables(overlaps: Sequence[Overlap]) -> list[Table]:
     ]
 
 
-def told_ranks(ranks: Sequence[Rank]) -> str:
-    """Return the figure of ranks in words."""
-    return "; ".join(
-        f"{s.task}, {s.metric}, {s.model}: " + (f"rank {s.rank}, open {rank_interval(s)}" if s.rank else "no rank")
-        for s in ranks
-    )
-
-
 def in_words(ranks: Sequence[Rank]) -> str:
     """Return a sentence about the models of one task and metric that cannot be told apart."""
     ranked = [rank for rank in in_order(ranks) if rank.undefined is None]

@@ -1,14 +1,8 @@
-"""How figures look, in print and on pages, and how they become bytes.
-
-Text and axes have one colour, which the report replaces by that of the page, so that figures follow light and dark.
-Groups differ in hatching as well as in colour.
-"""
+"""How figures look, and how they become bytes. Groups differ in hatching as well as in colour."""
 
 from __future__ import annotations
 
-import base64
 import io
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -20,16 +14,16 @@ from equivox.report.numbers import shortened
 
 Format = Literal["svg", "png", "pdf"]
 
-INK = "#12345a"
-"""The colour of text and axes; `svg_for_page` replaces it."""
-PAPER = "#fefefe"
-"""The colour inside an open dot; `svg_for_page` replaces it by the page's background."""
+INK = "#1b1b1b"
+"""The colour of text and axes."""
+PAPER = "#ffffff"
+"""The colour inside an open dot."""
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
 """Okabe and Ito's colours, which colour-blind people can distinguish."""
 HATCHES = ("", "////", "....", "xxxx", "----", "\\\\\\\\", "oo", "++")
 
-WIDTH, NARROW, PHONE = 7.2, 5.4, 3.7
-"""Inches, on three sizes of page."""
+WIDTH = 7.2
+"""Inches."""
 
 LONGEST = 42
 """Signs of a label; `short` cuts longer ones."""
@@ -98,21 +92,3 @@ def rendered(figure: Figure, kind: Format, *, dpi: int = 300) -> bytes:
             figure.patch.set_alpha(1.0)
         canvas.print_figure(buffer, format=kind, dpi=dpi, metadata=dated)
     return buffer.getvalue()
-
-
-def svg_for_page(figure: Figure) -> bytes:
-    """Return a figure as SVG whose text colour follows the light or dark theme of the page.
-
-    Places are rounded to a hundredth of a point and lines are not indented: a page is a fifth smaller, and looks alike.
-    """
-    svg = rendered(figure, "svg").decode("utf-8").replace(INK, "var(--ink)").replace(PAPER, "var(--paper)")
-    light, dark = ":root{--ink:#1b1b1b;--paper:#fff}", ":root{--ink:#e8e8e8;--paper:#121212}"
-    style = f"<style>{light}@media (prefers-color-scheme:dark){{{dark}}}</style>"
-    plain = re.sub(r"\s*\n\s*", "\n", re.sub(r"(\d\.\d\d)\d+(?=[ \",)\n])", r"\1", svg))
-    head, end, rest = plain.partition("<defs>")
-    return f"{head}{style}{end}{rest}".encode()
-
-
-def figure_in_page(figure: Figure) -> str:
-    """Return a figure as SVG in base64, as the templates of the pages take it."""
-    return base64.b64encode(svg_for_page(figure)).decode()

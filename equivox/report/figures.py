@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from equivox.compare.pairs import open_runs, paired_tests
 from equivox.compare.ranking import Rank, rank_all
@@ -21,23 +21,19 @@ from equivox.compare.runs import (
     value_shares,
 )
 from equivox.core.errors import RequestError, nearest
-from equivox.core.metric import Panel
 from equivox.core.scores import Score
 from equivox.report.drawing import (
     HATCHES,
     INK,
     LONGEST,
-    NARROW,
     PALETTE,
     PAPER,
-    PHONE,
     WIDTH,
     drawing,
     short,
 )
-from equivox.report.numbers import DASH, UNTOLD, p_value, score_value, shortened
-from equivox.report.score_tables import marked
-from equivox.run.scoring import read_records
+from equivox.report.numbers import DASH, UNTOLD, shortened
+from equivox.report.panels import favoured, heat_maps, largest, metric_panels, panels_of, speakers_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,11 +58,7 @@ def _broken(text: str, longest: int) -> str:
     return f"{plain[:end].rstrip()}\n{shortened(plain[end:], longest)}"
 
 
-Layout = Literal["wide", "narrow", "phone"]
-"""Of a forest: labels beside the lines, with much room or little; or above them, for a screen 390 pixels wide."""
-
-
-def draw_forest(rows: Sequence[tuple[str, Score]], title: str = "", *, layout: Layout = "wide") -> Figure:
+def draw_forest(rows: Sequence[tuple[str, Score]], title: str = "") -> Figure:
     """Draw scores of one metric: headline and interval; dots are filled if q is below 0.05.
 
     Where the headline is an estimate, a mark shows the number as published.
@@ -74,29 +66,19 @@ def draw_forest(rows: Sequence[tuple[str, Score]], title: str = "", *, layout: L
     A question mark stands beside the dot of a score that could not have been filled, whatever the answers.
     `rows` holds (label, score). An undefined score has a line with a dash.
     """
-    above = layout == "phone"
-    labels = [_broken(label, {"wide": LONGEST, "narrow": 24, "phone": 44}[layout]) for label, _ in rows]
-    high = 0.24 + 0.12 * any("\n" in label for label in labels) + 0.17 * above
-    width = {"wide": WIDTH, "narrow": NARROW, "phone": PHONE}[layout]
-    with drawing(0.9 + high * len(rows), width, title) as (figure, axes):
+    labels = [_broken(label, LONGEST) for label, _ in rows]
+    high = 0.24 + 0.12 * any("\n" in label for label in labels)
+    with drawing(0.9 + high * len(rows), title=title) as (figure, axes):
         for place, (_, score) in enumerate(rows):
             _draw_score(axes, place, score)
         targets = {score.target for _, score in rows if math.isfinite(score.target)}
         if len(targets) == 1:
             axes.axvline(targets.pop(), color=INK, linewidth=0.8, linestyle=":")
-        if above:
-            for place, label in enumerate(labels):
-                axes.text(
-                    0, place - 0.33, label, transform=axes.get_yaxis_transform(), va="bottom",
-                    bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.5},
-                )  # fmt: skip
-            axes.spines["left"].set_visible(False)
-        axes.set_yticks([] if above else range(len(rows)), [] if above else labels)
-        axes.set_ylim(len(rows) - 0.4, -0.95 if above else -0.6)
+        axes.set_yticks(range(len(rows)), labels)
+        axes.set_ylim(len(rows) - 0.4, -0.6)
         if rows:
             estimated = "estimated " if any(math.isfinite(score.estimate) for _, score in rows) else ""
-            name = f"{estimated}{rows[0][1].name} ({short(rows[0][1].unit)})"
-            axes.set_xlabel(_broken(name, 44) if above else name)
+            axes.set_xlabel(f"{estimated}{rows[0][1].name} ({short(rows[0][1].unit)})")
         return figure
 
 
@@ -261,9 +243,9 @@ def draw_ranks(ranks: Sequence[Rank]) -> Figure:
         return figure
 
 
-def draw_speakers(rows: Sequence[tuple[str, Score]], title: str = "", *, layout: Layout = "narrow") -> Figure:
+def draw_speakers(rows: Sequence[tuple[str, Score]], title: str = "") -> Figure:
     """Draw one score for every speaker, with its interval; dots are filled if q is below 0.05."""
-    figure = draw_forest(rows, title, layout=layout)
+    figure = draw_forest(rows, title)
     figure.axes[0].set_xlim(-3, 103)
     return figure
 
@@ -299,75 +281,6 @@ def draw_metric_panel(rows: Sequence[tuple[str, Score]], title: str = "", *, sid
         axes.spines[:].set_visible(False)
         axes.set_xlabel(f"orange ▲ favours {sides[0]}, blue ▼ favours {sides[1]}; no colour: q is not below 0.05")
         return figure
-
-
-def largest(scores: Sequence[Score]) -> dict[str, float]:
-    """Return the largest magnitude of each measure; 0 if none is defined."""
-    found = dict.fromkeys((score.name for score in scores), 0.0)
-    for score in scores:
-        if score.defined:
-            found[score.name] = max(found[score.name], abs(score.value))
-    return found
-
-
-def favoured(score: Score | None, sides: tuple[str, str]) -> tuple[str, str]:
-    """Return the magnitude of a score with its stars, and the favoured side as a word with an arrow."""
-    if score is None or not score.defined:
-        return "—", "" if score is None else "undefined"
-    written = score_value(abs(score.value), score.unit)
-    if written.strip("0.") == "":
-        return written, "even"
-    return written + marked(score), f"▲ {sides[0]}" if score.value > 0 else f"▼ {sides[1]}"
-
-
-def told_forest(rows: Sequence[tuple[str, Score]]) -> str:
-    """Return a forest plot in words, for people who cannot see it."""
-    return "; ".join(f"{label}: {_told(score)}" for label, score in rows)
-
-
-def _told(score: Score) -> str:
-    if not score.defined:
-        return "undefined"
-    cannot = "" if score.untold is None else f", this design cannot tell ({score.untold_in_full})"
-    return f"{score_value(score.headline, score.unit)}, q {p_value(score.q)}{cannot}"
-
-
-def panels_of(run: ComparedRun, kind: str) -> dict[str, Panel]:
-    """Return the panels of a kind by family."""
-    return {family: panel for family, metric in run.metrics.items() if (panel := metric.panel(kind)) is not None}
-
-
-def heat_maps(run: ComparedRun) -> dict[str, tuple[Panel, list[dict[str, Any]]]]:
-    """Return the rows of every table of counts of a run with its panel, by task."""
-    found: dict[str, tuple[Panel, list[dict[str, Any]]]] = {}
-    for family, panel in panels_of(run, "heat").items():
-        for row in read_records(run.folder, family, panel.table) or ():
-            found.setdefault(row["task"], (panel, []))[1].append(row)
-    return found
-
-
-def metric_panels(run: ComparedRun) -> dict[str, tuple[Panel, list[tuple[str, Score]]]]:
-    """Return the panel and the signed scores of a run by family; each score has the panel's name for its task."""
-    found: dict[str, tuple[Panel, list[tuple[str, Score]]]] = {}
-    panels = panels_of(run, "metrics")
-    for score in sorted(run.scores, key=lambda score: ":" in score.task):
-        panel = panels.get(score.family)
-        if panel is not None and score.is_whole and run.measure(score) is not None:
-            task = score.task.partition(":")[2].partition("@")[0]
-            label = f"{panel.tasks[task]} ({task})" if task in panel.tasks else task or panel.whole
-            found.setdefault(score.family, (panel, []))[1].append((label, score))
-    return found
-
-
-def speakers_of(run: ComparedRun) -> dict[str, list[tuple[str, Score]]]:
-    """Return the score of every speaker with the speaker's name, by task; the largest first, undefined ones last."""
-    found: dict[str, list[tuple[str, Score]]] = {}
-    panels = panels_of(run, "speakers")
-    for score in sorted(run.scores, key=lambda score: (not score.defined, -score.value if score.defined else 0)):
-        name, _, speaker = score.subset.partition("=")
-        if score.family in panels and score.name == panels[score.family].measure and name == "speaker":
-            found.setdefault(score.task, []).append((speaker, score))
-    return found
 
 
 def figures_of(folders: Sequence[Path]) -> dict[str, Callable[[], Figure]]:

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from functools import lru_cache
 from importlib import resources
 from importlib.resources.abc import Traversable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 STYLE = resources.files(__package__) / "style.css"
 """The style that every page shares; what a page needs besides stands in a file of its own."""
@@ -22,18 +26,24 @@ def render_page(template: Traversable, *, style: Traversable, script: Traversabl
     `style` is what stands behind the shared style. A page without a script gets neither of its names, and its policy
     should name no `script-src`.
     """
-    from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
     texts = {"style": STYLE.read_text("utf-8") + style.read_text("utf-8")}
     if script is not None:
         texts["script"] = script.read_text("utf-8")
-    page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    return page.from_string(template.read_text("utf-8")).render(
+    return _compiled(template.read_text("utf-8")).render(
         **context,
         **{name: Markup(text) for name, text in texts.items()},
         **{f"{name}_hash": _csp_hash(text) for name, text in texts.items()},
     )
+
+
+@lru_cache
+def _compiled(text: str) -> Template:
+    """Return a template that many pages share; it takes longer to compile than to fill."""
+    from jinja2 import Environment, StrictUndefined
+
+    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(text)
 
 
 def _csp_hash(text: str) -> str:

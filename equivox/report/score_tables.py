@@ -11,7 +11,7 @@ from equivox.core.metric import Measure
 from equivox.core.plain import split_by
 from equivox.core.scores import Score
 from equivox.report.numbers import DASH, UNEVEN, UNTOLD, p_value, percent, score_interval, score_value, share, stars
-from equivox.report.table import Table
+from equivox.report.table import Cell, Strip, Table
 
 Rows = Sequence[tuple[ComparedRun, Score]]
 
@@ -338,7 +338,7 @@ def grid(
 
 
 def share_table(model: str, score: Score, shares: Sequence[ValueShares]) -> Table:
-    """Return the share of each value of an attribute in each group, in percent."""
+    """Return the share of each value of an attribute in each group, in percent; a page draws the shares as bars."""
     groups = sorted({group for entry in shares for group in entry.by_group})
     return Table(
         caption=(
@@ -349,5 +349,9 @@ def share_table(model: str, score: Score, shares: Sequence[ValueShares]) -> Tabl
         ),
         columns=["value", *(f"{group} %" for group in groups)],
         align="l" + "r" * len(groups),
-        rows=[[entry.value, *(percent(entry.by_group.get(group, 0.0)) for group in groups)] for entry in shares],
+        rows=[[entry.value, *(_bar(entry.by_group.get(group, 0.0)) for group in groups)] for entry in shares],
     )
+
+
+def _bar(share: float) -> Cell:
+    return Cell(percent(share), strip=Strip(low=0.0, high=round(share, 2)))

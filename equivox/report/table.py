@@ -22,14 +22,28 @@ K = TypeVar("K", bound=Hashable)
 Weight = Literal["", "bold", "underlined"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Strip:
+    """A number with its interval as places on a scale, in percent of its width; None where there is no such number."""
+
+    at: float | None = None
+    low: float | None = None
+    high: float | None = None
+    no_bias: float | None = None
+
+
 @dataclass(frozen=True)
 class Cell:
-    """A text with a smaller text below; `shade` names a class of the page's style, `weight` the type in print."""
+    """A text with a smaller text below; `shade` names a class of the page's style, `weight` the type in print.
+
+    A page draws the `strip` below the text.
+    """
 
     text: str
     below: str = ""
     shade: str = ""
     weight: Weight = ""
+    strip: Strip | None = None
 
     def __str__(self) -> str:
         """Return the text, followed by the smaller text in parentheses."""
@@ -107,46 +121,57 @@ def _aligned(texts: Sequence[str]) -> list[str]:
     return [" " * (width - cell_len(text)) + text for text in padded]
 
 
-def _frame(table: Table, index: bool) -> Any:
-    """Return the cells as a data frame; its labels are positions, because names of columns can repeat."""
-    import pandas
-
-    rows = [list(row) for row in table.rows]
-    if not index:
-        return pandas.DataFrame(rows, columns=range(len(table.columns)), dtype=object)
-    return pandas.DataFrame([row[1:] for row in rows], columns=range(len(table.columns) - 1), dtype=object)
-
-
 def as_html(table: Table, css: str = "") -> Markup:
     """Return the table, its remarks and notes as HTML without inline styles; the content of cells is escaped.
 
     The page's style aligns numbers to the right: the class `left-2` marks a table whose first two columns are text,
     `last` one whose last column is text. `css` adds classes to the scrolling box.
     """
-    from markupsafe import Markup, escape
+    from markupsafe import Markup
 
     left = len(table.align) - len(table.align.lstrip("l"))
     last = " last" if table.align.endswith("l") else ""
     if not table.rows:
         return _lines(table)
-    frame = _frame(table, index=True)
-    frame.columns.name = _html(table.columns[0])
-    style = frame.style.format(_html)
-    style = style.format_index(lambda place: _html(table.rows[place][0]), axis="index")
-    style = style.format_index(lambda place: _html(table.columns[place + 1]), axis="columns")
-    body = style.set_caption(str(escape(table.caption)) or None).to_html(exclude_styles=True)
-    box = Markup('<div class="scroll left-{}{} {}" tabindex="0" role="region" aria-label="{}">')
-    return box.format(left, last, css, table.caption) + Markup(body) + Markup("</div>") + _lines(table)
+    caption = Markup("<caption>{}</caption>\n").format(table.caption) if table.caption else ""
+    head = Markup("").join(Markup('<th scope="col">{}</th>').format(_html(cell)) for cell in table.columns)
+    body = Markup("\n").join(_row(row) for row in table.rows)
+    grid = Markup("<table>{}<thead><tr>{}</tr></thead>\n<tbody>{}</tbody></table>").format(caption, head, body)
+    box = Markup('<div class="scroll left-{}{} {}" tabindex="0" role="region" aria-label="{}">{}</div>')
+    return box.format(left, last, css, table.caption, grid) + _lines(table)
 
 
-def _html(cell: Content) -> str:
+def _row(cells: Sequence[Content]) -> Markup:
+    from markupsafe import Markup
+
+    others = Markup("").join(Markup("<td>{}</td>").format(_html(cell)) for cell in cells[1:])
+    return Markup('<tr><th scope="row">{}</th>{}</tr>').format(_html(cells[0]), others)
+
+
+def _html(cell: Content) -> Markup:
     from markupsafe import Markup, escape
 
     if isinstance(cell, str):
-        return str(escape(cell))
+        return escape(cell)
     below = Markup("<small>{}</small>").format(cell.below) if cell.below else Markup("")
+    below += drawn(cell.strip) if cell.strip is not None else ""
     shaded = Markup('<span class="{}">{}{}</span>')
-    return str(shaded.format(cell.shade, cell.text, below) if cell.shade else escape(cell.text) + below)
+    return shaded.format(cell.shade, cell.text, below) if cell.shade else escape(cell.text) + below
+
+
+def drawn(strip: Strip) -> Markup:
+    """Return a strip as SVG: the scale, "no bias" upright, the interval as a line, and the number as a dot."""
+    from markupsafe import Markup
+
+    line = Markup('<line class="{}" x1="{}%" x2="{}%" y1="{}" y2="{}"/>').format
+    parts = [line("axis", 0, 100, 7, 7)]
+    if strip.no_bias is not None:
+        parts.append(line("zero", strip.no_bias, strip.no_bias, 1, 13))
+    if strip.low is not None and strip.high is not None:
+        parts.append(line("reach", strip.low, strip.high, 7, 7))
+    if strip.at is not None:
+        parts.append(Markup('<circle class="dot" cx="{}%" cy="7" r="4"/>').format(strip.at))
+    return Markup('<svg class="strip" aria-hidden="true">{}</svg>').format(Markup("").join(parts))
 
 
 def _lines(table: Table) -> Markup:
@@ -204,8 +229,12 @@ def as_latex(tables: Iterable[Table]) -> str:
 
 
 def _latex(table: Table) -> str:
+    import pandas
+
     long = len(table.rows) > _PAGE
-    style = _frame(table, index=False).style.hide(axis="index").format(_tex_cell)
+    # Labels are positions, because names of columns can repeat.
+    frame: Any = pandas.DataFrame([list(row) for row in table.rows], columns=range(len(table.columns)), dtype=object)
+    style = frame.style.hide(axis="index").format(_tex_cell)
     style = style.format_index(lambda place: tex(str(table.columns[place])), axis="columns")
     text = style.to_latex(
         column_format=table.align,

@@ -150,7 +150,7 @@ def test_the_report_of_all_runs_is_one_click_away(opened: Opened) -> None:
     page = opened()
     page.click("text=The whole report")
     page.wait_for_selector("header h1")
-    assert page.locator(".picture thead th").count() == 3
+    assert page.locator("header .picture thead th").count() == 3
     # The report's own policy holds: its style is applied, and nothing of it is loaded from elsewhere.
     assert page.evaluate("getComputedStyle(document.querySelector('.skip')).position") == "absolute"
 

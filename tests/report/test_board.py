@@ -147,10 +147,11 @@ def test_size_and_licence_are_those_that_are_known_of_a_model(source: Path) -> N
         return [page.partition("<script>")[0] for page in board_pages(rows, (), "").values()]
 
     runs = {source / "honest-00": "honest-00"}
-    index, model = pages(board_rows(runs, facts))
+    index, scores, model = pages(board_rows(runs, facts))
     assert asked == {("planted", "1")}
     assert "7.62 billion parameters, licence apache-2.0" in model
-    assert 'id="by-size"' in index and "<option>apache-2.0</option>" in index
+    for page in (index, scores):
+        assert 'id="by-size"' in page and "<option>apache-2.0</option>" in page
     for page in pages(board_rows(runs)):
         assert "billion parameters" not in page and "by-licence" not in page
 
@@ -170,11 +171,11 @@ def test_what_a_run_says_of_itself_is_words_on_the_page(source: Path) -> None:
     texts = {name: payload for name, value in vars(row).items() if isinstance(value, str) and name != "verdict"}
     odd: Row = replace(row, **texts, shown=dict.fromkeys(row.shown, payload))
     pages = board_pages([odd], [(payload, payload)], payload)
-    assert len(pages) == 2
+    assert len(pages) == 3
     for name, page in pages.items():
         assert "<script>alert" not in page and "<img" not in page, name
         assert page.count("<script>") == 1  # our own, by its hash
-        assert re.fullmatch(r"index\.html|models/[A-Za-z0-9.-]+\.html", name)
+        assert re.fullmatch(r"index\.html|scores\.html|models/[A-Za-z0-9.-]+\.html", name)
 
 
 def test_a_list_of_sources(source: Path, equivox: Cli, tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from equivox import measure
+from equivox.compare.ranking import Rank
 from equivox.compare.runs import ComparedRun, open_comparison
 from equivox.core.scores import Mover, ScoringOptions
 from equivox.report.page import build_report
-from equivox.report.picture import LOST_ANSWERS, picture
+from equivox.report.picture import LOST_ANSWERS, further_lines, picture, rank_lines, speaker_lines
 
 MODELS = ("planted,shift=0.4", "random", "random,refusal_gap=0.5")
 TASKS = "vibe_gender:candidate,vibe_gender:casting"
@@ -44,7 +45,8 @@ def test_every_comparison_has_a_mark_of_each_model(runs: list[ComparedRun]) -> N
         assert (planted.verdict, planted.sign) == ("found", "●")
         assert random.sign in "○?" and random.verdict in ("not shown", "cannot tell")
         # Half of the answers of one group are missing: nothing is known of the rest, which is not "not shown".
-        assert (refusing.verdict, refusing.sign, refusing.at, refusing.text) == ("undefined", "—", None, "")
+        assert (refusing.verdict, refusing.sign, refusing.text) == ("undefined", "—", "")
+        assert refusing.strip is not None and refusing.strip.at is None
         assert "refused" in refusing.told or "usable" in refusing.told
     assert (losses.name, losses.scale) == (LOST_ANSWERS, "")
     planted, random, refusing = losses.marks
@@ -59,8 +61,8 @@ def test_marks_lie_where_the_numbers_say(runs: list[ComparedRun]) -> None:
     for line in lines:
         (mark,) = line.marks
         score = scores[f"vibe_gender:{line.name}"]
-        assert mark is not None and mark.no_bias == 0
-        assert (mark.at, mark.low, mark.high) == tuple(
+        assert mark is not None and mark.strip is not None and mark.strip.no_bias == 0
+        assert (mark.strip.at, mark.strip.low, mark.strip.high) == tuple(
             pytest.approx(number, abs=0.006) for number in (score.estimate, score.ci_low, score.ci_high)
         )
         assert f"{score.estimate:.2f} ({score.ci_low:.2f} to {score.ci_high:.2f})" in mark.told
@@ -82,7 +84,7 @@ def test_signed_scores_lie_on_either_side_of_no_bias(runs: list[ComparedRun]) ->
         return replace(run, scores=(score,))
 
     line, losses = picture([signed(runs[0], -20.0), signed(runs[1], 10.0)])
-    first, second = line.marks
+    first, second = (mark.strip for mark in line.marks if mark)
     # The scale reaches from −25 to 25: −20 is a tenth from its left end.
     assert first is not None and second is not None and not line.common and line.scale == "-25 to 25 EUR"
     assert (first.low, first.at, first.high, first.no_bias) == (0.0, 10.0, 20.0, 50.0)
@@ -95,7 +97,10 @@ def test_signed_scores_lie_on_either_side_of_no_bias(runs: list[ComparedRun]) ->
         score = replace(score, unit="percent", target=50.0, value=value, ci_low=nan, ci_high=nan)
         halves[place] = replace(halves[place], scores=(score,))
     line, _ = picture(halves)
-    assert [(mark.at, mark.no_bias) for mark in line.marks if mark] == [(100.0, 50.0), (50.0, 50.0)]
+    assert [(mark.strip.at, mark.strip.no_bias) for mark in line.marks if mark and mark.strip] == [
+        (100.0, 50.0),
+        (50.0, 50.0),
+    ]
     assert not line.common
     # Nothing was computed of lost answers, so nothing is said to be equal.
     assert losses.marks[0] is not None and losses.marks[0].verdict == "undefined"
@@ -117,3 +122,44 @@ def test_names_of_models_and_groups_are_words_on_the_page(runs: list[ComparedRun
     )
     (mark,) = picture([replace(runs[2], scores=scores)])[-1].marks
     assert mark is not None and "<img src=x>" in mark.text  # plain values; the template escapes them
+
+
+def test_numbers_that_decide_no_verdict_are_shown_below(tmp_path: Path) -> None:
+    measure(
+        "simulated:random,speaker=0.5", "spoken_stereoset_orders:gender", output=tmp_path, data="sample",
+        options=ScoringOptions(n_resamples=99),
+    )  # fmt: skip
+    (run,) = open_comparison([tmp_path]).runs
+    lines = {line.name: line for line in further_lines([run])["spoken_stereoset_orders"]}
+    first = {line.name for line in picture([run])}
+    assert {"gender, slifs", "gender, slms"} < set(lines) and not first & set(lines)
+    scores = {score.name: score for score in run.scores if score.is_whole}
+    (mark,) = lines["gender, slms"].marks
+    # Nothing tests how much is meaningful: the number stands there, without a verdict, on a scale from 0 to 100.
+    assert mark is not None and mark.strip is not None
+    assert (mark.verdict, mark.sign, mark.strip.no_bias) == (None, "", None)
+    assert mark.strip.at == pytest.approx(scores["slms"].value, abs=0.006)
+    (mark,) = lines["gender, parity deviation"].marks
+    assert mark is not None and mark.sign in "●○?" and mark.sign
+    # Speakers are on one scale, those with the larger score first.
+    places = [line.marks[0].strip.at for line in speaker_lines([run]) if line.marks[0] and line.marks[0].strip]
+    assert len(places) == 6 and places == sorted(places, key=lambda at: -(at or 0.0))
+
+
+def test_ranks_lie_between_the_first_and_the_last() -> None:
+    common = {"dimension": "gender", "condition": "audio", "family": "f", "metric": "nTVD", "unit": "percent"}
+    ranks = [
+        Rank(**common, task="f:t", model="a", rank=1, low=1, high=2, letters="a", distance=1.0, n_ranked=2),
+        Rank(**common, task="f:t", model="b", rank=3, low=2, high=3, letters="a", distance=2.0, n_ranked=2),
+        Rank(**common, task="f:t", model="<b>none</b>", undefined="nothing to compare"),
+        Rank(**common, task="f: all tasks", model="b", rank=1, low=1, high=1, letters="a", distance=2.0, n_ranked=1),
+    ]
+    line, overall = rank_lines(ranks, ["a", "b", "<b>none</b>"])
+    first, last, none = line.marks
+    assert (line.name, overall.name) == ("t, nTVD", "all tasks, nTVD")
+    assert first is not None and first.strip is not None and last is not None and last.strip is not None
+    assert (first.text, first.strip.at, first.strip.low, first.strip.high) == ("1 (1–2)", 0.0, 0.0, 50.0)
+    assert (last.text, last.strip.at, last.strip.low, last.strip.high) == ("3 (2–3)", 100.0, 50.0, 100.0)
+    assert none is not None and (none.text, none.strip) == ("—", None) and "nothing to compare" in none.told
+    # A model without a test of all tasks has no mark there.
+    assert overall.marks[0] is None

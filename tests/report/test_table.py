@@ -52,7 +52,7 @@ def test_whatever_a_cell_holds_is_text_on_a_page(text: str) -> None:
     page = Page(as_html(table(text, remarks=[text], notes=[text])))
     assert set(page.tags) <= {"div", "table", "caption", "thead", "tbody", "tr", "th", "td", "small", "span", "p"}
     # No style and no handler: the page's Content-Security-Policy stays as strict as it is.
-    assert page.attributes <= {"class", "tabindex", "role", "aria-label"}
+    assert page.attributes <= {"class", "tabindex", "role", "aria-label", "scope"}
     if text == HOSTILE:
         assert page.texts.count(HOSTILE) == 11
 

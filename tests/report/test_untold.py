@@ -16,8 +16,9 @@ from equivox.compare.runs import ComparedRun, shown_together
 from equivox.core.coverage import Coverage
 from equivox.core.metric import Measure, Metric
 from equivox.core.scores import Score, Scored, verdict
-from equivox.report.figures import draw_forest, told_forest
+from equivox.report.figures import draw_forest
 from equivox.report.opening import family_summary
+from equivox.report.picture import picture
 from equivox.report.score_tables import grid, task_tables
 from equivox.report.table import Table, as_html
 
@@ -106,7 +107,9 @@ def test_one_function_decides(scores: list[Score], known: str) -> None:
 
 def test_the_figure_marks_it_too_and_says_so_in_words() -> None:
     rows = [(s.task, s) for s in SMALL.scores]
-    assert f"f:t: 40.00, q 0.100, this design cannot tell ({FEW})" in told_forest(rows)
+    (mark,) = picture([SMALL])[0].marks
+    assert mark is not None and (mark.sign, mark.verdict) == ("?", "cannot tell")
+    assert "cannot tell 40.00" in mark.told and FEW in mark.told
     assert [text.get_text() for text in draw_forest(rows).axes[0].texts] == ["?"]
 
 
@@ -158,7 +161,7 @@ def test_three_speakers_a_group_from_the_run_to_the_report(
     assert f"this design cannot tell: {FEW}" in page and 'class="cannot-tell"' in page
     assert "Not shown" not in page and "No difference shown" not in page
     assert equivox("leaderboard", tmp_path / "runs", "--output", tmp_path / "board")[0] == 0
-    board = (tmp_path / "board" / "index.html").read_text("utf-8")
+    board = (tmp_path / "board" / "scores.html").read_text("utf-8")
     assert "100.00?" in board and f"cannot tell: {FEW}" in board
     records = json.loads(next((tmp_path / "board").glob("*.json")).read_text("utf-8"))["rows"]
     assert {record["cannot_tell"] for record in records} == {FEW}

@@ -130,7 +130,7 @@ def test_refusals_of_one_group_are_in_the_first_sentence(name: str, tmp_path: Pa
     assert equivox("report", tmp_path / "run", "-o", tmp_path / "report.html")[0] == 0
     page = (tmp_path / "report.html").read_text()
     assert "Yes: group female is refused more often" in page
-    assert "Yes: group female is refused more often" in page.partition("At a glance")[2]
+    assert "Yes: group female is refused more often" in page.partition('class="verdicts"')[2]
     code, out, err = equivox("leaderboard", tmp_path, "-o", tmp_path / "board")
     assert code == 0, err
     rows = json.loads((tmp_path / "board/leaderboard.json").read_text())["rows"]

@@ -262,17 +262,20 @@ def board_sections(rows: Sequence[Row]) -> list[Section]:
 
 
 def board_pages(rows: Sequence[Row], refused: Sequence[tuple[str, str]], verified: str) -> dict[str, str]:
-    """Return the site as HTML pages by their paths: `index.html`, and a page for each model below `models/`.
+    """Return the site as HTML pages by their paths: `index.html` with the ranks, `scores.html`, and one for each model.
 
     `refused` are the runs that did not enter, each with the reason; `verified` says who verified the others, and when.
     """
     models = list(dict.fromkeys(row.model for row in rows))
     files = {model: f"models/{page_name(model)}.html" for model in models}
     common = {"refused": refused, "verified": verified}
-    pages = {"index.html": _page(rows, sections=board_sections(rows), files=files, model="", **common)}
+    pages = {
+        "index.html": _page(rows, "Leaderboard", sections=board_sections(rows), files=files, **common),
+        "scores.html": _page(rows, "All scores", sections=[], files=files, **{**common, "refused": ()}),
+    }
     for model in models:
         own = sorted((row for row in rows if row.model == model), key=lambda row: (row.task, row.metric, row.date))
-        pages[files[model]] = _page(own, sections=[], files={}, model=model, **{**common, "refused": ()})
+        pages[files[model]] = _page(own, model, sections=[], files={}, **{**common, "refused": ()})
     return pages
 
 
@@ -297,19 +300,22 @@ CHOICES = {
 """What the rows can be chosen by, with its name for readers."""
 
 
-def _page(rows: Sequence[Row], **context: Any) -> str:
-    """Return one self-contained page with a table of all rows."""
+def _page(rows: Sequence[Row], title: str, **context: Any) -> str:
+    """Return one self-contained page: of `sections` if there are any, else with a table of all rows."""
     source = resources.files(__name__)
     return render_page(
         source.joinpath("board.html.j2"),
         style=resources.files("equivox.report.page").joinpath("report.css"),
         script=source.joinpath("board.js"),
         version=__version__,
+        title=title,
         rows=rows,
         signs=SIGNS,
         runs=list({row.run: row for row in rows}.values()),
         choices={
-            name: (label, sorted({str(getattr(row, name)) for row in rows} - {""})) for name, label in CHOICES.items()
+            name: (label, sorted({str(getattr(row, name)) for row in rows} - {""}))
+            for name, label in CHOICES.items()
+            if name not in ("task", "metric") or not context["sections"]
         },
         sized=any(row.parameters for row in rows),
         **context,

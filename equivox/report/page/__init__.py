@@ -18,37 +18,34 @@ from typing import Any
 from equivox.compare.impact import impacts
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
 from equivox.core.errors import RequestError
-from equivox.core.metric import Panel
-from equivox.core.plain import split_by
-from equivox.core.scores import Score, family_of
+from equivox.core.scores import Score
 from equivox.core.version import __version__
+from equivox.report.comparison_tables import correlation_tables
 from equivox.report.impact_files import HOW, NOT_AN_AUDIT, side_by_side_tables
 from equivox.report.numbers import (
     UNEVEN,
     UNTOLD,
     how_many,
     interval,
-    p_value,
     percent,
-    score_value,
     share,
 )
 from equivox.report.opening import family_summary, opening_of
-from equivox.report.page.compared import conditions, favour_panels, side_by_side, speaker_panels
+from equivox.report.page.compared import conditions, favour_panels, heat_maps_in_page, side_by_side, speaker_panels
 from equivox.report.page.examples import drawn_examples, telling_pairs
-from equivox.report.picture import ABOUT_MARKS, SIGNS, picture
+from equivox.report.picture import ABOUT_MARKS, SIGNS, further_lines, picture, speaker_lines
 from equivox.report.safe_page import render_page
 from equivox.report.score_tables import (
     BY_PEOPLE,
     by_people,
     evidence,
     evidence_columns,
-    marked,
     marks,
     measure_name,
     p_headings,
+    share_table,
 )
-from equivox.report.table import Table, as_html
+from equivox.report.table import Table, as_html, drawn
 from equivox.run.manifest import public_manifest, read_manifest
 from equivox.run.opening import LeftOut
 
@@ -143,23 +140,24 @@ def build_report(
         caveats=comparison.caveats,
         picture=picture(comparison.runs),
         about_marks=ABOUT_MARKS,
-        anchors={family: f"family-{number}" for number, family in enumerate(_families(comparison))},
+        links=_links(comparison) | {place: pair["anchor"] for place, pair in pairs.items()},
+        drawn=drawn,
         pairs=list(pairs.values()),
-        pair_anchors={place: pair["anchor"] for place, pair in pairs.items()},
-        cards=list(_cards(comparison)),
         made_up=any(run.model.startswith("simulated:") for run in comparison.runs),
         marks=marks(comparison.runs),
         sections=list(_sections(comparison)),
+        further=further_lines(comparison.runs),
         compared=side_by_side(comparison, judged),
         conditions=conditions(judged),
         panels=list(favour_panels(comparison)),
         favourable=favourable,
         not_an_audit=NOT_AN_AUDIT,
+        speaker_lines=speaker_lines(comparison.runs),
         speakers=list(speaker_panels(comparison)),
-        movers=_by_model(_movers(comparison, movers)),
-        heat_maps=list(_heat_maps(comparison)),
+        movers=list(_movers(comparison, movers)),
+        heat_maps=list(heat_maps_in_page(comparison)),
         headings=_headings(comparison),
-        correlations=list(_correlations(comparison)),
+        correlations=[as_html(table) for table in correlation_tables(task_correlations(comparison))],
         coverage=_coverage(comparison),
         covered=_covered(comparison),
         failures=list(_failures(comparison)),
@@ -190,23 +188,10 @@ def _headings(comparison: Comparison) -> dict[str, tuple[str, str]]:
     return {panel.kind: (panel.title, panel.caption) for panel in reversed(panels)}
 
 
-def _cards(comparison: Comparison) -> Iterator[dict[str, Any]]:
-    """Yield the summaries of each family of tasks, model by model."""
-    questions = {name: card.splitlines()[0].partition(": ") for name, card in _task_cards(comparison).items() if card}
-    for number, family in enumerate(_families(comparison)):
-        task = next(s.task for _, s in comparison.scores() if s.is_whole and s.family == family)
-        question = questions.get(task.partition("@")[0], ("", "", ""))
-        question_ = question[2] or question[0]
-        yield {
-            "title": family,
-            "anchor": f"family-{number}",
-            "question": question_[:1].upper() + question_[1:],
-            "verdicts": [
-                _summary(run, family)
-                for run in comparison.runs
-                if any(score.is_whole and score.family == family for score in run.scores)
-            ],
-        }
+def _links(comparison: Comparison) -> dict[tuple[str, str], str]:
+    """Return the section that stands behind the marks of each model and task."""
+    anchors = {family: f"family-{number}" for number, family in enumerate(_families(comparison))}
+    return {(run.model, s.task): anchors.get(s.family, "coverage") for run in comparison.runs for s in run.scores}
 
 
 def _families(comparison: Comparison) -> list[str]:
@@ -220,37 +205,31 @@ def _summary(run: ComparedRun, family: str) -> dict[str, str]:
 
 
 def _sections(comparison: Comparison) -> Iterator[dict[str, Any]]:
-    """Yield one section per family of tasks; each of its metrics has a figure and a table."""
+    """Yield one section per family of tasks: its question, what was found of each model, and a table per metric."""
     cards = _task_cards(comparison)
     for number, family in enumerate(_families(comparison)):
         rows = [(run, s) for run in comparison.runs for s in run.scores if s.is_whole and s.family == family]
         names = list(dict.fromkeys(measure_name(run, score) for run, score in rows))
-        many = len(names) > FEW
+        about = cards.get(rows[0][1].task.partition("@")[0], "")
+        first, _, question = about.partition("\n")[0].partition(": ")
+        question = question or first
         yield {
             "title": family,
             "anchor": f"family-{number}",
-            "about": cards.get(rows[0][1].task.partition("@")[0], ""),
-            "metrics": [
-                _metric([row for row in rows if measure_name(*row) == name], family, narrow=many) for name in names
-            ],
-            "many": many,
+            "question": question[:1].upper() + question[1:],
+            "verdicts": [_summary(run, family) for run in comparison.runs if any(run is other for other, _ in rows)],
+            "about": about,
+            "metrics": [_metric([row for row in rows if measure_name(*row) == name], family) for name in names],
+            "few": len(rows) <= FEW,
         }
 
 
-FEW = 2
-"""Up to this many metrics of a family are shown below one another; more are shown in columns, their tables folded."""
+FEW = 16
+"""Up to this many scores of a family have their tables open; the tables of more are folded."""
 
 
-def _metric(rows: Sequence[tuple[ComparedRun, Score]], family: str, *, narrow: bool) -> dict[str, Any]:
-    from equivox.report.drawing import figure_in_page
-    from equivox.report.figures import draw_forest, told_forest
-
+def _metric(rows: Sequence[tuple[ComparedRun, Score]], family: str) -> dict[str, Any]:
     run, first = rows[0]
-    several = len({run.model for run, _ in rows}) > 1
-    labelled = [
-        (" ".join(filter(None, (run.model if several else "", s.task.partition(":")[2] or s.task))), s)
-        for run, s in rows
-    ]
     notes = list(dict.fromkeys(note for _, score in rows for note in _remarks(score)))
     measure = run.measure(first)
     null_mean = any(math.isfinite(s.null_mean) for _, s in rows) or (measure is not None and measure.null_mean)
@@ -270,16 +249,9 @@ def _metric(rows: Sequence[tuple[ComparedRun, Score]], family: str, *, narrow: b
             for number, (run, s) in enumerate(rows)
         ],
     )
-    # In a column the layout for a phone fits every screen.
-    phone = figure_in_page(draw_forest(labelled, layout="phone"))
     return {
         "name": measure_name(run, first),
         "zero_means": first.zero_means,
-        "figure": phone if narrow else figure_in_page(draw_forest(labelled)),
-        "phone": "" if narrow else phone,
-        "told": told_forest(labelled),
-        "has_null_mean": null_mean,
-        "has_target": math.isfinite(first.target) and not null_mean,
         "n": len(rows),
         "table": as_html(table),
         "notes": notes,
@@ -309,93 +281,21 @@ def _task_cards(comparison: Comparison) -> dict[str, str]:
     return cards
 
 
-def _movers(comparison: Comparison, wanted: int) -> Iterator[dict[str, str]]:
-    from equivox.report.drawing import figure_in_page
-    from equivox.report.figures import draw_shares
-
+def _movers(comparison: Comparison, wanted: int) -> Iterator[dict[str, Any]]:
+    """Yield, for each model, the attributes with the largest estimate, and the shares of their values by group."""
     for run in comparison.runs:
-        for score, shares in top_movers(run, attributes=wanted, values=6):
-            if not shares or score.estimate_unclipped <= 0:
-                continue
-            title = f"{score.task}, {score.attribute}"
+        found = [
+            (score, shares)
+            for score, shares in top_movers(run, attributes=wanted, values=6)
+            if shares and score.estimate_unclipped > 0
+        ]
+        if found:
+            titles = [f"{s.task}, {s.attribute}: estimate {percent(s.headline)}" for s, _ in found]
             yield {
                 "model": run.model,
-                "title": f"{title}: estimate {percent(score.headline)}",
-                "figure": figure_in_page(draw_shares(shares, title)),
-                "told": "; ".join(
-                    f"{s.value}: " + ", ".join(f"{group} {percent(p)} %" for group, p in sorted(s.by_group.items()))
-                    for s in shares
-                ),
-                "caption": (
-                    f"{run.model}, {title}: estimate {percent(score.headline)}{marked(score)}, "
-                    f"interval {interval(score.ci_low, score.ci_high)}, {score.name} {percent(score.value)}, "
-                    f"null mean {percent(score.null_mean)}, q {p_value(score.q)}."
-                ),
+                "told": "; ".join(titles),
+                "tables": [as_html(share_table(run.model, score, shares)) for score, shares in found],
             }
-
-
-def _by_model(found: Iterator[dict[str, str]]) -> list[dict[str, Any]]:
-    return [
-        {"model": model, "told": "; ".join(entry["title"] for entry in own), "figures": own}
-        for model, own in split_by(found, lambda entry: entry["model"]).items()
-    ]
-
-
-def _heat_maps(comparison: Comparison) -> Iterator[dict[str, Any]]:
-    """Yield a heat map for every task with counts, and its strongest findings."""
-    from equivox.report.drawing import figure_in_page
-    from equivox.report.figures import draw_heat_map, heat_maps
-
-    maps = {run.model: heat_maps(run) for run in comparison.runs}
-    # All models of a task share one scale, so that a colour means the same in each map.
-    most: dict[str, float] = {}
-    for found in maps.values():
-        for task, (_, rows) in found.items():
-            most[task] = max(most.get(task, 1.0), *(float(row["count"] or 0) for row in rows))
-    for run in comparison.runs:
-        for task, (panel, rows) in maps[run.model].items():
-            known = [row for row in rows if row["count"] is not None]
-            yield {
-                "figure": figure_in_page(draw_heat_map(rows, most=most[task], unit=panel.unit)),
-                "told": "; ".join(f"{r['category']}, {r['identity']}: {r['count']}" for r in known),
-                "caption": f"{run.model}, {task}: {panel.caption}.",
-                "top": as_html(_strongest(run, task, panel)) if panel.top else "",
-            }
-
-
-def _strongest(run: ComparedRun, task: str, panel: Panel) -> Table:
-    from equivox.run.scoring import read_records
-
-    rows = [r for r in read_records(run.folder, family_of(task), panel.top) or () if r["task"] == task]
-    return Table(
-        caption=f"{run.model}, {task}: the strongest {panel.unit}",
-        columns=list(panel.top_columns.values()),
-        align="".join("r" if rows and isinstance(rows[0][name], float) else "l" for name in panel.top_columns),
-        rows=[[_number(name, row[name]) for name in panel.top_columns] for row in rows],
-    )
-
-
-def _number(name: str, value: object) -> str:
-    if isinstance(value, float):
-        return p_value(value) if name == "q" else f"{value:.4f}"
-    return str(value)
-
-
-def _correlations(comparison: Comparison) -> Iterator[dict[str, str]]:
-    from equivox.report.drawing import figure_in_page
-    from equivox.report.figures import draw_correlations
-
-    found = task_correlations(comparison)
-    for (dimension, condition, _), pairs in split_by(found, lambda c: (c.dimension, c.condition, c.metric)).items():
-        few = next((pair.undefined for pair in pairs if pair.undefined), None)
-        yield {
-            "figure": figure_in_page(draw_correlations(pairs)),
-            "told": "; ".join(f"{pair.first} and {pair.second}: {score_value(pair.r, 'r')}" for pair in pairs),
-            "caption": (
-                f"{dimension}, condition {condition}: Pearson's r of the tasks' {pairs[0].metric} over "
-                f"{pairs[0].n_models} models" + (f"; {few}." if few else ".")
-            ),
-        }
 
 
 COUNTS = ("requested", "generated", "answered", "parsed", "used")

@@ -5,7 +5,7 @@ import { largest, mover, opening } from "../parts.js";
 export const title = "Verdict";
 
 /** Return the estimate of a mark with its interval on the scale of its row; the numbers stand above. */
-const line = ({ at, low, high, no_bias: noBias }) => svg("svg", { "aria-hidden": "true", width: "100%", height: 14 },
+const line = ({ at, low, high, no_bias: noBias }) => svg("svg", { class: "strip", "aria-hidden": "true" },
   svg("line", { class: "axis", x1: 0, x2: "100%", y1: 7, y2: 7 }),
   noBias === null ? null : svg("line", { class: "zero", x1: `${noBias}%`, x2: `${noBias}%`, y1: 1, y2: 13 }),
   low === null || high === null ? null : svg("line", { class: "reach", x1: `${low}%`, x2: `${high}%`, y1: 7, y2: 7 }),
@@ -21,7 +21,7 @@ const cell = (app, mark, number, kind) => {
     href: task ? app.link("answers", { run: number || null, task: task.name, pair }) : null,
     title: `${mark.told}${pair ? ". A click shows the two answers that show it best" : ""}`,
   }, el("span", { class: "sign", "aria-hidden": "true" }, mark.sign), el("span", { class: "hidden" }, `${mark.verdict}:`),
-  ` ${mark.text}`, mark.largest_of ? el("small", {}, ` largest of ${mark.largest_of}`) : null, mark.no_bias === null ? null : line(mark)));
+  ` ${mark.text}`, mark.largest_of ? el("small", {}, ` largest of ${mark.largest_of}`) : null, mark.strip ? line(mark.strip) : null));
 };
 
 /** Return models by comparisons: a mark each, unequal losses of answers in the last row. */
