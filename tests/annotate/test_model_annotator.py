@@ -224,6 +224,7 @@ def test_canonical_values_are_stable() -> None:
         ("engine: endpoint\nmodel_parameters: {model_name: m}", "base_url"),
         ("engine: endpoint\nmodel_parameters: {model_name: m, base_url: u}\nsampling: {heat: 1}", "heat"),
         ("engine: endpoint\nmodel_parameters: {model_name: m, base_url: u}\ncolour: red", "colour"),
+        ("engine: endpoint\nmodel_parameters: {model_name: m, base_url: u}\nattempts: 0", "attempts"),
         ("[", "not YAML"),
     ],
 )
@@ -233,6 +234,29 @@ def test_a_wrong_annotator_file_is_one_line(tmp_path: Path, content: str, hint: 
     with pytest.raises(RequestError, match=hint) as raised:
         open_annotator(str(file))
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["rules", "-judge", "my judge", "a" * 99 + "@2"])
+def test_the_name_of_an_annotator_file_is_that_of_a_folder(tmp_path: Path, name: str) -> None:
+    content = "engine: endpoint\nmodel_parameters: {model_name: m, base_url: http://127.0.0.1:9/v1}\nattempts: 1\n"
+    (tmp_path / "judge.yaml").write_text(content)
+    assert open_annotator(str(tmp_path / "judge.yaml")).identity.name == "judge"
+    (tmp_path / f"{name}.yaml").write_text(content)
+    with pytest.raises(RequestError, match="an annotator file cannot be called"):
+        open_annotator(str(tmp_path / f"{name}.yaml"))
+
+
+def test_a_model_is_told_how_many_texts_an_attribute_takes() -> None:
+    attributes = (
+        Attribute(name="job", asks="the job"),
+        Attribute(name="hobby", asks="hobbies", count=3),
+        Attribute(name="trait", asks="traits", count=4, at_least=0),
+    )
+    lines = prompt_text(Segment(name="", text="A text.", attributes=attributes)).splitlines()
+    told = {a.name: next(line for line in lines if a.asks in line and "text" in line) for a in attributes}
+    assert "a short text" in told["job"] and "list" not in told["job"]
+    assert "a list of exactly 3 short texts" in told["hobby"]
+    assert "a list of at most 4 short texts" in told["trait"]
 
 
 def test_an_evaluation_is_sampled_as_the_file_says_for_evaluations(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 
@@ -10,6 +12,7 @@ from equivox.annotate import Annotation, Job
 from equivox.annotate.rules import RulesAnnotator
 from equivox.core.attributes import Attribute, Number
 from equivox.core.errors import RequestError
+from equivox.core.segments import AnnotatorPrompt, Segment, Value
 from equivox.tasks.vibe import TASKS
 
 ADVISORY = next(task for task in TASKS if task.name == "vibe_gender:advisory")
@@ -28,6 +31,23 @@ def test_a_task_whose_attribute_has_no_vocabulary_is_refused() -> None:
     RulesAnnotator().check([ADVISORY, replace(ADVISORY, annotation=replace(task.annotation, attributes=(counted,)))])
     with pytest.raises(RequestError, match="shoe size"):
         RulesAnnotator().check([task])
+
+
+class Nothing:
+    """A tool that cannot tell anything."""
+
+    identity: ClassVar = {"name": "nothing"}
+
+    def read(self, segments: Sequence[Segment]) -> Iterable[Sequence[Value] | None]:
+        return [None for _ in segments]
+
+
+def test_what_a_tool_or_a_prompt_of_its_own_asks_is_left_without_a_value() -> None:
+    shoe = Attribute(name="shoe size", asks="the shoe size")
+    for more in ({"tool": Nothing()}, {"prompt": AnnotatorPrompt(name="own", version=1, text="{fields} {response}")}):
+        segment = Segment(name="feet", text="Size nine.", attributes=(shoe,), **more)  # type: ignore[arg-type]
+        (annotation,) = RulesAnnotator().annotate([Job(key="k", response_key="r", task="t", segment=segment)])
+        assert annotation.values == ()
 
 
 def test_the_first_values_count_as_many_as_were_asked_for() -> None:
