@@ -430,7 +430,7 @@ def _distance(tables: _Tables, n_draws: int, confidence: float, rng: np.random.G
     changes: list[Floats] = []
     left = max(n_draws, N_NOISE)
     while left > 0:
-        moved = noise if not changes else drawn(N_NOISE)
+        moved = (noise if not changes else drawn(N_NOISE))[:left]
         longer = [tables.lengths(deviations[which], moved[:, :, part]) for which, part in enumerate(of)]
         changes.append(longer[0] - longer[1])
         left -= len(moved)

@@ -50,6 +50,17 @@ def test_against_every_swap():
     assert found.p == pytest.approx(np.mean(np.abs(null) >= abs(found.difference) - 1e-9))
 
 
+@pytest.mark.parametrize("n_resamples", [99, 1_000, 1_500, 2_001])
+def test_the_smallest_p_is_that_of_the_draws_asked_for(n_resamples):
+    rng = generator(4)
+    groups, clusters = design(40, 10)
+    a, b = model(rng, 0.9, groups), model(rng, 0.0, groups)
+    found = compare_shift(a, b, groups, clusters=clusters, n_resamples=n_resamples, rng=generator())
+    # No draw of noise reaches so large a difference; at least a thousand are made.
+    assert found.p_distance == pytest.approx(2 / (1 + max(n_resamples, 1_000)))
+    assert found.p == pytest.approx(1 / (1 + n_resamples))
+
+
 def test_order_of_the_models_only_turns_the_sign():
     rng = generator(3)
     groups, clusters = design(12, 10)
