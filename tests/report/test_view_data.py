@@ -289,6 +289,26 @@ def test_a_number_is_shown_by_one_above_the_median_and_one_that_is_not() -> None
     assert found is not None and (found.value, found.rows, found.shares) == ("above 10", (2, 0), (50.0, 0.0))
 
 
+def test_a_choice_among_offered_texts_is_shown_by_the_text_within_its_stratum() -> None:
+    choice = Attribute(name="job", asks="the choice", options=("A", "B"))
+    rows = [
+        ("a", "s1", ["A"], "tea", "beer"), ("a", "s1", ["B"], "beer", "tea"),
+        ("b", "s1", ["B"], "tea", "beer"), ("b", "s1", ["A"], "tea", "beer"), ("b", "s1", ["unstated"], "tea", "beer"),
+        # Group b has no answer here: nothing can be compared. The same text in another stratum is another choice.
+        ("a", "s2", ["A"], "wine", "tea"), ("a", "s3", ["B"], "tea", "milk"), ("b", "s3", ["A"], "milk", "tea"),
+    ]  # fmt: skip
+    table = answers_of(*((group, stratum, "parsed", job) for group, stratum, job, *_ in rows))
+    for place, name in ((3, "a"), (4, "b")):
+        table = table.append_column(f"metadata.option_{name}", [[row[place] for row in rows]])
+    found = telling_pair(table, [choice])
+    # s1: tea in 2 of 2 and 1 of 2 answers; s3: both chose milk.
+    assert found is not None and (found.value, found.among, found.rows) == ("tea", "s1", (0, 2))
+    assert found.shares == (100.0, 50.0)
+    # Without the texts the letters are values like any other: A in 2 of 4 and 2 of 4, B in 2 of 4 and 1 of 4.
+    letters = telling_pair(table.drop_columns(["metadata.option_b"]), [choice])
+    assert letters is not None and letters.among == "" and letters.value in ("B", "unstated")
+
+
 def test_nothing_is_shown_best_where_no_two_groups_differ() -> None:
     alike = answers_of(("a", "s", "parsed", ["cook"]), ("b", "s", "parsed", ["cook"]))
     one = answers_of(("a", "s", "parsed", ["cook"]), ("a", "s", "failed", []))

@@ -56,6 +56,7 @@ def telling_pairs(comparison: Comparison, data: str | None) -> dict[tuple[str, s
             "anchor": f"pair-{len(found)}",
             "title": f"{labels[folder]}, {name}",
             "about": f"{telling.attribute.replace('_', ' ')}: {telling.value}",
+            "among": telling.among,
             "shares": groups,
             "answers": answers,
         }

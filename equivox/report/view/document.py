@@ -102,9 +102,12 @@ def opening_document(found: Opening) -> dict[str, Any]:
 
 
 def telling_of(run: ComparedRun, task: Task, table: pa.Table) -> Telling | None:
-    """Return the two answers that show best what was found of a task, by an attribute that is scored; None without."""
+    """Return the two answers that show best what was found of a task, by an attribute that is scored; None without.
+
+    Where only the task as a whole has scores, any of its attributes may show it.
+    """
     scored = {score.attribute for score in run.scores if score.task == task.name and score.role == "outcome"}
-    return telling_pair(table, [one for one in task.attributes if one.name in scored])
+    return telling_pair(table, [one for one in task.attributes if one.name in scored or scored == {None}])
 
 
 def _counts(table: pa.Table) -> list[list[Any]]:

@@ -22,21 +22,22 @@ class Telling:
 
     `rows` are their row numbers in the table of answers, and `shares` how many of the answers of either group are like
     the first, in percent. `attribute` and `value` are what differs; both are empty where the first answer could not be
-    used and the second could.
+    used and the second could. `among` is the stratum whose answers the shares are of; empty if they are of all.
     """
 
     rows: tuple[int, int]
     shares: tuple[float, float]
     attribute: str = ""
     value: str = ""
+    among: str = ""
 
 
 def telling_pair(table: pa.Table, attributes: Sequence[Attribute]) -> Telling | None:
     """Return two answers that show the largest difference between groups; None if no two groups differ in a value.
 
     Of all values of the outcomes it is the one whose share differs most between two groups; a number counts as above
-    the median or not. Both answers are of one stratum and item where there are such, so that little differs besides the
-    person.
+    the median or not, and a choice among texts that a sample offers is the text, among the answers of its stratum. Both
+    answers are of one stratum and item where there are such, so that little differs besides the person.
     """
     import numpy as np
 
@@ -44,15 +45,18 @@ def telling_pair(table: pa.Table, attributes: Sequence[Attribute]) -> Telling | 
     for attribute in attributes:
         if attribute.role != "outcome" or f"{VALUES}{attribute.name}" not in table.column_names:
             continue
-        rows, codes, names = _values(table, attribute)
+        offered = [f"{METADATA}option_{option.lower()}" for option in attribute.options]
+        chosen = bool(offered) and set(offered) <= set(table.column_names)
+        rows, codes, names = _chosen(table, attribute, offered) if chosen else _values(table, attribute)
         answered = np.zeros(len(table), bool)
         answered[rows] = True
-        shares, code, high, low = _widest(table, answered, rows, codes, len(names))
+        shares, code, high, low = _widest(table, answered, rows, codes, len(names), within=chosen)
         if shares[0] - shares[1] > (0 if found is None else found.shares[0] - found.shares[1]):
             having = np.zeros(len(table), bool)
             having[rows[codes == code]] = True
             pair = _two_rows(table, having & high, answered & ~having & low)
-            found = Telling(pair, shares, attribute.name, names[code])
+            among = table["stratum"][pair[0]].as_py() if chosen else ""
+            found = Telling(pair, shares, attribute.name, names[code], among)
     return found
 
 
@@ -85,28 +89,69 @@ def _values(table: pa.Table, attribute: Attribute) -> tuple[NDArray[np.int64], N
     return rows, encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
 
 
+def _chosen(
+    table: pa.Table, attribute: Attribute, offered: Sequence[str]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
+    """Return the row and the code of every text that was chosen, one code per stratum and text, and the texts.
+
+    `offered` are the columns of the texts, in the order of the attribute's options.
+    """
+    import numpy as np
+
+    rows, codes, names = _values(table, attribute)
+    texts = [table[column].to_pylist() for column in offered]
+    strata = table["stratum"].to_pylist()
+    place = {name: attribute.options.index(name) for name in names if name in attribute.options}
+    found = [
+        (row, (strata[row], texts[place[names[code]]][row]))
+        for row, code in zip(rows.tolist(), codes.tolist(), strict=True)
+        if names[code] in place
+    ]
+    number: dict[tuple[str, str], int] = {}
+    numbered = [number.setdefault(text, len(number)) for _, text in found]
+    return np.array([row for row, _ in found], np.int64), np.array(numbered, np.int64), [text for _, text in number]
+
+
 def _widest(
-    table: pa.Table, answered: NDArray[np.bool_], rows: NDArray[np.int64], codes: NDArray[np.int64], n_codes: int
+    table: pa.Table,
+    answered: NDArray[np.bool_],
+    rows: NDArray[np.int64],
+    codes: NDArray[np.int64],
+    n_codes: int,
+    *,
+    within: bool = False,
 ) -> tuple[tuple[float, float], int, NDArray[np.bool_], NDArray[np.bool_]]:
     """Return the shares of a code that differ most between two groups, the code, and which rows are of either group.
 
-    The larger share comes first, in percent of the group's answers; both are 0 where no two groups have answers.
+    The larger share comes first, in percent of the group's answers; both are 0 where no two groups have answers. With
+    `within` each code belongs to one stratum, and its shares and rows are of the answers there.
     """
     import numpy as np
 
     encoded = table["group"].combine_chunks().dictionary_encode()
     group, n_groups = encoded.indices.to_numpy(), len(encoded.dictionary)
-    sizes = np.bincount(group[answered], minlength=n_groups)
-    if np.count_nonzero(sizes) < 2 or not len(rows):
+    if not len(rows):
         return (0.0, 0.0), 0, answered, answered
+    strata = table["stratum"].combine_chunks().dictionary_encode()
+    part = strata.indices.to_numpy() if within else np.zeros(len(table), np.int64)
+    sizes = np.bincount(part[answered] * n_groups + group[answered], minlength=(part.max() + 1) * n_groups)
+    part_of = np.zeros(n_codes, np.int64)
+    part_of[codes] = part[rows]
+    among = sizes.reshape(-1, n_groups)[part_of]
     distinct = np.unique(codes * len(table) + rows)
     cells = distinct // len(table) * n_groups + group[distinct % len(table)]
     counts = np.bincount(cells, minlength=n_codes * n_groups).reshape(n_codes, n_groups)
-    shares = 100 * counts[:, sizes > 0] / sizes[sizes > 0]
-    code = int(np.argmax(shares.max(axis=1) - shares.min(axis=1)))
-    known = np.flatnonzero(sizes)
-    high, low = known[shares[code].argmax()], known[shares[code].argmin()]
-    return (float(shares[code].max()), float(shares[code].min())), code, group == high, group == low
+    shares = 100 * counts / np.maximum(among, 1)
+    most, least = (np.where(among > 0, shares, other) for other in (-np.inf, np.inf))
+    code = int(np.argmax(most.max(axis=1) - least.min(axis=1)))
+    high, low = most[code].argmax(), least[code].argmin()
+    there = part == part_of[code]
+    return (
+        (float(most[code].max()), float(least[code].min())),
+        code,
+        there & (group == high),
+        there & (group == low),
+    )
 
 
 def _two_rows(table: pa.Table, first: NDArray[np.bool_], second: NDArray[np.bool_]) -> tuple[int, int]:

@@ -37,7 +37,7 @@ const best = (app, url, columns, options) => {
   const [often, seldom] = told.shares.map((share) => `${Math.round(share)} %`);
   const shares = el("span", {});
   read(url, told.rows, columns).then((found) => {
-    shares.textContent = `${found[0].group} ${often}, ${found[1].group} ${seldom} of the answers. `;
+    shares.textContent = `${found[0].group} ${often}, ${found[1].group} ${seldom} of the answers${told.among && ` to “${told.among}”`}. `;
     cells.replaceChildren(el("article", { class: "row" }, found.map((row) => answer(task, row, options))));
   }).catch((error) => cells.replaceChildren(el("p", { class: "warn" }, error.message)));
   const close = () => app.go({ pair: null });
