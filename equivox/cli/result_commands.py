@@ -170,6 +170,19 @@ def _submitted(source: str, stack: ExitStack) -> Iterator[tuple[str, Callable[[]
             yield folder.relative_to(source).as_posix(), partial(Path, folder)
 
 
+def _facts(model: str, revision: str) -> tuple[int | None, str]:
+    """Return size and licence that the Hub states of a model; unknown, with a line, if the Hub does not answer."""
+    from equivox.cli.output import echo_error
+    from equivox.core.errors import RunError
+    from equivox.integrations.hub.remote import model_facts
+
+    try:
+        return model_facts(model, revision)
+    except RunError as error:
+        echo_error(f"size and licence of {model} are not known: {error}")
+        return None, ""
+
+
 def leaderboard(
     runs: Annotated[
         str,
@@ -192,7 +205,7 @@ def leaderboard(
     from equivox.core.files import refuse_unusable, write_text
     from equivox.core.redact import redacted_text
     from equivox.core.version import __version__
-    from equivox.integrations.hub.remote import HUB, model_facts
+    from equivox.integrations.hub.remote import HUB
     from equivox.report.board import board_csv, board_json, board_pages, board_rows, unknown_facts
 
     refuse_unusable(output, "output")
@@ -200,7 +213,7 @@ def leaderboard(
         found, left_out = usable(_submitted(runs, stack))
         # A board of runs that all lie here asks nobody.
         asks = any(name.startswith(HUB) for _, name in found)
-        rows = board_rows(dict(found), cache(model_facts) if asks else unknown_facts)
+        rows = board_rows(dict(found), cache(_facts) if asks else unknown_facts)
     refused = [(name, redacted_text(reason)) for name, reason in left_out]
     write_text(output / "leaderboard.json", board_json(rows))
     write_text(output / "leaderboard.csv", board_csv(rows))

@@ -87,6 +87,23 @@ def test_a_board_on_the_hub_says_size_and_licence_of_models_that_are_there(
         model_facts("lab/model", commit)
 
 
+def test_a_hub_that_does_not_answer_costs_a_board_the_sizes_alone(
+    board: Any, tmp_path: Path, equivox: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("submit", tmp_path / "biased", "--board", "org/board", "--repo", "lab/biased", "--push")
+    assert equivox(*arguments)[0] == 0
+    merge(board)
+
+    def silent(model: str, revision: str) -> tuple[int | None, str]:
+        raise RunError(f"{model}: the Hub has a problem of its own")
+
+    monkeypatch.setattr("equivox.integrations.hub.remote.model_facts", silent)
+    code, _, err = equivox("leaderboard", "hf://datasets/org/board", "--output", "site")
+    assert code == 0 and err.count("are not known: ") == err.count("\n") == 1
+    (row, *_) = json.loads(Path("site/leaderboard.json").read_text())["rows"]
+    assert (row["parameters"], row["licence"]) == (None, "") and row["rank"] == 1
+
+
 def test_a_list_of_strangers_names_no_files_here(board: Any, tmp_path: Path, equivox: Cli) -> None:
     for line in ("../biased", str(tmp_path / "biased"), "https://example.org/run", "hf://datasets/lab"):
         board.repos[BOARD].files[LIST] = f"# runs\n{line}\n".encode()
