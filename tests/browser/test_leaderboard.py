@@ -80,6 +80,14 @@ def test_models_are_filtered_by_size_and_licence(browser: Any, runs: Sequence[Pa
         assert len(set(shown.all_inner_texts())) == every > 2
 
 
+def test_the_pages_fit_a_phone(browser: Any, board: Path) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 900})
+    for name in ("index.html", "scores.html"):
+        page.goto((board / name).as_uri())
+        # Wide tables scroll inside of the page.
+        assert page.evaluate("document.documentElement.scrollWidth") == 390, name
+
+
 def test_screen_readers(browser: Any, board: Path) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
