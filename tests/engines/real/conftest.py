@@ -28,19 +28,35 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
 
 @pytest.fixture(scope="module")
 def engine(model: Callable[[str], str]) -> Iterator[Callable[..., Any]]:
-    """Return vLLM with a tiny model; one at a time, the last one is closed before another is opened."""
+    """Return an engine with a tiny model.
+
+    Engines that start vLLM with the same arguments share what the first of them started: templates, system prompts and
+    the like are given with each request. What was started is closed before vLLM is started with other arguments.
+    """
     from equivox.engines.vllm import VLLMEngine
 
     opened: dict[str, VLLMEngine] = {}
 
+    def close() -> None:
+        owner = next((each for each in opened.values() if each._noise is not None), None)
+        for each in opened.values():
+            if each is not owner:
+                each._llm = None
+        if owner is not None:
+            owner.close()
+        opened.clear()
+
     def get(name: str, **arguments: Any) -> VLLMEngine:
         wanted = repr((name, arguments))
-        if wanted not in opened:
-            while opened:
-                opened.popitem()[1].close()
-            opened[wanted] = VLLMEngine.from_args({"model_name": model(name)} | SMALL | arguments)
-        return opened[wanted]
+        made = opened.get(wanted) or VLLMEngine.from_args({"model_name": model(name)} | SMALL | arguments)
+        if any(each.arguments.engine != made.arguments.engine for each in opened.values()):
+            close()
+        started = next((each._llm for each in opened.values() if each._llm is not None), None)
+        opened[wanted] = made
+        if made._llm is None and started is not None:
+            made._llm = started
+            made._watch()
+        return made
 
     yield get
-    while opened:
-        opened.popitem()[1].close()
+    close()
