@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from docs_pages import (
+    DOCS,
     PAGES,
     ROOT,
     WORKED,
@@ -35,9 +36,14 @@ ELSEWHERE = (
 QUICKLY = {
     "run": ("--scoring", "n_resamples=199"),
     "score": ("--scoring", "n_resamples=199"),
+    "reproduce": ("--scoring", "n_resamples=199"),
     "compare": ("--resamples", "199"),
     "power": ("--design", "simulations=200"),
 }
+
+
+RUN_ELSEWHERE = (*WORKED, DOCS / "experiments.md")
+"""Pages with a test that runs each of their commands: below, and in `test_experiments.py`."""
 
 
 def serves(words: list[str]) -> bool:
@@ -80,8 +86,8 @@ def test_commands(page: Path, equivox: Cli, tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     for words in commands(page):
         assert not unknown_options(words), words
-        if page not in WORKED and can_run(words):
-            code, _, error = equivox(*words, *(["--scoring", "n_resamples=99"] if words[0] == "run" else []))
+        if page not in RUN_ELSEWHERE and can_run(words):
+            code, _, error = equivox(*words, *QUICKLY.get(words[0], ()))
             # Simulated models that say one thing only leave scores undefined: 1 is an answer, 2 is a wrong command.
             assert code in {0, 1}, f"{words}: {error}"
 
