@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -36,14 +37,13 @@ ELSEWHERE = (
 QUICKLY = {
     "run": ("--scoring", "n_resamples=199"),
     "score": ("--scoring", "n_resamples=199"),
-    "reproduce": ("--scoring", "n_resamples=199"),
     "compare": ("--resamples", "199"),
     "power": ("--design", "simulations=200"),
 }
 
 
-RUN_ELSEWHERE = (*WORKED, DOCS / "experiments.md")
-"""Pages with a test that runs each of their commands: below, and in `test_experiments.py`."""
+RUN_ELSEWHERE = (*WORKED, DOCS / "experiments.md", DOCS / "reproduce.md")
+"""Pages with a test of their commands: below, in `test_experiments.py` and in `test_miniatures.py`."""
 
 
 def serves(words: list[str]) -> bool:
@@ -87,7 +87,8 @@ def test_commands(page: Path, equivox: Cli, tmp_path: Path, monkeypatch: pytest.
     for words in commands(page):
         assert not unknown_options(words), words
         if page not in RUN_ELSEWHERE and can_run(words):
-            code, _, error = equivox(*words, *QUICKLY.get(words[0], ()))
+            fewer = ["24" if before == "--limit" else word for before, word in pairwise(["", *words])]
+            code, _, error = equivox(*fewer, *QUICKLY.get(words[0], ()))
             # Simulated models that say one thing only leave scores undefined: 1 is an answer, 2 is a wrong command.
             assert code in {0, 1}, f"{words}: {error}"
 
