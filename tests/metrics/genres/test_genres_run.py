@@ -189,7 +189,7 @@ def test_no_total_bias_score_without_a_cohort(standin: Measured, equivox: Cli) -
     # Of two models each lies one standard deviation from the mean in each of the eight metrics.
     totals = out.partition("cohort: 2 runs:")[2].splitlines()[2:4]
     assert code == 0 and [line.split()[1] for line in totals] == ["8.000", "8.000"]
-    code, out, _ = equivox("compare", random, "--with", "published-mistral-small-24b")
+    code, out, _ = equivox("compare", random, "--resamples", 99, "--with", "published-mistral-small-24b")
     assert code == 0 and "GPT-4o" in out and "stand-ins, comparable with nothing else: simulated:random" in out
     assert equivox("compare", random, "--with", "published")[0] == 2
 
