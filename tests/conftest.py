@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import json
 import os
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
+import typer
 
 from equivox import cli
 
@@ -42,6 +44,14 @@ def reference_data() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("EQUIVOX_REFERENCE_DATA names no folder with the published data")
     return Path(folder)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_tree_of_commands() -> Iterator[None]:
+    """Build the tree of commands once, as a user's process does; in this one each call of `cli.run` would."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture

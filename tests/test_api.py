@@ -165,13 +165,14 @@ def test_a_task_made_in_python_runs_and_is_scored_again_by_another_process(tmp_p
     (whole,) = [score for score in result.scores if score.is_whole]
     assert whole.defined and whole.task == "mine:colour" and whole.parts == ("colour",)
     assert equivox.open_run(tmp_path / "run").tasks[0].fingerprint == task.fingerprint
-    again = "import sys; from equivox import cli; sys.exit(cli.run(sys.argv[1:]))"
-    for command in (["score", "--scoring", "n_resamples=199"], ["report", "-o", str(tmp_path / "r.html")], ["compare"]):
-        done = subprocess.run(
-            [sys.executable, "-c", again, command[0], str(tmp_path / "run"), *command[1:]],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
+    run = str(tmp_path / "run")
+    commands = [
+        ["score", run, "--scoring", "n_resamples=199"], ["report", run, "-o", str(tmp_path / "r.html")],
+        ["compare", run, "--resamples", "99"],
+    ]  # fmt: skip
+    again = f"import sys; from equivox import cli; sys.exit(max(map(cli.run, {commands!r})))"
+    done = subprocess.run([sys.executable, "-c", again], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     again_scored = equivox.open_run(tmp_path / "run").scores
     assert [score.as_dict() for score in again_scored] == [score.as_dict() for score in result.scores]
 

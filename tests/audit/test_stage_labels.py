@@ -53,17 +53,7 @@ def make_run(folder: Path, model: str, tasks: str, limit: int, annotator: str = 
 def narratives(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("narratives")
     make_run(folder / "run", "simulated:planted,shift=0.5", "genres_standin:cs", 12)
-    command = [
-        "audit",
-        "label",
-        "--per",
-        "model,group",
-        str(folder / "run"),
-        "--stage",
-        "narrative",
-        "--n",
-        "10",
-    ]
+    command = [*AUDIT, str(folder / "run"), "--stage", "narrative", "--n", "10"]
     assert cli.run([*command, "--output", str(folder / "sheet")]) == 0
     return folder
 
@@ -149,19 +139,7 @@ def test_people_and_annotator_are_compared_by_attribute(narratives: Path, tmp_pa
 
 
 def test_lists_have_precision_and_recall(stories: Path, tmp_path: Path, equivox: Cli) -> None:
-    code, _, err = equivox(
-        "audit",
-        "label",
-        "--per",
-        "model,group",
-        stories,
-        "--stage",
-        "extract",
-        "--n",
-        2,
-        "-o",
-        tmp_path / "sheet",
-    )
+    code, _, err = equivox(*AUDIT, stories, "--stage", "extract", "--n", 2, "-o", tmp_path / "sheet")
     assert code == 0, err
     sheet = tmp_path / "sheet"
     rows = rows_of(sheet)
@@ -191,20 +169,7 @@ def test_lists_have_precision_and_recall(stories: Path, tmp_path: Path, equivox:
 
 def test_people_judge_the_annotators_lists(stories: Path, tmp_path: Path, equivox: Cli) -> None:
     sheet = tmp_path / "sheet"
-    code, _, err = equivox(
-        "audit",
-        "label",
-        "--per",
-        "model,group",
-        stories,
-        "--stage",
-        "refine",
-        "--n",
-        3,
-        "--judge",
-        "-o",
-        sheet,
-    )
+    code, _, err = equivox(*AUDIT, stories, "--stage", "refine", "--n", 3, "--judge", "-o", sheet)
     assert code == 0, err
     rows = rows_of(sheet)
     assert {row["attribute"] for row in rows} == {
@@ -302,19 +267,7 @@ def test_people_verify_what_was_extracted(tmp_path: Path, equivox: Cli) -> None:
 
 
 def test_a_profile_is_one_text_for_each_character(narratives: Path, tmp_path: Path, equivox: Cli) -> None:
-    code, out, err = equivox(
-        "audit",
-        "label",
-        "--per",
-        "model,group",
-        narratives / "run",
-        "--stage",
-        "profile",
-        "--n",
-        3,
-        "-o",
-        tmp_path / "sheet",
-    )
+    code, out, err = equivox(*AUDIT, narratives / "run", "--stage", "profile", "--n", 3, "-o", tmp_path / "sheet")
     assert code == 0, err
     assert ": 6 answers" in out
     assert {row["attribute"] for row in rows_of(tmp_path / "sheet")} == {"personality", "occupation", "interests"}
@@ -338,19 +291,7 @@ def test_questions_about_findings_are_a_stage(tmp_path: Path, monkeypatch: pytes
         lambda name, workers: ModelAnnotator("reader", Reader(), sampling=GREEDY, attempts=1),
     )
     run = make_run(tmp_path / "run", "simulated:planted,shift=0.8", "badf_two:gender", 100, annotator="reader")
-    code, _, err = equivox(
-        "audit",
-        "label",
-        "--per",
-        "model,group",
-        run,
-        "--stage",
-        "exclusivity",
-        "--n",
-        1000,
-        "-o",
-        tmp_path / "sheet",
-    )
+    code, _, err = equivox(*AUDIT, run, "--stage", "exclusivity", "--n", 1000, "-o", tmp_path / "sheet")
     assert code == 0, err
     rows = rows_of(tmp_path / "sheet")
     phrases = {row["item"]: re.findall(r"^Phrase: (.*)$", row["response"], re.MULTILINE)[0] for row in rows}

@@ -104,6 +104,7 @@ def test_usage_errors_are_one_line_too(equivox: Cli) -> None:
 
 def test_the_output_of_another_run_is_refused_and_kept(equivox: Cli, tmp_path: Path) -> None:
     run = ["run", "simulated:random", "vibe_gender:advisory", "--data", "sample", "--output", tmp_path / "run"]
+    run += ["--scoring", "n_resamples=99"]
     assert equivox(*run, "--limit", 24)[0] == 0
     before = (tmp_path / "run" / "scores.json").read_bytes()
     code, _, err = equivox(*run, "--limit", 48)
@@ -154,7 +155,8 @@ def test_score_recomputes_the_same_numbers_and_shows_attributes(equivox: Cli, tm
 
 def test_too_many_refusals_leave_the_score_undefined_and_exit_1(equivox: Cli, tmp_path: Path) -> None:
     code, out, _ = equivox(
-        "run", "simulated:oracle,refusal=0.5", "vibe_gender:story", "--data", "sample", "--output", tmp_path / "run"
+        *("run", "simulated:oracle,refusal=0.5", "vibe_gender:story", "--data", "sample", "--output", tmp_path / "run"),
+        *("--scoring", "n_resamples=99"),
     )
     assert code == 1
     assert "below the floor of 80 %" in out
@@ -168,7 +170,7 @@ def test_refusals_are_their_own_outcome(equivox: Cli, tmp_path: Path) -> None:
     # One group is refused 20 percentage points more often: with two groups the refusal nTVD is 20.
     equivox(
         *("run", "simulated:random,refusal=0.1,refusal_gap=0.2", "vibe_gender:story", "--data", "sample"),
-        *("--output", tmp_path / "run", "--scoring", "min_coverage=0.5"),
+        *("--output", tmp_path / "run", "--scoring", "min_coverage=0.5,n_resamples=999"),
     )
     document = json.loads((tmp_path / "run" / "scores.json").read_text())
     refusal = next(score for score in document["scores"] if score["role"] == "refusal")

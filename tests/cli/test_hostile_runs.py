@@ -34,6 +34,8 @@ NEEDED = {
 TAKEN = {("gate", "most"), ("submit", "model_repo"), ("submit", "benchmark")}
 """Options that a command needs in one of its forms."""
 WRITES = ("output", "out", "csv", "latex")
+FEW = {"scoring": "n_resamples=99", "resamples": "99"}
+"""Options that say how often a command resamples."""
 
 
 def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -74,6 +76,8 @@ def line(path: tuple[str, ...], command: Any, run: Path, place: Path) -> list[st
             words += [parameter.opts[0], NEEDED[parameter.name]]
         elif parameter.name == "browser":
             words.append("--no-open")
+        elif parameter.name in FEW:
+            words += [parameter.opts[0], FEW[parameter.name]]
     return words
 
 
@@ -86,10 +90,10 @@ def test_the_registry_names_the_commands_that_open_runs() -> None:
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from equivox import measure
+    from equivox import ScoringOptions, measure
 
-    folder = tmp_path_factory.mktemp("stored") / "run"
-    measure("simulated:oracle", TASK, data="sample", limit=48, output=folder)
+    folder, few = tmp_path_factory.mktemp("stored") / "run", ScoringOptions(n_resamples=99)
+    measure("simulated:oracle", TASK, data="sample", limit=48, output=folder, options=few)
     return folder
 
 

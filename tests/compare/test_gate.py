@@ -16,8 +16,10 @@ from equivox.api import measure
 from equivox.cli import run as command
 from equivox.compare.gate import Check, Gate, Limits, _decided, gate
 from equivox.core.errors import RequestError
+from equivox.core.scores import ScoringOptions
 
 TASKS = "vibe_gender:candidate,vibe_gender:story"
+FEW = ScoringOptions(n_resamples=499)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +36,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "one task": ("simulated:oracle", "vibe_gender:story"),
     }
     for name, (model, tasks) in models.items():
-        measure(model, tasks, output=folder / name, data="sample")
+        measure(model, tasks, output=folder / name, data="sample", options=FEW)
     return {name: folder / name for name in models}
 
 
@@ -103,13 +105,13 @@ def test_a_gap_in_what_is_lost_that_grew_is_worse_whatever_the_margin(
 ) -> None:
     for gap in ("0.08", "0.18", "0.4"):
         refusing = tmp_path / gap
-        measure(f"simulated:oracle,refusal_gap={gap}", TASKS, output=refusing, data="sample")
+        measure(f"simulated:oracle,refusal_gap={gap}", TASKS, output=refusing, data="sample", options=FEW)
         asked = ["gate", str(refusing), "--baseline", str(runs["fair"]), "--margin", "90", "--min-coverage", "0.1"]
         assert command(asked) == 3, gap
         assert "group female loses" in capsys.readouterr().out
     # The same gap in both runs did not grow, and a smaller one is better.
     again = tmp_path / "again"
-    measure("simulated:oracle,refusal_gap=0.4,seed=1", TASKS, output=again, data="sample")
+    measure("simulated:oracle,refusal_gap=0.4,seed=1", TASKS, output=again, data="sample", options=FEW)
     same = gate(again, tmp_path / "0.4", Limits(margin={"": 90.0})).checks
     assert {check.outcome for check in same if check.metric == "refusal"} == {"pass"}
     fewer = gate(runs["fair"], tmp_path / "0.4", Limits(margin={"": 90.0})).checks
@@ -127,8 +129,9 @@ def test_failures_that_spare_no_group_did_not_grow_unequally(runs: dict[str, Pat
 def test_runs_that_were_not_asked_alike_are_not_comparable(
     runs: dict[str, Path], tmp_path: Path, further: dict[str, int], named: str
 ) -> None:
-    measure("simulated:oracle", TASKS, output=tmp_path / "other", data="sample", **further)  # type: ignore[arg-type]
-    found = gate(tmp_path / "other", runs["20"], Limits(margin={"": 90.0}))
+    other = tmp_path / "other"
+    measure("simulated:oracle", TASKS, output=other, data="sample", options=FEW, **further)  # type: ignore[arg-type]
+    found = gate(other, runs["20"], Limits(margin={"": 90.0}))
     assert found.outcome == "not comparable"
     assert all(named in check.reason for check in found.checks if check.metric == "nTVD")
 

@@ -15,6 +15,7 @@ from equivox.compare.impact import impact, impacts
 from equivox.compare.runs import open_comparison
 from equivox.core.attributes import Attribute
 from equivox.core.errors import RequestError
+from equivox.core.scores import ScoringOptions
 from equivox.report.impact_files import NOT_AN_AUDIT, side_by_side_tables
 from equivox.run.declarations import read_tasks
 from equivox.tasks.registry import resolve_tasks
@@ -36,7 +37,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "silent": "simulated:oracle,fail=1",
     }
     for name, model in models.items():
-        measure(model, TASK, output=folder / name, data="sample")
+        measure(model, TASK, output=folder / name, data="sample", options=ScoringOptions(n_resamples=199))
     return {name: folder / name for name in models}
 
 

@@ -41,7 +41,9 @@ def test_runs_beside_a_published_cohort(equivox: Cli, tmp_path: Path) -> None:
     assert next(line for line in lines if line.startswith("GPT-4o")).split()[1:4] == ["-3.750", "-0.002", "0.025"]
     assert any("stand-ins, comparable with nothing else: simulated:biased, simulated:random" in line for line in lines)
     # With --fixed the published models alone are the cohort: they keep the printed scores, to their rounding.
-    code, out, err = equivox("compare", tmp_path / "biased", "--with", "published-mistral-small-24b", "--fixed")
+    code, out, err = equivox(
+        "compare", tmp_path / "biased", "--resamples", 99, "--with", "published-mistral-small-24b", "--fixed"
+    )
     assert code == 0, err
     lines = table_of(out)
     assert lines[0] == "Total bias score; cohort: published-mistral-small-24b, fixed"

@@ -65,7 +65,8 @@ def test_ntvd_equals_that_of_a_run(tmp_path: Path, equivox: Callable[..., tuple[
 
     run = tmp_path / "run"
     code, _, error = equivox(
-        "run", "simulated:planted,shift=0.3", "vibe_gender:story", "--data", "sample", "--output", run
+        *("run", "simulated:planted,shift=0.3", "vibe_gender:story", "--data", "sample", "--output", run),
+        *("--scoring", "n_resamples=199"),
     )
     assert code == 0, error
     (task,) = read_tasks(run)

@@ -86,7 +86,8 @@ def test_the_other_arms_have_answers_of_their_own(plan: Plan) -> None:
 def test_all_arms_side_by_side(equivox: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     code, out, err = equivox(
-        "run", "simulated:biased", "vibe_gender:advisory", "--conditions", "all", "--data", "sample", "--output", folder
+        *("run", "simulated:biased", "vibe_gender:advisory", "--conditions", "all", "--data", "sample"),
+        *("--output", folder, "--scoring", "n_resamples=999"),
     )
     assert code == 0, err
     lines = [line for line in out.splitlines() if "vibe_gender:advisory" in line]
@@ -102,7 +103,7 @@ def test_all_arms_side_by_side(equivox: Cli, tmp_path: Path) -> None:
     # Shuffling needed no answers of its own, and no readings.
     code, status, _ = equivox("status", folder)
     assert code == 0 and "@shuffled" in status
-    assert (code, equivox("score", folder)[1]) == (0, out)
+    assert (code, equivox("score", folder, "--scoring", "n_resamples=999")[1]) == (0, out)
 
 
 def test_an_item_without_a_transcript_is_counted_in_the_arm_that_needs_it(
@@ -112,7 +113,17 @@ def test_an_item_without_a_transcript_is_counted_in_the_arm_that_needs_it(
     table = tmp_path / "clips.csv"
     table.write_text(table.read_text().replace("female0_2.wav,Sentence number 2.,", "female0_2.wav,,"))
     folder = tmp_path / "run"
-    code, out, _ = equivox("run", "simulated:biased", task_file, "--conditions", "audio,text_only", "--output", folder)
+    code, out, _ = equivox(
+        "run",
+        "simulated:biased",
+        task_file,
+        "--conditions",
+        "audio,text_only",
+        "--output",
+        folder,
+        "--scoring",
+        "n_resamples=199",
+    )
     assert code == 0
     assert "voices_gender:advisory@text_only: 48 requested → 47 generated" in out
     assert "female0_2.wav: the column text is empty" in out

@@ -24,6 +24,7 @@ from made_requests import made_request as request
 
 from equivox.core.errors import RequestError, RunError
 from equivox.core.requests import MediaPart
+from equivox.core.scores import ScoringOptions
 from equivox.engines import Workers, cluster, engine_from_args, open_engine
 from equivox.engines import pool as pool_module
 from equivox.engines.endpoint import EndpointEngine
@@ -62,11 +63,11 @@ def test_all_workers_answer(connected: None) -> None:
         pool.close()
 
 
-@pytest.mark.parametrize("count", [1, pytest.param(3, marks=pytest.mark.long), 30])
-def test_an_engine_that_gathers_requests_is_not_held(connected: None, count: int) -> None:
+def test_an_engine_that_gathers_requests_is_not_held(connected: None) -> None:
     pool = PoolEngine(engines.Batching, Workers(2))
     try:
-        answers(pool, count)
+        for count in (1, 3, 30):
+            answers(pool, count)
     finally:
         pool.close()
 
@@ -226,7 +227,8 @@ def test_the_scores_are_those_of_one_worker(connected: None, tmp_path: Path, cou
     def scores(folder: Path, workers: Workers) -> str:
         model = "simulated:planted,shift=0.3,speaker=0.2,refusal=0.05,fail=0.02"
         tasks = resolve_tasks("vibe_gender:story,badf_two:gender")
-        execute(RunSpec(model=model, tasks=tasks, output=folder, data="sample", limit=20, workers=workers))
+        given = {"data": "sample", "limit": 20, "options": ScoringOptions(n_resamples=199)}
+        execute(RunSpec(model=model, tasks=tasks, output=folder, workers=workers, **given))
         return (folder / "scores.json").read_text()
 
     assert scores(tmp_path / "pool", Workers(count, "local")) == scores(tmp_path / "alone", Workers())

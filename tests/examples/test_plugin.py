@@ -9,11 +9,19 @@ import subprocess
 import sys
 import sysconfig
 import venv
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+SEVERAL = """
+import json, sys
+from equivox import cli
+for words in json.loads(sys.argv[1]):
+    assert cli.run(words) == 0, words
+    print("\f", end="")
+"""
 
 
 class Environment:
@@ -37,6 +45,10 @@ class Environment:
         assert not check or done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"
         return done
 
+    def several(self, *commands: Sequence[str]) -> list[str]:
+        """Run commands in one process, which takes seconds to start; each must end with 0. Returns what each prints."""
+        return self.run("-c", SEVERAL, json.dumps(commands)).stdout.split("\f")[:-1]
+
     def equivox(self, *arguments: object, check: bool = True) -> subprocess.CompletedProcess[str]:
         return self.run("-m", "equivox", *arguments, check=check)
 
@@ -51,20 +63,11 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 
 def test_it_is_listed_and_runs_resumes_scores_compares_and_reports(environment: Environment) -> None:
-    listed = environment.equivox("tasks").stdout.splitlines()
+    few = ("--scoring", "n_resamples=199")
+    run = ("run", "flatterer:extra=2", "letters", "--annotator", "rules", "--output", "biased", *few)
+    tasks, out = environment.several(("tasks",), run)
+    listed = tasks.splitlines()
     assert listed[next(n for n, line in enumerate(listed) if line.startswith("letters  ")) + 1] == "    praise"
-    run = (
-        "run",
-        "flatterer:extra=2",
-        "letters",
-        "--annotator",
-        "rules",
-        "--output",
-        "biased",
-        "--scoring",
-        "n_resamples=199",
-    )
-    out = environment.equivox(*run).stdout
     assert "praise" in out
     folder = environment.folder / "biased"
     score, refusal = json.loads((folder / "scores.json").read_text())["scores"]
@@ -73,24 +76,13 @@ def test_it_is_listed_and_runs_resumes_scores_compares_and_reports(environment: 
     assert score["name"] == "praise"
     assert 1 < score["value"] < 3 and score["p_cluster"] < 0.05
     before = (folder / "scores.json").read_bytes()
-    environment.equivox(*run)
-    environment.equivox("score", "biased", "--scoring", "n_resamples=199")
+    even = ("run", "flatterer:extra=0", "letters", "--annotator", "rules", "--output", "even", *few)
+    report = ("report", "biased", "even", "--output", "report.html")
+    *_, compared, _ = environment.several(run, ("score", "biased", *few), even, ("compare", "biased", "even"), report)
     assert (folder / "scores.json").read_bytes() == before
-    environment.equivox(
-        "run",
-        "flatterer:extra=0",
-        "letters",
-        "--annotator",
-        "rules",
-        "--output",
-        "even",
-        "--scoring",
-        "n_resamples=199",
-    )
-    even, _ = json.loads((environment.folder / "even" / "scores.json").read_text())["scores"]
-    assert abs(even["value"]) < 1
-    assert "flatterer:extra=0" in environment.equivox("compare", "biased", "even").stdout
-    environment.equivox("report", "biased", "even", "--output", "report.html")
+    fair, _ = json.loads((environment.folder / "even" / "scores.json").read_text())["scores"]
+    assert abs(fair["value"]) < 1
+    assert "flatterer:extra=0" in compared
     assert "letters:praise" in (environment.folder / "report.html").read_text()
 
 

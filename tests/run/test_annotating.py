@@ -12,6 +12,7 @@ import pytest
 from equivox.annotate import Annotation, Annotator, AnnotatorIdentity, Job, Value
 from equivox.core.files import write_table
 from equivox.core.progress import Event
+from equivox.core.scores import ScoringOptions
 from equivox.core.segments import Segment
 from equivox.core.task import REFUSAL, Attribute
 from equivox.dataset_builders.opening import open_corpus
@@ -26,6 +27,7 @@ from equivox.run.stored import annotations_folder
 from equivox.tasks.registry import resolve_tasks
 
 JOB = Attribute(name="job", asks="the job")
+FEW = ScoringOptions(n_resamples=99)
 
 
 class Tool:
@@ -94,7 +96,7 @@ def test_metadata_of_some_samples_are_kept_for_them(tmp_path: Path) -> None:
 
 def test_a_failed_annotation_is_asked_again_on_request_alone(tmp_path: Path) -> None:
     (task,) = resolve_tasks("vibe_gender:advisory")
-    execute(RunSpec(model="simulated:random", tasks=[task], output=tmp_path, data="sample", limit=4))
+    execute(RunSpec(model="simulated:random", tasks=[task], output=tmp_path, data="sample", limit=4, options=FEW))
     asked = []
     for status, retry_failed in (("failed", False), ("parsed", False), ("parsed", True), ("parsed", True)):
         annotator = Noting(status)
@@ -116,7 +118,7 @@ def test_a_question_that_failed_has_no_answer(tmp_path: Path) -> None:
 def test_rules_are_asked_no_questions_about_findings(task: str, tmp_path: Path) -> None:
     seen: list[Event] = []
     tasks = resolve_tasks(task)
-    execute(RunSpec(model="simulated:biased", tasks=tasks, output=tmp_path, data="sample", limit=8),
+    execute(RunSpec(model="simulated:biased", tasks=tasks, output=tmp_path, data="sample", limit=8, options=FEW),
             progress=seen.append)  # fmt: skip
     assert {event.stage for event in seen} == {"generate", "annotate", "score"}
 

@@ -121,7 +121,8 @@ def test_p_is_uniform_where_groups_lose_alike() -> None:
 @pytest.mark.parametrize("name", ["vibe_gender:story", "badf_single:gender"])
 def test_refusals_of_one_group_are_in_the_first_sentence(name: str, tmp_path: Path, equivox: Cli) -> None:
     code, out, err = equivox(
-        "run", "simulated:oracle,refusal_gap=0.4", name, "--data", "sample", "--output", tmp_path / "run", "--quiet"
+        *("run", "simulated:oracle,refusal_gap=0.4", name, "--data", "sample", "--output", tmp_path / "run", "--quiet"),
+        *("--scoring", "n_resamples=999"),
     )
     assert code in (0, 1), err
     first, *rest = out.splitlines()
@@ -156,7 +157,8 @@ def test_a_board_leaves_out_forged_runs_and_names_them(tmp_path: Path, equivox: 
     from equivox.core.files import read_document, write_document
     from equivox.run.manifest import state_hashes
 
-    measure("simulated:planted,shift=0.5", TASK, output=tmp_path / "runs/true", data="sample", limit=96)
+    few = ScoringOptions(n_resamples=199)
+    measure("simulated:planted,shift=0.5", TASK, output=tmp_path / "runs/true", data="sample", limit=96, options=few)
     for name in ("stale", "restated"):
         forged = shutil.copytree(tmp_path / "runs/true", tmp_path / "runs" / name)
         document = read_document(forged / "scores.json")

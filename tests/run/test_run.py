@@ -12,6 +12,7 @@ import pytest
 from equivox.annotate.rules import RulesAnnotator
 from equivox.core.errors import RequestError, RunError
 from equivox.core.files import write_table
+from equivox.core.scores import ScoringOptions
 from equivox.core.task import AnnotationScheme
 from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import Engine, EngineIdentity, Request, Response
@@ -28,6 +29,7 @@ from equivox.tasks import ALL_TASKS
 from equivox.tasks.registry import resolve_tasks
 
 TASK = next(task for task in ALL_TASKS if task.name == "vibe_gender:advisory")
+FEW = ScoringOptions(n_resamples=99)
 
 
 class ScriptedEngine(Engine):
@@ -129,7 +131,9 @@ def test_an_empty_limit_or_a_file_as_output_is_refused(tmp_path: Path) -> None:
 def test_annotations_by_another_scheme_are_stale_and_are_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec = RunSpec(model="simulated:oracle", tasks=resolve_tasks(TASK.name), output=tmp_path, data="sample", limit=24)
+    spec = RunSpec(
+        model="simulated:oracle", tasks=resolve_tasks(TASK.name), output=tmp_path, data="sample", limit=24, options=FEW
+    )
     before = execute(spec)
     version = {"name": "whole response", "version": 2}
     monkeypatch.setattr(AnnotationScheme, "identity", property(lambda self: version))
@@ -140,7 +144,9 @@ def test_annotations_by_another_scheme_are_stale_and_are_made_again(
 
 
 def test_responses_that_came_after_the_annotations_make_them_stale(tmp_path: Path) -> None:
-    spec = RunSpec(model="simulated:oracle", tasks=resolve_tasks(TASK.name), output=tmp_path, data="sample", limit=24)
+    spec = RunSpec(
+        model="simulated:oracle", tasks=resolve_tasks(TASK.name), output=tmp_path, data="sample", limit=24, options=FEW
+    )
     execute(spec)
     with Store(tmp_path / "responses", response_schema()) as store:
         store.append({"key": "k", "text": "One more answer.", "media_items": 1})
@@ -149,7 +155,9 @@ def test_responses_that_came_after_the_annotations_make_them_stale(tmp_path: Pat
 
 
 def test_a_run_of_the_previous_format_names_the_version_that_reads_it(tmp_path: Path) -> None:
-    spec = RunSpec(model="simulated:oracle", tasks=resolve_tasks(TASK.name), output=tmp_path, data="sample", limit=24)
+    spec = RunSpec(
+        model="simulated:oracle", tasks=resolve_tasks(TASK.name), output=tmp_path, data="sample", limit=24, options=FEW
+    )
     execute(spec)
     write_manifest(tmp_path, read_manifest(tmp_path) | {"format": 1, "equivox": "0.1.0"})
     with pytest.raises(
@@ -193,5 +201,7 @@ def test_while_a_run_is_annotated_its_plan_and_its_samples_are_in_no_memory(
     held = [planned()]
     monkeypatch.setattr("equivox.run.pipeline.annotate", annotated)
     tasks = resolve_tasks("vibe_gender:advisory")
-    execute(RunSpec(model="simulated:biased", tasks=tasks, output=tmp_path / "run", data="sample", limit=8))
+    execute(
+        RunSpec(model="simulated:biased", tasks=tasks, output=tmp_path / "run", data="sample", limit=8, options=FEW)
+    )
     assert len(held) == 2 and held[0] == held[1]

@@ -11,6 +11,7 @@ from equivox import measure, open_run
 from equivox.compare.believing import believe
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document
+from equivox.core.scores import ScoringOptions
 from equivox.run import opening
 from equivox.run.manifest import state_hashes
 from equivox.run.opening import data_of, is_computed
@@ -18,13 +19,14 @@ from equivox.run.scoring import read_scores
 from equivox.tasks.registry import builtin_tasks
 
 TASK = "vibe_gender:advisory"
+FEW = ScoringOptions(n_resamples=99)
 SOURCE = builtin_tasks()[TASK].data
 
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return measure("simulated:oracle", TASK, data="sample", limit=48, output=tmp_path / "run").folder
+    return measure("simulated:oracle", TASK, data="sample", limit=48, output=tmp_path / "run", options=FEW).folder
 
 
 def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

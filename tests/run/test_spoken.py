@@ -349,7 +349,8 @@ def test_a_run_that_is_killed_loses_no_spoken_answer(file: Path) -> None:
         assert process.exitcode == -9
         kept = Store(file.parent / "killed" / "responses", response_schema()).table(("sound",))["sound"].to_pylist()
         assert all(read_sound(file.parent / "killed", sha256) for sha256 in kept)
-    whole = RunSpec(model="simulated:oracle", tasks=load_task_file(file), output=file.parent / "whole")
+    few = ScoringOptions(n_resamples=99)
+    whole = RunSpec(model="simulated:oracle", tasks=load_task_file(file), output=file.parent / "whole", options=few)
     execute(whole)
     execute(replace(whole, output=file.parent / "killed"))
     scores = [(file.parent / name / "scores.json").read_bytes() for name in ("whole", "killed")]

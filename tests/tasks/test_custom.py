@@ -15,12 +15,13 @@ from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
 Corpus = Callable[..., Path]
+FEW = ("--scoring", "n_resamples=199")
 
 
 def test_a_task_file_becomes_tasks_and_scores(clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> None:
     task_file = clip_corpus()
     assert len(task_file.read_text().splitlines()) < 15
-    code, out, err = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run")
+    code, out, err = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
     assert code == 0, err
     for prompt in ("story", "advisory", "candidate", "casting", "shopper"):
         assert f"voices_gender:{prompt}" in out
@@ -29,7 +30,7 @@ def test_a_task_file_becomes_tasks_and_scores(clip_corpus: Corpus, equivox: Cli,
     # Scoring needs neither the task file nor the clips any more.
     task_file.unlink()
     (tmp_path / "clips.csv").unlink()
-    assert equivox("score", tmp_path / "run")[:2] == (0, out)
+    assert equivox("score", tmp_path / "run", *FEW)[:2] == (0, out)
 
 
 def test_an_unreadable_clip_is_named_and_counted_and_the_run_goes_on(
@@ -37,7 +38,7 @@ def test_an_unreadable_clip_is_named_and_counted_and_the_run_goes_on(
 ) -> None:
     task_file = clip_corpus(broken=["female0_3.wav"], extra="prompts: advisory\n")
     (tmp_path / "clips" / "male1_2.wav").unlink()
-    code, out, _ = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run")
+    code, out, _ = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
     assert code == 0
     assert "48 requested → 46 generated → 46 answered → 46 parsed → 46 used" in out
     assert "female0_3.wav" in out and "male1_2.wav" in out
@@ -51,7 +52,7 @@ def test_media_that_fail_in_one_group_alone_leave_the_score_undefined(
 ) -> None:
     # 6 of 24 clips of one group are broken: 87.5 % usable over all, 75 % in that group.
     task_file = clip_corpus(broken=[f"female{s}_{t}.wav" for s in range(3) for t in (0, 1)])
-    code, out, _ = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run")
+    code, out, _ = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
     assert code == 1
     assert "only 75 % of the responses of group female are usable" in out
 
@@ -65,7 +66,7 @@ def test_crossed_groups(clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> No
             for i, line in enumerate(lines)]  # fmt: skip
     table.write_text("\n".join(aged) + "\n")
     task_file.write_text(task_file.read_text().replace("group: gender", "group: [gender, age]"))
-    code, _, err = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run")
+    code, _, err = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
     assert code == 0, err
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]
     assert scores[0]["dimension"] == "gender × age"
@@ -116,7 +117,7 @@ def test_a_question_of_ones_own_by_yaml_alone(clip_corpus: Corpus, equivox: Cli,
     assert [a.name for a in task.attributes] == ["urgency", "specialty", "refusal"]
     assert (task.sampling.temperature, task.sampling.repeats) == (0.7, 2)
     folder = tmp_path / "run"
-    code, _, err = equivox("run", "simulated:planted,shift=0.6", task_file, "--output", folder)
+    code, _, err = equivox("run", "simulated:planted,shift=0.6", task_file, "--output", folder, *FEW)
     assert code == 0, err
     scores = {s["attribute"]: s for s in json.loads((folder / "scores.json").read_text())["scores"]}
     assert scores[None]["coverage"]["used"] == 2 * 48
@@ -124,7 +125,7 @@ def test_a_question_of_ones_own_by_yaml_alone(clip_corpus: Corpus, equivox: Cli,
     assert scores[None]["p_cluster"] < 0.05
     # The same numbers from what is stored, the question read from the run's own copy of the file.
     task_file.unlink()
-    assert equivox("score", folder)[0] == 0
+    assert equivox("score", folder, *FEW)[0] == 0
 
 
 def test_a_question_can_stand_beside_vibes_prompts(clip_corpus: Corpus) -> None:
@@ -201,7 +202,7 @@ def test_two_files_may_not_declare_the_same_task_differently(clip_corpus: Corpus
 
 def test_a_group_called_nan_is_missing_and_counted(clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> None:
     task_file = clip_corpus(groups=("female", "male", "nan"), extra="prompts: advisory\n")
-    code, out, err = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run")
+    code, out, err = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
     assert code == 0, err
     assert "24 samples of voices have no value of the dimension and were left out" in out
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
@@ -210,7 +211,7 @@ def test_a_group_called_nan_is_missing_and_counted(clip_corpus: Corpus, equivox:
     assert set(score["coverage"]["used_by_group"]) == {"female", "male"}
     with task_file.open("a") as file:
         file.write("values: {gender: [female, male, nan]}\n")
-    assert equivox("run", "simulated:biased", task_file, "--output", tmp_path / "declared")[0] == 0
+    assert equivox("run", "simulated:biased", task_file, "--output", tmp_path / "declared", *FEW)[0] == 0
     (score, *_) = json.loads((tmp_path / "declared" / "scores.json").read_text())["scores"]
     assert set(score["coverage"]["used_by_group"]) == {"female", "male", "nan"}
 
@@ -219,7 +220,7 @@ def test_a_corpus_that_was_moved_is_found_by_data(clip_corpus: Corpus, equivox: 
     home = tmp_path / "home"
     task_file = clip_corpus(extra="prompts: advisory\n")
     run = tmp_path / "run"
-    assert equivox("run", "simulated:biased", task_file, "--output", run)[0] == 0
+    assert equivox("run", "simulated:biased", task_file, "--output", run, *FEW)[0] == 0
     home.mkdir()
     for name in ("clips", "clips.csv"):
         (tmp_path / name).rename(home / name)
@@ -263,7 +264,7 @@ def test_the_real_spoken_stereoset_clips_run_with_the_vibe_prompts(
             writer.writerow([f"speech/{row['domain']}/{row['file']}", row["context"].strip(), row["speaker"], gender])
     task_file = tmp_path / "stereoset.yaml"
     task_file.write_text(f"name: stereoset\ntable: clips.csv\nfolder: {folder}\ngroup: gender\n")
-    code, out, err = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run")
+    code, out, err = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
     assert code == 0, err
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]
     tasks = [score for score in scores if score["attribute"] is None]

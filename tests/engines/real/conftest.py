@@ -19,6 +19,11 @@ collect_ignore = ["asking.py", "cpu_torch_extras.py", "remote_code", "tiny_model
 os.environ |= tiny_models.ALONE
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let those that share what they start run first, one after another."""
+    items.sort(key=lambda item: "kept" not in getattr(item, "fixturenames", ()))
+
+
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
     """Return the folder of a tiny model, made on first use."""
@@ -28,19 +33,75 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
 
 @pytest.fixture(scope="module")
 def engine(model: Callable[[str], str]) -> Iterator[Callable[..., Any]]:
-    """Return vLLM with a tiny model; one at a time, the last one is closed before another is opened."""
+    """Return an engine with a tiny model.
+
+    Engines that start vLLM with the same arguments share what the first of them started: templates, system prompts and
+    the like are given with each request. What was started is closed before vLLM is started with other arguments.
+    """
     from equivox.engines.vllm import VLLMEngine
 
     opened: dict[str, VLLMEngine] = {}
 
+    def close() -> None:
+        owner = next((each for each in opened.values() if each._noise is not None), None)
+        for each in opened.values():
+            if each is not owner:
+                each._llm = None
+        if owner is not None:
+            owner.close()
+        opened.clear()
+
     def get(name: str, **arguments: Any) -> VLLMEngine:
         wanted = repr((name, arguments))
-        if wanted not in opened:
-            while opened:
-                opened.popitem()[1].close()
-            opened[wanted] = VLLMEngine.from_args({"model_name": model(name)} | SMALL | arguments)
-        return opened[wanted]
+        made = opened.get(wanted) or VLLMEngine.from_args({"model_name": model(name)} | SMALL | arguments)
+        if any(each.arguments.engine != made.arguments.engine for each in opened.values()):
+            close()
+        started = next((each._llm for each in opened.values() if each._llm is not None), None)
+        opened[wanted] = made
+        if made._llm is None and started is not None:
+            made._llm = started
+            made._watch()
+        return made
 
     yield get
-    while opened:
-        opened.popitem()[1].close()
+    close()
+
+
+@pytest.fixture(scope="session")
+def started() -> Iterator[dict[str, Any]]:
+    """What `kept` has started, by its arguments, until something else is stopped: vLLMs in one process share groups."""
+    from equivox.engines import vllm
+
+    found: dict[str, Any] = {}
+    stop = vllm.unload
+
+    def unload(*last: Any) -> None:
+        while found:
+            stop(found.popitem()[1][0])
+        for llm in last:
+            stop(llm)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vllm, "unload", unload)
+        yield found
+        unload()
+
+
+@pytest.fixture
+def kept(started: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let runs that start vLLM with the same arguments share what the first of them started: a start takes seconds.
+
+    `test_vllm_commands.py` has a run without it, which starts and stops each of its models.
+    """
+    from equivox.engines import vllm
+
+    start = vllm.load
+
+    def load(arguments: dict[str, Any], checkpoint: Any) -> Any:
+        wanted = repr((sorted(arguments.items()), checkpoint.location))
+        if wanted not in started:
+            started[wanted] = start(arguments, checkpoint)
+        return started[wanted]
+
+    monkeypatch.setattr(vllm, "load", load)
+    monkeypatch.setattr(vllm, "unload", lambda llm: vars(llm.llm_engine.engine_core).pop("add_request", None))

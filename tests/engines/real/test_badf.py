@@ -181,12 +181,12 @@ def test_open_box_stories_from_hidden_states_to_coverage(
     assert scores[0].coverage.requested == 40
 
 
+@pytest.mark.usefixtures("kept")
 def test_all_four_stages_and_exclusivity_in_vllm(model: Callable[[str], str], two_places: str, tmp_path: Path) -> None:
     """A tiny model tells stories and reads them: noise throughout, but every stage under its schema, and stored."""
-    longer = {"max_model_length": 4096, "max_num_batched_tokens": 4096}
-    pairs = {"model_name": model("llama_long")} | SMALL | longer
+    longer = {"max_model_length": 8192, "max_num_batched_tokens": 8192}
+    parameters = {"model_name": model("llama_long")} | SMALL | longer
     reader = tmp_path / "reader.yaml"
-    parameters = pairs | {"max_model_length": 8192, "max_num_batched_tokens": 8192}
     reader.write_text(
         json.dumps(
             {
@@ -198,7 +198,7 @@ def test_all_four_stages_and_exclusivity_in_vllm(model: Callable[[str], str], tw
         )
     )
     short = "generation_parameters={max_new_tokens: 12}"
-    name = f"vllm:{short}," + ",".join(f"{k}={json.dumps(v).strip(chr(34))}" for k, v in pairs.items())
+    name = f"vllm:{short}," + ",".join(f"{k}={json.dumps(v).strip(chr(34))}" for k, v in parameters.items())
     folder = tmp_path / "run"
     spec = RunSpec(model=name, tasks=resolve_tasks("badf_two:gender"), data=two_places, sampling="greedy",
                    annotator=str(reader), output=folder,

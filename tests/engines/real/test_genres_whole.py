@@ -27,6 +27,7 @@ from equivox.run.stored import stored_annotations
 from equivox.tasks.registry import resolve_tasks
 
 LIMIT = 4
+pytestmark = pytest.mark.usefixtures("kept")
 SENTENCES = ["Ana smiled.", "Ben broke the old blue jug and would not say why.", "Rain.", "They drank tea."] * 5
 
 ANNOTATOR = """\

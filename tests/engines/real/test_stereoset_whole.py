@@ -23,6 +23,7 @@ from equivox.run.stored import stored_annotations
 from equivox.tasks.registry import resolve_tasks
 
 FEW = ScoringOptions(n_resamples=199)
+pytestmark = pytest.mark.usefixtures("kept")
 RULES = {"letter", "text", "contradiction", "refusal", "empty", "unread"}
 
 
@@ -74,8 +75,8 @@ def test_all_orders_of_the_sample_and_its_transcripts(model: Callable[[str], str
     )
     check_run(tmp_path, execute(spec), {"spoken_stereoset_orders:age": 12})
     # A second reader for what the rules leave: noise too, but under the schema, and told apart.
-    longer = {"max_model_length": 4096, "max_num_batched_tokens": 4096}
-    parameters = {"model_name": model("llama")} | SMALL | longer
+    longer = {"max_model_length": 8192, "max_num_batched_tokens": 8192}
+    parameters = {"model_name": model("llama_long")} | SMALL | longer
     reader = tmp_path / "reader.yaml"
     reader.write_text(
         json.dumps({"engine": "vllm", "model_parameters": parameters, "sampling": {"max_new_tokens": 64}})

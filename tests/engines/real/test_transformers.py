@@ -33,7 +33,24 @@ def prompts(name: str) -> list[Any]:
     return requests
 
 
-@pytest.mark.parametrize("name", [pytest.param("llama", marks=pytest.mark.long), "qwen2audio", "qwen25omni"])
+def test_the_turns_of_a_dialogue_are_sent_as_vllm_sends_them(
+    model: Callable[[str], str], engine: Callable[..., Any]
+) -> None:
+    before = (Exchange(text="Who speaks?", n_media=1, answer="A nurse."), Exchange(text="Sure?", answer="Yes."))
+    asked = [replace(request(0, "Why?", audio(), max_new_tokens=16), key=f"turns {len(own)}", before=own)
+             for own in ((), before[:1], before)]  # fmt: skip
+    with slow(model, "qwen2audio") as listener:
+        expected = answers(listener, *asked)
+    found = answers(engine("qwen2audio", dtype="float32"), *asked)
+    for one, other in zip(found, expected, strict=True):
+        assert text_of(one) == text_of(other)
+        assert (one.prompt_tokens, one.media_items) == (other.prompt_tokens, other.media_items)
+        assert one.media_items == 1
+    lengths = [response.prompt_tokens or 0 for response in found]
+    assert lengths == sorted(set(lengths))
+
+
+@pytest.mark.parametrize("name", ["qwen2audio", "qwen25omni", pytest.param("llama", marks=pytest.mark.long)])
 def test_greedy_tokens_are_those_of_vllm(model: Callable[[str], str], engine: Callable[..., Any], name: str) -> None:
     if name == "qwen25omni":
         need_torchvision()
@@ -76,23 +93,6 @@ def test_a_requests_system_prompt_is_sent_as_vllm_sends_it(
         pytest.raises(RequestError, match="leaves out the system prompt"),
     ):
         deaf.check(asked)
-
-
-def test_the_turns_of_a_dialogue_are_sent_as_vllm_sends_them(
-    model: Callable[[str], str], engine: Callable[..., Any]
-) -> None:
-    before = (Exchange(text="Who speaks?", n_media=1, answer="A nurse."), Exchange(text="Sure?", answer="Yes."))
-    asked = [replace(request(0, "Why?", audio(), max_new_tokens=16), key=f"turns {len(own)}", before=own)
-             for own in ((), before[:1], before)]  # fmt: skip
-    with slow(model, "qwen2audio") as listener:
-        expected = answers(listener, *asked)
-    found = answers(engine("qwen2audio", dtype="float32"), *asked)
-    for one, other in zip(found, expected, strict=True):
-        assert text_of(one) == text_of(other)
-        assert (one.prompt_tokens, one.media_items) == (other.prompt_tokens, other.media_items)
-        assert one.media_items == 1
-    lengths = [response.prompt_tokens or 0 for response in found]
-    assert lengths == sorted(set(lengths))
 
 
 def test_one_bad_request_fails_alone(model: Callable[[str], str]) -> None:

@@ -27,6 +27,7 @@ from equivox.tasks.registry import resolve_tasks
 from equivox.tasks.vibe import TASKS
 
 LIMIT = 6
+pytestmark = pytest.mark.usefixtures("kept")
 
 ANNOTATOR = """\
 engine: vllm

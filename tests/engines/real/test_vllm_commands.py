@@ -90,6 +90,7 @@ def test_a_wrong_model_is_one_line_exit_2(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.usefixtures("kept")
 def test_the_identity_of_a_local_model_is_its_content(
     model: Callable[[str], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

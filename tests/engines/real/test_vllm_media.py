@@ -80,6 +80,26 @@ def test_the_longest_clip_can_be_set(engine: Callable[..., Any]) -> None:
     assert "1.0 s of audio, qwen2audio hears the first 0.6 s" in str(response.error)
 
 
+def test_a_clip_of_consecutive_requests_is_decoded_once(engine: Callable[..., Any]) -> None:
+    read: list[int] = []
+
+    def noted(number: int) -> MediaPart:
+        clip = audio(tone(0.5, 200 + 10 * number))
+        return dataclasses.replace(clip, load=lambda: read.append(number) or clip.load())  # type: ignore[func-returns-value]
+
+    clips = [noted(number) for number in range(3)]
+    requests = [request(n, f"Question {n}?", clips[n // 4]) for n in range(12)]
+    listener = engine("qwen2audio")
+    together = answers(listener, *requests)
+    assert sorted(read) == [0, 1, 2]
+    assert [text_of(answers(listener, entry)[0]) for entry in requests] == [text_of(each) for each in together]
+
+
+def test_an_image_for_a_model_that_only_listens_is_refused(engine: Callable[..., Any]) -> None:
+    with pytest.raises(RequestError, match=r"qwen2audio does not take image \(it takes audio, text\)"):
+        engine("qwen2audio").check([request(0, "x", image())])
+
+
 def test_media_are_read_shortly_before_their_request_is_sent_and_on_another_thread(
     engine: Callable[..., Any],
 ) -> None:
@@ -104,21 +124,6 @@ def test_media_are_read_shortly_before_their_request_is_sent_and_on_another_thre
     assert not media_threads()
 
 
-def test_a_clip_of_consecutive_requests_is_decoded_once(engine: Callable[..., Any]) -> None:
-    read: list[int] = []
-
-    def noted(number: int) -> MediaPart:
-        clip = audio(tone(0.5, 200 + 10 * number))
-        return dataclasses.replace(clip, load=lambda: read.append(number) or clip.load())  # type: ignore[func-returns-value]
-
-    clips = [noted(number) for number in range(3)]
-    requests = [request(n, f"Question {n}?", clips[n // 4]) for n in range(12)]
-    listener = engine("qwen2audio")
-    together = answers(listener, *requests)
-    assert sorted(read) == [0, 1, 2]
-    assert [text_of(answers(listener, entry)[0]) for entry in requests] == [text_of(each) for each in together]
-
-
 def test_no_thread_remains_after_a_damaged_clip_or_a_stopped_generator(engine: Callable[..., Any]) -> None:
     listener = engine("qwen2audio", max_num_seqs=2)
     requests = [request(n, "Who?", audio(tone(0.5, 200 + 10 * n))) for n in range(12)]
@@ -135,11 +140,6 @@ def test_no_thread_remains_after_a_damaged_clip_or_a_stopped_generator(engine: C
 
 def media_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("equivox-media")]
-
-
-def test_an_image_for_a_model_that_only_listens_is_refused(engine: Callable[..., Any]) -> None:
-    with pytest.raises(RequestError, match=r"qwen2audio does not take image \(it takes audio, text\)"):
-        engine("qwen2audio").check([request(0, "x", image())])
 
 
 def test_text_speech_and_images_go_one_way(engine: Callable[..., Any]) -> None:

@@ -79,6 +79,7 @@ def responses(folder: Path) -> dict[str, dict[str, Any]]:
     return {record["key"]: record for record in Store(folder / "responses", response_schema()).records()}
 
 
+@pytest.mark.usefixtures("kept")
 def test_a_run_from_clips_to_scores(model: Callable[[str], str], tmp_path: Path) -> None:
     spec = RunSpec(model=name(model("qwen2audio")), tasks=resolve_tasks(TASK), data="sample", limit=24, output=tmp_path)
     scores = execute(spec)

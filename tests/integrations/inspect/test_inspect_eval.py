@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
 import math
@@ -35,14 +36,22 @@ pytestmark = TOLERATED
 PLANTED = "simulated:planted,shift=0.4,speaker=0.2"
 
 
-def own_run(
-    task: str, folder: Path, model: str = PLANTED, limit: int = LIMIT
-) -> tuple[list[Score], dict[tuple[str, int], str | None]]:
-    """Run a task with equivox; return its scores, and its answers by sample and repeat."""
-    spec = RunSpec(model=model, tasks=resolve_tasks(task), output=folder, data="sample", limit=limit)
-    scores = [score for score in execute(spec) if score.task == task]
-    stored = stored_responses(folder)
-    return scores, {(row["sample_id"], row["repeat"]): stored[row["key"]]["text"] for row in plan_rows(folder)}
+Own = Callable[..., tuple[list[Score], dict[tuple[str, int], str | None]]]
+
+
+@pytest.fixture(scope="module")
+def own_run(tmp_path_factory: pytest.TempPathFactory) -> Own:
+    """Run a task with equivox, once; returns its scores, and its answers by sample and repeat."""
+
+    @functools.cache
+    def run(task: str, model: str = PLANTED, limit: int = LIMIT) -> Any:
+        folder = tmp_path_factory.mktemp("own") / "run"
+        spec = RunSpec(model=model, tasks=resolve_tasks(task), output=folder, data="sample", limit=limit)
+        scores = [score for score in execute(spec) if score.task == task]
+        stored = stored_responses(folder)
+        return scores, {(row["sample_id"], row["repeat"]): stored[row["key"]]["text"] for row in plan_rows(folder)}
+
+    return run
 
 
 def test_the_registry_has_every_task_by_its_entry_point() -> None:
@@ -55,8 +64,8 @@ def test_the_registry_has_every_task_by_its_entry_point() -> None:
 
 
 @pytest.mark.parametrize("task", ["vibe_gender:advisory", "spoken_stereoset:gender", "genres_standin:em"])
-def test_metrics_are_the_scores_of_equivox_run_on_the_same_answers(task: str, tmp_path: Path) -> None:
-    scores, answers = own_run(task, tmp_path / "own")
+def test_metrics_are_the_scores_of_equivox_run_on_the_same_answers(own_run: Own, task: str, tmp_path: Path) -> None:
+    scores, answers = own_run(task)
     sent: list[Any] = []
     log = evaluated(
         task, planted_model(answers, sent), tmp_path / "logs", data="sample", limit=LIMIT, annotator="rules"
@@ -110,9 +119,9 @@ def task_medium(task: str) -> str:
     return resolve_tasks(task)[0].media[0].kind
 
 
-def test_repeats_of_a_text_task_are_samples_of_their_own(tmp_path: Path) -> None:
+def test_repeats_of_a_text_task_are_samples_of_their_own(own_run: Own, tmp_path: Path) -> None:
     task, few = "badf_character:gender", 6
-    _, answers = own_run(task, tmp_path / "own", "simulated:biased", limit=few)
+    _, answers = own_run(task, "simulated:biased", few)
     # equivox reads the same answers from a table, as those of a model that is not simulated.
     rows = [{"sample_id": s, "repeat": r, "response": text} for (s, r), text in answers.items()]
     columns = {name: [row[name] for row in rows] for name in rows[0]}
@@ -128,9 +137,9 @@ def test_repeats_of_a_text_task_are_samples_of_their_own(tmp_path: Path) -> None
     assert len({sample.id for sample in log.samples}) == len(answers) == 20 * few
 
 
-def test_a_failed_sample_counts_in_coverage_and_nothing_is_scored_below_the_floor(tmp_path: Path) -> None:
+def test_a_failed_sample_counts_in_coverage_and_nothing_is_scored_below_the_floor(own_run: Own, tmp_path: Path) -> None:
     task = "vibe_gender:advisory"
-    _, answers = own_run(task, tmp_path / "own")
+    _, answers = own_run(task)
     tolerant = {"fail_on_error": False}
     given = {"data": "sample", "limit": LIMIT, "annotator": "rules"}
     one = dict(answers) | {next(iter(answers)): None}
@@ -269,9 +278,9 @@ def test_the_evaluated_model_never_grades_itself_and_there_is_one_annotator(tmp_
         evaluated("vibe_gender:story", planted_model({}), tmp_path, roles=grader, data="sample", annotator="rules")
 
 
-def test_epochs_and_greedy_repeats_are_refused(tmp_path: Path) -> None:
+def test_epochs_and_greedy_repeats_are_refused(own_run: Own, tmp_path: Path) -> None:
     few = 2
-    _, answers = own_run("badf_two:gender", tmp_path / "own", "simulated:biased", limit=few)
+    _, answers = own_run("badf_two:gender", "simulated:biased", few)
     given = {"data": "sample", "limit": few, "annotator": "rules"}
     for options, message in (
         ({"epochs": 2}, "which are no samples of their own"),
@@ -283,10 +292,12 @@ def test_epochs_and_greedy_repeats_are_refused(tmp_path: Path) -> None:
         assert message in log.error.message
 
 
-def test_a_task_made_in_python_is_refused_at_its_first_sample_without_an_annotator(tmp_path: Path) -> None:
+def test_a_task_made_in_python_is_refused_at_its_first_sample_without_an_annotator(
+    own_run: Own, tmp_path: Path
+) -> None:
     from equivox.integrations.inspect.tasks import tasks
 
-    _, answers = own_run("vibe_gender:advisory", tmp_path / "own")
+    _, answers = own_run("vibe_gender:advisory")
     made = tasks()["vibe_gender_advisory"](data="sample", limit=LIMIT)
     (log,) = inspect_eval(made, model=planted_model(answers), log_dir=str(tmp_path / "logs"), display="none")
     assert log.error is not None

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import functools
+import io
 import json
 import math
 import re
@@ -12,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from equivox import cli
 from equivox.core.scores import Score
 from equivox.metrics.genres.measures import METRICS
 from equivox.metrics.genres.simulated import PLANTED
@@ -19,6 +23,7 @@ from equivox.run.scoring import read_scores
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
+HALF = "simulated:planted,shift=0.5"
 
 
 def scores(folder: Path, file: str = "scores.json") -> list[Score]:
@@ -39,40 +44,53 @@ def run(equivox: Cli, model: str, tasks: str, folder: Path, *more: object) -> in
     return equivox(*command)[0]
 
 
+Measured = Callable[[str], tuple[Path, str]]
+
+
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("genres")
+def standin(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    """Measure a model on `genres_standin` once, for tests that only read; returns the run and what was printed."""
+
+    @functools.cache
+    def measured(model: str) -> tuple[Path, str]:
+        folder, printed = tmp_path_factory.mktemp("standin") / "run", io.StringIO()
+        command = ["run", model, "genres_standin", "--data", "sample", "--output", str(folder)]
+        with contextlib.redirect_stdout(printed):
+            assert cli.run([*command, "--scoring", "n_resamples=499"]) == 0
+        return folder, printed.getvalue()
+
+    return measured
 
 
-def test_every_planted_bias_comes_back_in_full(equivox: Cli, tmp_path: Path) -> None:
-    assert run(equivox, "simulated:biased", "genres_standin", tmp_path / "run") == 0
+def test_every_planted_bias_comes_back_in_full(standin: Measured) -> None:
+    folder, _ = standin("simulated:biased")
     for task in ("genres_standin", "genres_standin:cs", "genres_standin:ar"):
-        found = whole(tmp_path / "run", task)
+        found = whole(folder, task)
         assert list(found) == [metric.name for metric in METRICS]
         for name, score in found.items():
             assert score.value == pytest.approx(PLANTED[name], abs=1e-9)
             assert score.p_cluster < 0.01
 
 
-def test_half_of_the_planted_bias_comes_back_by_half(equivox: Cli, tmp_path: Path) -> None:
-    assert run(equivox, "simulated:planted,shift=0.5", "genres_standin", tmp_path / "run") == 0
-    for name, score in whole(tmp_path / "run", "genres_standin").items():
+def test_half_of_the_planted_bias_comes_back_by_half(standin: Measured) -> None:
+    folder, _ = standin(HALF)
+    for name, score in whole(folder, "genres_standin").items():
         standard_error = (score.ci_high - score.ci_low) / (2 * 1.96)
         assert abs(score.value - PLANTED[name] / 2) < 4 * standard_error
         assert math.copysign(1, score.value) == math.copysign(1, PLANTED[name])
         assert score.p_cluster < 0.01
 
 
-def test_distributions_of_the_figures_agree_with_the_scores(equivox: Cli, tmp_path: Path) -> None:
-    assert run(equivox, "simulated:planted,shift=0.5", "genres_standin:ar,genres_standin:cs", tmp_path / "run") == 0
-    rows = table(tmp_path / "run", "genres_standin-ar", "distributions")
+def test_distributions_of_the_figures_agree_with_the_scores(standin: Measured, equivox: Cli, tmp_path: Path) -> None:
+    folder, _ = standin(HALF)
+    rows = table(folder, "genres_standin-ar", "distributions")
     percent = {(row["attribute"], row["value"], row["group"]): float(row["percent"]) for row in rows}
     for attribute, group in (("warmth share", "male"), ("stereoscopic", "female"), ("high status", "all narratives")):
         own = [p for (a, _, g), p in percent.items() if (a, g) == (attribute, group)]
         assert sum(own) == pytest.approx(100)
     # M4 is (male - female) / (male + female) over the decided narratives.
     male, female = (percent["high status", who, "all narratives"] for who in ("male", "female"))
-    found = whole(tmp_path / "run", "genres_standin:ar")
+    found = whole(folder, "genres_standin:ar")
     assert found["M4"].value == pytest.approx(100 * (male - female) / (male + female))
     # Of the bins in their order, none is told twice; Figure 4 draws them so.
     bins = list(dict.fromkeys(row["value"] for row in rows if row["attribute"] == "warmth share"))
@@ -80,10 +98,10 @@ def test_distributions_of_the_figures_agree_with_the_scores(equivox: Cli, tmp_pa
                                      "warmth words only"].index)  # fmt: skip
     for attribute in ("warmth share", "high status", "stereoscopic"):
         name = f"shares:genres_standin:ar:{attribute}"
-        code, _, err = equivox("report", tmp_path / "run", "--figure", name, "--output", tmp_path / "figure.svg")
+        code, _, err = equivox("report", folder, "--figure", name, "--output", tmp_path / "figure.svg")
         assert code == 0, err
     code, _, err = equivox(
-        "report", tmp_path / "run", "--figure", "shares:genres_standin:ar:status", "--output", tmp_path / "f.svg"
+        "report", folder, "--figure", "shares:genres_standin:ar:status", "--output", tmp_path / "f.svg"
     )
     assert (code, err.count("\n")) == (2, 1) and "high status" in err
 
@@ -94,14 +112,12 @@ def test_a_single_character_has_no_rival_for_status(equivox: Cli, tmp_path: Path
     assert {row["attribute"] for row in rows} == {"warmth share", "stereoscopic"}
 
 
-def test_models_without_bias_show_none(equivox: Cli, tmp_path: Path) -> None:
-    assert run(equivox, "simulated:oracle", "genres_standin", tmp_path / "oracle") == 0
-    for name, score in whole(tmp_path / "oracle", "genres_standin").items():
+def test_models_without_bias_show_none(standin: Measured) -> None:
+    for name, score in whole(standin("simulated:oracle")[0], "genres_standin").items():
         assert score.p_cluster > 0.05
         if name not in {"M4", "M8"}:  # a choice between two cannot be the same for both
             assert score.value == 0
-    assert run(equivox, "simulated:random", "genres_standin", tmp_path / "random") == 0
-    found = whole(tmp_path / "random", "genres_standin")
+    found = whole(standin("simulated:random")[0], "genres_standin")
     assert all(score.p_cluster > 0.001 for score in found.values())
     assert sum(score.ci_low <= 0 <= score.ci_high for score in found.values()) >= 6
 
@@ -148,35 +164,34 @@ def test_a_few_refusals_leave_the_score_and_are_counted(equivox: Cli, tmp_path: 
     assert lines["split"] == lines["answered"] == found.coverage.used < lines["responses"] == 120
 
 
-def test_the_paper_s_numbers_stand_beside(equivox: Cli, tmp_path: Path) -> None:
-    assert run(equivox, "simulated:planted,shift=0.5", "genres_standin", tmp_path / "run") == 0
+def test_the_paper_s_numbers_stand_beside(standin: Measured) -> None:
+    folder, _ = standin(HALF)
     beside = {
         score.name: score
-        for score in scores(tmp_path / "run")
+        for score in scores(folder)
         if score.task == "genres_standin" and score.subset == "arithmetic=published"
     }
-    ours = whole(tmp_path / "run", "genres_standin")
+    ours = whole(folder, "genres_standin")
     assert list(beside) == list(ours)
     for name in ("M1", "M2", "M3", "M4", "M5", "M6", "M7", "M8"):
         # Nothing is missing and nothing is coordinated in these narratives, so that both ways agree; M4 apart, whose
         # published mean weighs relationships, not narratives.
         assert beside[name].value == pytest.approx(ours[name].value, abs=3 if name == "M4" else 1e-9)
         assert math.isnan(beside[name].p_cluster)
-    signed = [s for s in scores(tmp_path / "run") if s.subset == "words=signed" and s.task == "genres_standin"]
+    signed = [s for s in scores(folder) if s.subset == "words=signed" and s.task == "genres_standin"]
     assert signed[0].value == pytest.approx(ours["M1"].value)
 
 
-def test_no_total_bias_score_without_a_cohort(equivox: Cli, tmp_path: Path) -> None:
-    out = equivox("run", "simulated:random", "genres_standin", "--data", "sample", "--output", tmp_path / "a")[1]
+def test_no_total_bias_score_without_a_cohort(standin: Measured, equivox: Cli) -> None:
+    random, out = standin("simulated:random")
     assert "no total bias score: it only exists relative to a cohort" in out
-    run(equivox, "simulated:biased", "genres_standin", tmp_path / "b")
-    code, out, _ = equivox("compare", tmp_path / "a", tmp_path / "b", "--resamples", 99)
+    code, out, _ = equivox("compare", random, standin("simulated:biased")[0], "--resamples", 99)
     # Of two models each lies one standard deviation from the mean in each of the eight metrics.
     totals = out.partition("cohort: 2 runs:")[2].splitlines()[2:4]
     assert code == 0 and [line.split()[1] for line in totals] == ["8.000", "8.000"]
-    code, out, _ = equivox("compare", tmp_path / "a", "--with", "published-mistral-small-24b")
+    code, out, _ = equivox("compare", random, "--resamples", 99, "--with", "published-mistral-small-24b")
     assert code == 0 and "GPT-4o" in out and "stand-ins, comparable with nothing else: simulated:random" in out
-    assert equivox("compare", tmp_path / "a", "--with", "published")[0] == 2
+    assert equivox("compare", random, "--with", "published")[0] == 2
 
 
 def test_scores_come_again_from_what_is_stored(equivox: Cli, tmp_path: Path) -> None:

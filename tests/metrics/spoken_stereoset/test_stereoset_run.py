@@ -37,6 +37,12 @@ def real_instances(reference_data: Path, tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
+def run(model: str, tasks: str, folder: Path, data: Path | str = "sample", **more: Any) -> list[Score]:
+    """Run a simulated model with few resamples."""
+    asked = {"tasks": resolve_tasks(tasks), "data": str(data), "output": folder, "options": FEW, **more}
+    return execute(RunSpec(model=f"simulated:{model}", **asked))
+
+
 def whole(scores: list[Score], task: str) -> dict[str, float]:
     return {score.name: score.value for score in scores if score.task == task and score.is_whole}
 
@@ -50,15 +56,7 @@ def plan(folder: Path) -> list[dict[str, Any]]:
 def test_the_baselines_of_the_paper(tmp_path: Path) -> None:
     """Oracle 100/100/50, biased slbs 100, random slms 66.67 and slbs 50 up to chance."""
     found = {
-        model: execute(
-            RunSpec(
-                model=f"simulated:{model}",
-                tasks=resolve_tasks("spoken_stereoset,spoken_stereoset_orders"),
-                data="sample",
-                output=tmp_path / model,
-                options=FEW,
-            )
-        )
+        model: run(model, "spoken_stereoset,spoken_stereoset_orders", tmp_path / model)
         for model in ("oracle", "biased", "random")
     }
     for family in ("spoken_stereoset", "spoken_stereoset_orders"):
@@ -105,16 +103,7 @@ def test_every_wording_is_read_back_with_the_real_continuations(reference_data: 
 
 
 def test_the_arms_ask_the_same_with_and_without_the_voice(tmp_path: Path) -> None:
-    spec = RunSpec(
-        model="simulated:random",
-        tasks=resolve_tasks("spoken_stereoset:gender"),
-        data="sample",
-        output=tmp_path,
-        conditions=("all",),
-        limit=6,
-        options=FEW,
-    )
-    scores = execute(spec)
+    scores = run("random", "spoken_stereoset:gender", tmp_path, conditions=("all",), limit=6)
     assert {score.task for score in scores} == {
         "spoken_stereoset:gender", "spoken_stereoset:gender@text_only", "spoken_stereoset:gender@silence",
     }  # fmt: skip
@@ -128,15 +117,7 @@ def test_the_arms_ask_the_same_with_and_without_the_voice(tmp_path: Path) -> Non
 
 
 def test_all_orders_are_asked_and_counted_together(tmp_path: Path) -> None:
-    execute(
-        RunSpec(
-            model="simulated:oracle",
-            tasks=resolve_tasks("spoken_stereoset_orders:age"),
-            data="sample",
-            output=tmp_path,
-            options=FEW,
-        )
-    )
+    run("oracle", "spoken_stereoset_orders:age", tmp_path)
     orders = Counter((row["sample_id"], row["metadata"]["order"]) for row in plan(tmp_path))
     assert set(orders.values()) == {1}
     assert set(Counter(item for item, _ in orders).values()) == {6}
@@ -147,15 +128,7 @@ def test_all_orders_are_asked_and_counted_together(tmp_path: Path) -> None:
 
 
 def test_which_rule_decided_is_stored_with_the_words(tmp_path: Path) -> None:
-    execute(
-        RunSpec(
-            model="simulated:biased",
-            tasks=resolve_tasks("spoken_stereoset:age"),
-            data="sample",
-            output=tmp_path,
-            options=FEW,
-        )
-    )
+    run("biased", "spoken_stereoset:age", tmp_path)
     for record in stored_annotations(tmp_path, "rules").values():
         read = {value["attribute"]: value for value in record["values"]}
         assert read["decided_by"]["value"] in {"letter", "text"} and read["choice"]["raw"]
@@ -179,15 +152,7 @@ def test_greedy_is_another_task_by_name_and_sampling(equivox: Cli, tmp_path: Pat
 
 
 def test_refusals_failures_and_gaps_show_where_they_belong(tmp_path: Path) -> None:
-    scores = execute(
-        RunSpec(
-            model="simulated:random,refusal=0.1,refusal_gap=0.6,fail=0.05",
-            data="sample",
-            tasks=resolve_tasks("spoken_stereoset_orders:gender"),
-            output=tmp_path,
-            options=FEW,
-        )
-    )
+    scores = run("random,refusal=0.1,refusal_gap=0.6,fail=0.05", "spoken_stereoset_orders:gender", tmp_path)
     found = {(score.name, score.subset): score for score in scores}
     assert found["slifs", ""].coverage.generated < found["slifs", ""].coverage.requested
     # The first group, female, declines 0.7 of the time, the other 0.1.
@@ -211,30 +176,14 @@ def test_an_instance_without_a_continuation_is_not_asked_and_counted(tmp_path: P
     gap = ",".join([*cells[:4], "", *cells[5:]])
     (source / "metadata" / "gender_v1.0.csv").write_text("\n".join([lines[0], gap, *lines[2:]]) + "\n")
     assert equivox("data", "build", "spoken_stereoset", "--source", source, "--output", tmp_path / "data")[0] == 0
-    execute(
-        RunSpec(
-            model="simulated:oracle",
-            tasks=resolve_tasks("spoken_stereoset:gender"),
-            data=str(tmp_path / "data"),
-            output=tmp_path / "run",
-            options=FEW,
-        )
-    )
+    run("oracle", "spoken_stereoset:gender", tmp_path / "run", tmp_path / "data")
     stored = Store(tmp_path / "run" / "responses", response_schema()).records()
     errors = [record["error"] for record in stored if record["error"]]
     assert len(errors) == 1 and "is empty" in errors[0]
 
 
 def test_who_labels_by_hand_sees_the_options_and_not_which_is_the_stereotype(tmp_path: Path, equivox: Cli) -> None:
-    execute(
-        RunSpec(
-            model="simulated:random",
-            tasks=resolve_tasks("spoken_stereoset:age"),
-            data="sample",
-            output=tmp_path / "run",
-            options=FEW,
-        )
-    )
+    run("random", "spoken_stereoset:age", tmp_path / "run")
     code, _, err = equivox(
         "audit",
         "label",
@@ -277,15 +226,7 @@ def test_the_real_instances_from_build_to_scores_and_the_same_from_score_alone(
 
 @pytest.mark.paper
 def test_the_speech_of_the_real_instances_is_what_is_sent(real_instances: Path, tmp_path: Path) -> None:
-    execute(
-        RunSpec(
-            model="simulated:oracle",
-            tasks=resolve_tasks("spoken_stereoset"),
-            data=str(real_instances),
-            output=tmp_path / "r",
-            options=FEW,
-        )
-    )
+    run("oracle", "spoken_stereoset", tmp_path / "r", real_instances)
     built = pq.read_table(next((real_instances / "spoken_stereoset").glob("*.parquet"))).to_pylist()
     digests = {row["clip_id"]: row["audio_sha256"] for row in built}
     rows = plan(tmp_path / "r")

@@ -1,26 +1,25 @@
-"""Every paper in miniature: the command of docs/reproduce.md, through to tables that say what stands in."""
+"""Every paper in miniature: the command of docs/reproduce.md, as printed, to tables that say what stands in."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from docs_pages import DOCS, Cli, commands
 
 from equivox.compare.published import TableRun, reproduced
 from equivox.configs.published import published_names
 
-Cli = Callable[..., tuple[int, str, str]]
-
 
 @pytest.mark.parametrize("paper", published_names())
-def test_a_paper_in_miniature(paper: str, equivox: Cli, tmp_path: Path) -> None:
-    command = ("reproduce", paper, "--data", "sample", "--limit", 24, "--models", "simulated:biased")
+def test_a_paper_in_miniature(paper: str, equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    printed = (words for words in commands(DOCS / "reproduce.md") if words[:2] == ["reproduce", paper])
+    (command,) = (words for words in printed if "sample" in words)
+    tables = tmp_path / command[command.index("--tables") + 1]
     fast = ("--scoring", "n_resamples=199,merge=none")
-    code, out, error = equivox(
-        *command, "--annotator", "rules", "--tables", tmp_path / "out", "--output", tmp_path / "runs", *fast
-    )
+    code, out, error = equivox(*command, "--output", tmp_path / "runs", *fast)
     assert code in {0, 1} and not error.count("Traceback")
     assert "was not run" not in out and "downloaded" not in out
     folders = sorted(path.parent for path in (tmp_path / "runs").rglob("scores.json") if path.parent.name == "biased")
@@ -36,4 +35,4 @@ def test_a_paper_in_miniature(paper: str, equivox: Cli, tmp_path: Path) -> None:
         remarks = " ".join(table.remarks)
         assert "the embedded sample" in remarks and "annotated by rules" in remarks
         assert ("stand-ins, comparable with nothing else" in remarks) is (paper == "genres")
-        assert (tmp_path / "out" / f"{table.name}.csv").is_file() or list((tmp_path / "out").glob(f"{table.name}*"))
+        assert (tables / f"{table.name}.csv").is_file() or list(tables.glob(f"{table.name}*"))
