@@ -64,6 +64,7 @@ class Server:
         self.answer: Callable[[dict[str, Any]], dict[str, Any]] = lambda body: {"content": ANSWER}
         self.hear: Callable[[dict[str, bytes]], str | int] = lambda form: 404
         self.lock = threading.Lock()
+        self.over = threading.Event()
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -127,7 +128,8 @@ class Server:
             handler.close_connection = True
             return
         if kind == "slow":
-            time.sleep(1.5)
+            # However busy the machine is, the answer comes after the client has given up.
+            self.over.wait(60)
         status = int(kind) if kind.isdecimal() else 200
         document = self.completion(body) if status == 200 else {"error": {"message": f"fault {kind}"}}
         data = json.dumps(document).encode()
@@ -168,6 +170,7 @@ class Server:
 def server() -> Iterator[Server]:
     running = Server()
     yield running
+    running.over.set()
     running.http.shutdown()
     running.http.server_close()
 
@@ -203,7 +206,7 @@ def test_a_passing_fault_is_overcome(server: Server, fault: str) -> None:
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [("429", "429"), ("500", "500"), ("400", "400"), ("truncated", "cannot be read"), ("empty", "no choices"),
-     ("reset", "Connection"), ("slow", "no answer in 1 s")],
+     ("reset", "Connection"), ("slow", "no answer in")],
 )  # fmt: skip
 def test_a_lasting_fault_fails_its_request_alone(server: Server, fault: str, reason: str) -> None:
     server.faults = {"bad": [fault] * 20}
@@ -241,7 +244,8 @@ def test_after_a_late_answer_fewer_are_sent_at_a_time(server: Server) -> None:
     list(asked.generate(request(f"r{n}") for n in range(20)))
     assert waiting.room == 4
     late = list(asked.generate(request(f"r{n}") for n in range(20, 24)))
-    assert all(response.error and "no answer in 1 s; not sent again" in response.error for response in late)
+    # The limit follows the slowest answer so far, so that it is longer on a busy machine.
+    assert all(re.search(r"no answer in [\d.]+ s; not sent again", str(response.error)) for response in late)
     assert waiting.room == 2
 
 
