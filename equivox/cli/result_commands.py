@@ -175,12 +175,13 @@ def _facts(model: str, revision: str) -> tuple[int | None, str]:
     from equivox.cli.output import echo_error
     from equivox.core.errors import RunError
     from equivox.integrations.hub.remote import model_facts
+    from equivox.report.board import unknown_facts
 
     try:
         return model_facts(model, revision)
     except RunError as error:
         echo_error(f"size and licence of {model} are not known: {error}")
-        return None, ""
+        return unknown_facts(model, revision)
 
 
 def leaderboard(
@@ -192,9 +193,9 @@ def leaderboard(
             "runs, submitted.txt; or such a list here.",
         ),
     ],
-    output: Annotated[Path, output_option("Where the site goes: index.html, models/, JSON and CSV.")] = Path(
-        "leaderboard"
-    ),
+    output: Annotated[
+        Path, output_option("Where the site goes: index.html, scores.html, models/, JSON and CSV.")
+    ] = Path("leaderboard"),
 ) -> int:
     """Verify runs, rank them with rank intervals, and write them as a static site, JSON and CSV."""
     from datetime import UTC, datetime

@@ -206,6 +206,7 @@ def aligned(one: Samples, other: Samples, what: str = "runs") -> tuple[Samples, 
     """Return the samples of two runs, or of two of `what`, in one order, or the reason why there is none."""
     columns = [name for name in _NAMED if name in one.columns and name in other.columns]
     a, b = one.read([*columns, *_ALIKE]), other.read([*columns, *_ALIKE])
+    # Runs of one command have equal columns: then no texts are made of them.
     if a.equals(b) and a.group_by(columns).aggregate([]).num_rows == a.num_rows:
         return one, other
     names = [_texts(a, columns), _texts(b, columns)]

@@ -250,13 +250,15 @@ def _with_largest(lines: Sequence[Line], scores: Sequence[Mapping[tuple[str, str
     """
     marked = [list(line.marks) for line in lines]
     for column, _ in enumerate(scores):
-        own = [(mark, place) for place, line in enumerate(lines) if line.common and (mark := line.marks[column])]
-        places = {place: mark.strip.at for mark, place in own if mark.verdict == "found" and mark.strip is not None}
-        found = {place: at for place, at in places.items() if at is not None}
+        own = {place: mark for place, line in enumerate(lines) if line.common and (mark := line.marks[column])}
+        found = {
+            place: mark.strip.at
+            for place, mark in own.items()
+            if mark.verdict == "found" and mark.strip is not None and mark.strip.at is not None
+        }
         if len(found) > 1:
             place = max(found, key=lambda place: found[place])
-            mark = next(mark for mark, other in own if other == place)
-            marked[place][column] = replace(mark, largest_of=len(own))
+            marked[place][column] = replace(own[place], largest_of=len(own))
     return [replace(line, marks=tuple(own)) for line, own in zip(lines, marked, strict=True)]
 
 

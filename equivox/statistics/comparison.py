@@ -416,7 +416,8 @@ def _distance(tables: _Tables, n_draws: int, confidence: float, rng: np.random.G
         half = tables.contrasts(model.draw(size // 2, rng))
         noise = np.concatenate([half, -half])
         if np.isfinite(model.joint_degrees):
-            # Student's t, since the covariance is estimated.
+            # Student's t, since the covariance is estimated: as `Noise.scales`, which takes longer, because it
+            # serves several degrees of freedom with the same chance.
             noise *= np.sqrt(model.joint_degrees / rng.chisquare(model.joint_degrees, len(noise)))[:, None, None]
         return noise
 

@@ -132,8 +132,9 @@ def _widest(
     group, n_groups = encoded.indices.to_numpy(), len(encoded.dictionary)
     if not len(rows):
         return (0.0, 0.0), 0, answered, answered
-    strata = table["stratum"].combine_chunks().dictionary_encode()
-    part = strata.indices.to_numpy() if within else np.zeros(len(table), np.int64)
+    part = np.zeros(len(table), np.int64)
+    if within:
+        part = table["stratum"].combine_chunks().dictionary_encode().indices.to_numpy()
     sizes = np.bincount(part[answered] * n_groups + group[answered], minlength=(part.max() + 1) * n_groups)
     part_of = np.zeros(n_codes, np.int64)
     part_of[codes] = part[rows]
