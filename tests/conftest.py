@@ -20,6 +20,7 @@ import soundfile
 import typer
 
 from equivox import cli
+from equivox.core.lazy import on_one_core
 
 with contextlib.suppress(ImportError):  # the engine tests do without hypothesis
     from hypothesis import settings
@@ -44,6 +45,13 @@ def reference_data() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("EQUIVOX_REFERENCE_DATA names no folder with the published data")
     return Path(folder)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_core() -> Iterator[None]:
+    """Compute on one core: tests run in several processes, whose threads would wait for each other."""
+    with on_one_core():
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

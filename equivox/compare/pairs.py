@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document
+from equivox.core.lazy import on_one_core
 from equivox.core.metric import Measure, PairedTask, PairedValues
 from equivox.core.samples import Samples
 from equivox.core.scores import DEFAULT_OPTIONS, NAN, Score
@@ -122,6 +123,7 @@ def open_runs(comparison: Comparison) -> list[OpenedRun]:
     return [open_one(run) for run in comparison.runs]
 
 
+@on_one_core()
 def paired_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> list[PairedTest]:
     """Return the tests of every two runs for every number of a whole task that both have; empty for one run.
 

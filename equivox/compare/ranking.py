@@ -27,6 +27,7 @@ from equivox.compare.pairs import (
 )
 from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.errors import RequestError
+from equivox.core.lazy import on_one_core
 from equivox.core.metric import Cohort, CohortMember, CohortScore, CohortTotals
 from equivox.core.scores import NAN, Score
 from equivox.run.scoring import read_scores
@@ -47,6 +48,7 @@ class Judged:
     trends: Sequence[Trend] = ()
 
 
+@on_one_core()
 def judge(comparison: Comparison, *, n_resamples: int = 10_000) -> Judged:
     """Return tests, ranks and cohort-relative scores of the compared runs; of one run, only tests of its conditions."""
     opened = open_runs(comparison)

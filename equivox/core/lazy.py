@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Later", "NDArray", "datasets", "np", "pa", "pq"]
+__all__ = ["Later", "NDArray", "datasets", "np", "on_one_core", "pa", "pq"]
 
 
 class Later:
@@ -18,6 +20,21 @@ class Later:
         found = getattr(import_module(self._package), name)
         setattr(self, name, found)
         return found
+
+
+@contextmanager
+def on_one_core() -> Iterator[None]:
+    """Let numpy multiply matrices on one core in this block, or in the function that this decorates.
+
+    The matrices of a statistic are small: more cores bring little, wait for each other, and take twice the time where
+    another process is busy.
+    """
+    # Only what is loaded can be told.
+    import_module("numpy")
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="blas"):
+        yield
 
 
 if TYPE_CHECKING:

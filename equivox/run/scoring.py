@@ -26,6 +26,7 @@ from equivox.core.encoded import EncodedLabels
 from equivox.core.errors import RequestError
 from equivox.core.files import damaged, read_document, read_schema, read_table, write_document, write_table, write_whole
 from equivox.core.hashing import digest
+from equivox.core.lazy import on_one_core
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.samples import UNANNOTATED, UNANSWERED, Row, Samples
 from equivox.core.scores import NAN, Mover, Score, Scored, ScoringOptions, family_of
@@ -163,6 +164,7 @@ def sample_rows(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[str
     return {name: list(samples.rows()) for name, samples in open_samples(folder, tasks, annotator).items()}
 
 
+@on_one_core()
 def score(
     folder: Path,
     tasks: Sequence[Task],

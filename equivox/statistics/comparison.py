@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
@@ -16,8 +17,10 @@ from equivox.statistics.distance import estimate_shift
 from equivox.statistics.encode import Design, cross_count, encode_design, encode_values, side_by_side, standard
 from equivox.statistics.inputs import Bools, EncodedValues, Floats, Ints, LabelColumn, ValueColumn
 from equivox.statistics.intervals import TINY, spreads
-from equivox.statistics.noise import N_NOISE, Noise
+from equivox.statistics.noise import N_NOISE, Noise, noise_order
 from equivox.statistics.permutation import all_swaps, p_value, swaps
+
+Singles = NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,12 +266,7 @@ class _Tables:
             weights=self.cluster_weights,
         )
         most = float(max(1, len(self.group) - self.n_groups))
-        return replace(
-            found,
-            factors=[_short(factor) for factor in found.factors],
-            degrees=tuple(min(own, most) for own in found.degrees),
-            joint_degrees=min(found.joint_degrees, most),
-        )
+        return replace(found, joint_degrees=min(found.joint_degrees, most))
 
     def contrasts(self, deviations: Floats) -> Floats:
         """Return contrasts (... x R x V) from the deviations of all groups (... x G x V)."""
@@ -295,19 +293,65 @@ class _Tables:
         """Return the weighted mean nTVD from contrasts R x V."""
         return float(self._length(deviations))
 
-    def lengths(self, start: Floats, noise: Floats) -> Floats:
+    def lengths(self, start: Floats, noise: Singles) -> Floats:
         """Return the weighted mean nTVD from contrasts R x V with each draw of noise, B from B x R x V."""
-        return np.concatenate([self._length(start + some) for some in _portions(noise)])
+        single = start.astype(np.float32)
+        return np.concatenate([self._length(single + some) for some in _portions(noise)])
 
-    def _length(self, deviations: Floats) -> Floats:
-        return np.asarray((np.abs(deviations) @ self._weight).sum(axis=-1), dtype=np.float64)
+    def _length(self, deviations: Floats | Singles) -> Floats:
+        weight = self._weight.astype(deviations.dtype, copy=False)
+        return np.asarray((np.abs(deviations) @ weight).sum(axis=-1), dtype=np.float64)
+
+
+class _ContrastNoise:
+    """Draws contrasts under the noise alone.
+
+    They are in single precision, which is far finer than draws differ by, and takes half the time. The contrast of two
+    groups needs one draw, since the difference of two independent normal numbers is one.
+    """
+
+    def __init__(self, tables: _Tables, noise: Noise, rng: np.random.Generator) -> None:
+        # In the order of their noise, so that the draws do not depend on the order of the groups.
+        factors = noise.whole()
+        self._order = noise_order(factors)
+        if tables.n_groups == 2:
+            factors = [np.concatenate([factors[code] for code in self._order]) / 2]
+            self._order = [0]
+        self._factors = [_short(factor).astype(np.float32) for factor in factors]
+        self._shared = None
+        if noise.shared is not None:
+            shared = tables.contrasts(noise.shared)
+            self._shared = _short(shared.reshape(len(shared), -1)).astype(np.float32)
+        self._degrees, self._rng = noise.joint_degrees, rng
+
+    def draw(self, size: int) -> Singles:
+        """Draw contrasts, B x R x V, of Student's t, since the covariance is estimated.
+
+        Noise is symmetric: each draw of normal numbers is used with both signs.
+        """
+        half = np.empty((size // 2, len(self._factors), self._factors[0].shape[1]), dtype=np.float32)
+        for code in self._order:
+            half[:, code] = self._normal(len(half), self._factors[code])
+        if len(self._factors) > 1:
+            half -= half.mean(axis=1, keepdims=True)
+        if self._shared is not None:
+            half += self._normal(len(half), self._shared).reshape(half.shape)
+        noise = np.concatenate([half, -half])
+        if np.isfinite(self._degrees):
+            # As `Noise.scales`, which takes longer, because it serves several degrees of freedom with the same chance.
+            scale = np.sqrt(self._degrees / self._rng.chisquare(self._degrees, len(noise)))
+            noise *= scale.astype(np.float32)[:, None, None]
+        return noise
+
+    def _normal(self, size: int, factor: Singles) -> Singles:
+        return self._rng.standard_normal((size, len(factor)), dtype=np.float32) @ factor
 
 
 CACHED = 131_072
 """The number of cells that are computed at a time: what a core's cache holds is faster."""
 
 
-def _portions(batch: Floats) -> list[Floats]:
+def _portions(batch: NDArray[Any]) -> list[NDArray[Any]]:
     size = max(1, CACHED // max(1, batch[0].size))
     return [batch[start : start + size] for start in range(0, len(batch), size)]
 
@@ -406,27 +450,18 @@ def _distance(tables: _Tables, n_draws: int, confidence: float, rng: np.random.G
         return {}
     n_values = tables.counts.shape[2]
     model = tables.noise(rng)
+    drawn = _ContrastNoise(tables, model, rng).draw
     of = [slice(0, n_values), slice(n_values, 2 * n_values)]
     deviations = tables.deviations(tables.by_group())
     errors = np.maximum(tables.contrasts(model.errors()), TINY)
     seen = tables.contrasts(model.errors(seen=True))
-
-    def drawn(size: int) -> Floats:
-        # Noise is symmetric: each draw is used with both signs.
-        half = tables.contrasts(model.draw(size // 2, rng))
-        noise = np.concatenate([half, -half])
-        if np.isfinite(model.joint_degrees):
-            # Student's t, since the covariance is estimated: as `Noise.scales`, which takes longer, because it
-            # serves several degrees of freedom with the same chance.
-            noise *= np.sqrt(model.joint_degrees / rng.chisquare(model.joint_degrees, len(noise)))[:, None, None]
-        return noise
-
     noise = drawn(N_NOISE)
+    whole = noise.astype(np.float64)
     bias = np.empty((2, 2))
     estimates = []
     for which, part in enumerate(of):
         estimates.append(_estimate(tables, deviations[which], seen[:, part]))
-        for column, spread in enumerate(spreads(deviations[which], noise[:, :, part], errors[:, part], tables.slices)):
+        for column, spread in enumerate(spreads(deviations[which], whole[:, :, part], errors[:, part], tables.slices)):
             bias[which, column] = _bias(tables, deviations[which], spread, noise[:, :, part])
     changes: list[Floats] = []
     left = max(n_draws, N_NOISE)
@@ -468,7 +503,7 @@ def least_p_distance(n_resamples: int) -> float:
     return 2.0 / (1 + max(n_resamples, N_NOISE))
 
 
-def _bias(tables: _Tables, deviations: Floats, spread: Floats, noise: Floats) -> float:
+def _bias(tables: _Tables, deviations: Floats, spread: Floats, noise: Singles) -> float:
     """Return the increase of the observed distance by noise, if the truth is spread like `spread`."""
     from scipy.optimize import brentq
 

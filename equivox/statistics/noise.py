@@ -60,11 +60,12 @@ class Noise:
 
     def errors(self, *, seen: bool = False) -> Floats:
         """Return the standard error of each deviation P_g - P̄, G x V; with `seen`, without what is only supposed."""
-        whole = self.factors if seen or self.supposed is None else self._whole()
+        whole = self.factors if seen or self.supposed is None else self.whole()
         variances = of_deviations(np.stack([(own**2).sum(axis=0) for own in whole]))
         return np.sqrt(variances if self.shared is None else variances + (self.shared**2).sum(axis=0))
 
-    def _whole(self) -> list[Floats]:
+    def whole(self) -> list[Floats]:
+        """Return the factors with what is supposed, one R x V array per group."""
         supposed = self.supposed or [factor[:0] for factor in self.factors]
         return [np.concatenate(both) for both in zip(self.factors, supposed, strict=True)]
 
@@ -73,12 +74,11 @@ class Noise:
 
         The draws do not depend on the order of the groups. With `seen`, what is only supposed takes no part.
         """
-        factors = self.factors if seen else self._whole()
+        factors = self.factors if seen else self.whole()
         n_columns = factors[0].shape[1]
         n_draws = int(np.clip(MAX_NOISE_CELLS // (len(factors) * n_columns), 500, n_draws))
-        order = np.lexsort(np.stack([np.abs(factor).sum(axis=0) for factor in factors]).T[::-1])
         noise = np.empty((n_draws, len(factors), n_columns))
-        for code in order.tolist():
+        for code in noise_order(factors):
             noise[:, code] = rng.standard_normal((n_draws, len(factors[code]))) @ factors[code]
         noise -= noise.mean(axis=1, keepdims=True)
         if self.shared is not None:
@@ -102,6 +102,11 @@ class Noise:
             return np.asarray(np.sqrt(own / chi2.ppf(chance, own)), dtype=np.float64)
 
         return [scale(own) for own in degrees]
+
+
+def noise_order(factors: Sequence[Floats]) -> list[int]:
+    """Return the groups in the order of their noise, so that what is drawn for each does not depend on their names."""
+    return [int(code) for code in np.lexsort(np.stack([np.abs(own).sum(axis=0) for own in factors]).T[::-1])]
 
 
 def of_deviations(variances: Floats) -> Floats:
