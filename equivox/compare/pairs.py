@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -204,8 +204,12 @@ _NAMED = ("sample_id", "repeat", "metadata.order")
 _ALIKE = ("group", "cluster", "stratum")
 
 
+@lru_cache(maxsize=8)
 def aligned(one: Samples, other: Samples, what: str = "runs") -> tuple[Samples, Samples] | str:
-    """Return the samples of two runs, or of two of `what`, in one order, or the reason why there is none."""
+    """Return the samples of two runs, or of two of `what`, in one order, or the reason why there is none.
+
+    The last few are kept: a task's measures are tested one after the other.
+    """
     columns = [name for name in _NAMED if name in one.columns and name in other.columns]
     a, b = one.read([*columns, *_ALIKE]), other.read([*columns, *_ALIKE])
     # Runs of one command have equal columns: then no texts are made of them.

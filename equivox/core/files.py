@@ -18,6 +18,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -208,13 +209,14 @@ def read_table(path: Path, columns: Sequence[str] | None = None, *, memory_map: 
 
     wanted = None if columns is None else list(columns)
     try:
-        file = pq.ParquetFile(path, memory_map=memory_map, page_checksum_verification=True)
-        _verify(path, file)
+        footer, schema = _verified(path, _state(path))
+        notes = _without_check(schema)
+        file = pq.ParquetFile(path, metadata=footer, memory_map=memory_map, page_checksum_verification=True)
         table = file.read(wanted)
         # The notes lie in the file twice; the checksum was verified against one copy, and this is the other.
-        if _without_check(table.schema) != _without_check(file.schema_arrow):
+        if _without_check(table.schema) != notes:
             raise damaged(path, "its two copies of the notes on the table differ")
-        return table.replace_schema_metadata(_without_check(table.schema) or None)
+        return table.replace_schema_metadata(notes or None)
     except (FileNotFoundError, DamageError):
         raise
     except (OSError, pa.ArrowException, ValueError, KeyError) as error:
@@ -248,6 +250,24 @@ def _kind(kind: pa.DataType) -> str:
     return str(kind)
 
 
+@lru_cache(maxsize=256)
+def _verified(path: Path, state: tuple[int, ...]) -> tuple[pq.FileMetaData, pa.Schema]:
+    """Return the footer and the schema of a table in a `state` on disk, once its checksum was found to fit.
+
+    A comparison reads columns of the same tables many times, and the footer takes longer than a column.
+    """
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        _verify(path, file)
+        return file.metadata, file.schema_arrow
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def _verify(path: Path, file: pq.ParquetFile) -> None:
     stated = (file.schema_arrow.metadata or {}).get(_CHECK)
     if stated != _check(file.schema_arrow, file.metadata.num_rows):
@@ -261,12 +281,10 @@ def _verify(path: Path, file: pq.ParquetFile) -> None:
 def read_schema(path: Path) -> pa.Schema:
     """Return the columns of a parquet file and what it says of itself, as `read_table` does."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        file = pq.ParquetFile(path)
-        _verify(path, file)
-        return file.schema_arrow.with_metadata(_without_check(file.schema_arrow) or None)
+        _, schema = _verified(path, _state(path))
+        return schema.with_metadata(_without_check(schema) or None)
     except (FileNotFoundError, DamageError):
         raise
     except (OSError, pa.ArrowException, ValueError) as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -294,6 +294,12 @@ class Samples:
             requested_by_group=requested,
             used_by_group={group: kept[group] for group in requested},
         )
+
+
+@lru_cache(maxsize=4)
+def rows_of(samples: Samples) -> Sequence[Row]:
+    """Return the samples one by one, as `Samples.rows`; those of two pairs are kept for the next measure."""
+    return tuple(samples.rows())
 
 
 def samples_table(rows: Sequence[Row]) -> pa.Table:

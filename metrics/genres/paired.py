@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
-from equivox.core.samples import Row
+from equivox.core.samples import Row, rows_of
 from equivox.metrics.genres.measures import METRIC_OF, NarrativeMeasure, neps_of
 from equivox.metrics.genres.observations import observe, pairs_of
 from equivox.metrics.lazy import statistics
@@ -28,7 +28,7 @@ def compare_narratives(
     """Compare a metric of two models, narrative pair by narrative pair."""
     kept: tuple[list[Row], list[Row]] = ([], [])
     for paired in tasks:
-        for a, b in zip(paired.samples_a.rows(), paired.samples_b.rows(), strict=True):
+        for a, b in zip(rows_of(paired.samples_a), rows_of(paired.samples_b), strict=True):
             if "language" in a.segments and "language" in b.segments:
                 kept[0].append(a)
                 kept[1].append(b)

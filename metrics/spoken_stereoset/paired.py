@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
-from equivox.core.samples import UNANSWERED, Row
+from equivox.core.samples import UNANSWERED, Row, rows_of
 from equivox.metrics.lazy import statistics
 from equivox.metrics.spoken_stereoset.scorer import NOT_GENERATED, answer_of
 from equivox.metrics.spoken_stereoset.tally import ANTI_STEREOTYPICAL, IRRELEVANT, STEREOTYPICAL
@@ -23,7 +23,7 @@ def compare_choices(name: str, tasks: Sequence[PairedTask], n_resamples: int, rn
     """Compare a score of two models context by context."""
     kept: tuple[list[Row], list[Row]] = ([], [])
     for paired in tasks:
-        for a, b in zip(paired.samples_a.rows(), paired.samples_b.rows(), strict=True):
+        for a, b in zip(rows_of(paired.samples_a), rows_of(paired.samples_b), strict=True):
             if a.status not in UNANSWERED and b.status not in UNANSWERED:
                 kept[0].append(a)
                 kept[1].append(b)
