@@ -15,11 +15,13 @@ from statsmodels.stats.multitest import multipletests
 
 from equivox.compare import agreement as agreeing
 from equivox.compare.dimensions import dimension_contrasts
+from equivox.compare.ranking import missing_cohorts
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
 from equivox.core.coverage import Coverage
 from equivox.core.errors import RequestError, RunError
 from equivox.core.progress import Event, Progress
 from equivox.core.scores import Score
+from equivox.metrics.genres.metric import METRIC as GENRES
 from equivox.metrics.ntvd.metric import METRIC
 from equivox.report.comparison_tables import contrast_tables
 from equivox.report.score_tables import marks, task_tables
@@ -99,10 +101,21 @@ def test_what_cannot_be_correlated_says_why() -> None:
     few = task_correlations(comparison({"a": [1.0, 2.0, 3.0], "b": [1.0, 3.0, 2.0]}))[0]
     assert not math.isnan(few.r)
     assert math.isnan(few.p) and "4 models" in str(few.undefined)
+    (enough,) = task_correlations(comparison({"a": [1.0, 2.0, 3.0, 4.0], "b": [1.0, 3.0, 2.0, 4.0]}))
+    assert enough.undefined is None and enough.ci_low < enough.r < enough.ci_high
     constant = task_correlations(comparison({"a": [1.0] * 5, "b": [1.0, 2.0, 3.0, 4.0, 5.0]}))[0]
     assert math.isnan(constant.r) and constant.undefined
     lost = task_correlations(comparison({"a": [1.0, 2.0, 3.0, 4.0, math.nan], "b": [2.0, 1.0, 4.0, 3.0, 9.0]}))[0]
     assert lost.n_models == 4
+
+
+def test_a_family_of_which_a_part_was_asked_says_why_it_has_no_total() -> None:
+    asked = comparison({"genres:stories": [1.0, 2.0]})
+    runs = [replace(run, metrics={"genres": GENRES}) for run in asked.runs]
+    assert GENRES.cohort is not None
+    assert missing_cohorts(replace(asked, runs=runs)) == [GENRES.cohort.needs]
+    whole = [replace(run, scores=[*run.scores, score("genres", 1.0)]) for run in runs]
+    assert missing_cohorts(replace(asked, runs=whole)) == []
 
 
 def run(equivox: Cli, model: str, folder: Path, *more: object, scoring: str = "n_resamples=499") -> Path:

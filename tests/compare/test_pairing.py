@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,9 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from equivox.compare.pairs import PairedTest, open_runs, paired_tests
-from equivox.compare.ranking import Judged, Rank, judge
+from equivox.compare.pairs import PairedTest, aligned, open_runs, paired_tests
+from equivox.compare.ranking import Judged, Rank, judge, judged_records
 from equivox.compare.runs import open_comparison
+from equivox.core.metric import CohortScore
+from equivox.core.samples import Row, Samples
 from equivox.core.scores import ScoringOptions
 from equivox.report.comparison_tables import in_words
 from equivox.run.manifest import read_manifest, write_manifest
@@ -125,6 +128,44 @@ def test_a_model_beside_its_copy(runs: Sequence[Path], tmp_path: Path) -> None:
     shutil.copytree(runs[1], tmp_path / "copy")
     for test in compared(runs[1], tmp_path / "copy"):
         assert (test.difference, test.p) == (0, 1)
+
+
+def test_runs_in_another_order_are_paired_by_their_samples() -> None:
+    told = ("a0", "a1", "b0", "b1")
+    rows = [
+        Row(
+            group=name[0], cluster=name[0], stratum="", status="parsed", sample_id=name[0],
+            repeat=int(name[1]), key=name,
+            values={"said": (f"said by {name}",)},
+        )
+        for name in told
+    ]  # fmt: skip
+    shuffled = [rows[place] for place in (2, 0, 3, 1)]
+    one, other = aligned(Samples.from_rows(rows), Samples.from_rows(shuffled))
+    assert one.keys == other.keys == list(told)
+    assert [row.values["said"] for row in other.rows()] == [(f"said by {name}",) for name in told]
+    moved = [replace(rows[0], group="b"), *rows[1:]]
+    assert "do not have the same samples" in str(aligned(Samples.from_rows(rows), Samples.from_rows(moved)))
+    twice = [*rows[:3], rows[2]]
+    assert "several have one name" in str(aligned(Samples.from_rows(twice), Samples.from_rows(rows)))
+
+
+def test_a_measure_is_known_if_one_of_two_runs_knows_it(runs: Sequence[Path]) -> None:
+    known = open_comparison(runs[1:3])
+    for place in (0, 1):
+        some = [replace(run, metrics={}) if number == place else run for number, run in enumerate(known.runs)]
+        tests = paired_tests(open_runs(replace(known, runs=some)), n_resamples=99)
+        assert of(tests, "vibe_gender:candidate", "planted,shift=0.4", "random,seed=1").undefined is None
+
+
+def test_a_cohort_is_written_with_its_parts_as_columns() -> None:
+    cohort = CohortScore(
+        family="f", condition="text", cohort="c", model="m", total=1.5, parts={"M1": 0.5, "M2": -2.0},
+        members=("m", "n"),
+    )  # fmt: skip
+    (row,) = judged_records(Judged((), (), [cohort]))["cohort"]
+    assert (row["model"], row["total"], row["M1"], row["M2"]) == ("m", 1.5, 0.5, -2.0)
+    assert not {"parts", "members"} & set(row)
 
 
 def rewritten(source: Path, target: Path, file: str, change: Callable[[dict[str, object]], object]) -> Path:
