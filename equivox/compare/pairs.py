@@ -19,7 +19,7 @@ from equivox.core.errors import RequestError
 from equivox.core.files import read_document
 from equivox.core.lazy import on_one_core
 from equivox.core.metric import Measure, PairedTask, PairedValues
-from equivox.core.samples import Samples
+from equivox.core.samples import Samples, rows_of
 from equivox.core.scores import DEFAULT_OPTIONS, NAN, Score
 from equivox.core.task import Task, digest
 
@@ -138,6 +138,8 @@ def paired_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> l
     # Each test draws from a generator of its own, and numpy draws and multiplies outside of Python's lock.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = list(pool.map(lambda test: test if isinstance(test, PairedTest) else test(), tests))
+    aligned.cache_clear()
+    rows_of.cache_clear()
     return with_q(found)
 
 
