@@ -162,7 +162,7 @@ class Builder(ABC):
     """Builder that turns one corpus as distributed into clips; subclasses check and scan the source."""
 
     FACTS: ClassVar[CorpusFacts]
-    MEDIA: ClassVar[Literal["audio", "image"]] = "audio"
+    MEDIA: Literal["audio", "image"] = "audio"
     facts: CorpusFacts
 
     def __init__(self, source: Path | str) -> None:

@@ -278,25 +278,14 @@ def associations(phrases: Sequence[Phrase], identities: Sequence[str]) -> list[A
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Summary:
-    """One cell of Table 14: the number of associations, their mean score and mean p; NaN if there is none."""
+def summary(scores: Sequence[float], ps: Sequence[float]) -> tuple[int, float, float]:
+    """Return one cell of Table 14: the number of associations, their mean score and their mean p, NaN if there is none.
 
-    count: int
-    mean_score: float
-    mean_p: float
-
-
-def summary(scores: Sequence[float], ps: Sequence[float]) -> Summary:
-    """Return the summary of one identity's associations over all categories.
-
-    >>> summary([0.002, 0.004], [0.01, 0.03])
-    Summary(count=2, mean_score=0.003, mean_p=0.02)
-    >>> summary([], []).mean_score
-    nan
+    >>> summary([0.002, 0.004], [0.01, 0.03]), summary([], [])
+    ((2, 0.003, 0.02), (0, nan, nan))
     """
     n = len(scores)
-    return Summary(count=n, mean_score=math.fsum(scores) / n if n else NAN, mean_p=math.fsum(ps) / n if n else NAN)
+    return n, math.fsum(scores) / n if n else NAN, math.fsum(ps) / n if n else NAN
 
 
 def chi2(counts: NDArray[np.int64], documents: NDArray[np.int64]) -> NDArray[np.float64]:

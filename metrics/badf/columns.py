@@ -119,12 +119,12 @@ def kept_numbers(tested: Sequence[Phrase], groups: Sequence[str]) -> dict[str, f
     `with_q` is the number of those whose q is at most .05. The means are NaN if there are no associations.
     """
     kept = associations(tested, groups)
-    cell = summary([found.score for found in kept], [found.phrase.p for found in kept])
+    n, mean_score, mean_p = summary([found.score for found in kept], [found.phrase.p for found in kept])
     return {
-        "associations": cell.count,
+        "associations": n,
         "with_q": sum(found.phrase.q <= LEVEL for found in kept),
-        "mean_score": cell.mean_score,
-        "mean_p": cell.mean_p,
+        "mean_score": mean_score,
+        "mean_p": mean_p,
         **{f"associations_{group}": sum(found.identity == group for found in kept) for group in groups},
     }
 

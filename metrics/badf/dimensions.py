@@ -21,7 +21,6 @@ from equivox.metrics.badf.associations import (
     Counts,
     Null,
     Phrase,
-    Summary,
     associations,
     count,
     phrase_tests,
@@ -139,8 +138,8 @@ def exclusivity(dimension: Dimension, association: Association) -> str:
     return {"YES": YES, "NO": NO}.get(said, UNREAD)
 
 
-def summarized(found: Sequence[Association]) -> Summary:
-    """Return the summary of associations: one cell of Table 14."""
+def summarized(found: Sequence[Association]) -> tuple[int, float, float]:
+    """Return the number of associations, their mean score and their mean p: one cell of Table 14."""
     return summary([a.score for a in found], [a.phrase.p for a in found])
 
 

@@ -146,16 +146,16 @@ class Measured:
     annotation of every character counts as independent). NaN with the reason in `undefined`.
     """
 
-    value: float
-    male: float
-    female: float
-    ci_low: float
-    ci_high: float
-    p: float
-    p_paper: float
-    published: float
-    n_neps: int
-    undefined: str | None
+    value: float = math.nan
+    male: float = math.nan
+    female: float = math.nan
+    ci_low: float = math.nan
+    ci_high: float = math.nan
+    p: float = math.nan
+    p_paper: float = math.nan
+    published: float = math.nan
+    n_neps: int = 0
+    undefined: str | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -185,7 +185,7 @@ def measure(
     known = [pair for pair in pairs if not (math.isnan(pair.male) or math.isnan(pair.female))]
     if not known:
         nothing = "no narrative was decided" if metric.kind == "decided" or metric.name == "M8" else "no pair is known"
-        return _undefined(nothing)
+        return Measured(undefined=nothing)
     if metric.kind == "correlation":
         return _correlation(metric, pairs, known, n_resamples, confidence, rng)
     values = [value for pair in known for value in (pair.male, pair.female)]
@@ -201,7 +201,7 @@ def measure(
         rng=rng,
     )
     if found.undefined is not None:
-        return _undefined(found.undefined)
+        return Measured(undefined=found.undefined)
     notes = ("all NEPs differ by the same: no interval",) if math.isnan(found.ci_low) else ()
     return Measured(
         value=found.difference * metric.scale,
@@ -210,10 +210,8 @@ def measure(
         ci_low=max(found.ci_low * metric.scale, -metric.limit),
         ci_high=min(found.ci_high * metric.scale, metric.limit),
         p=found.p,
-        p_paper=math.nan,
         published=published_value(metric, pairs),
         n_neps=found.n_clusters,
-        undefined=None,
         notes=notes,
     )
 
@@ -235,7 +233,7 @@ def measure_between(
     known = [entry for entry in values if not math.isnan(entry[2])]
     neps, groups, numbers = [nep for nep, _, _ in known], [own for _, own, _ in known], [value for _, _, value in known]
     if set(groups) != set(genders):
-        return _undefined(f"no value of {' or '.join(sorted(set(genders) - set(groups)))} characters")
+        return Measured(undefined=f"no value of {' or '.join(sorted(set(genders) - set(groups)))} characters")
     first = [group == genders[0] for group in groups]
     of_first, of_second = ([n for n, own in zip(numbers, first, strict=True) if own is side] for side in (True, False))
     if metric.kind == "correlation":
@@ -253,7 +251,7 @@ def measure_between(
         value, means, p, undefined = shift.difference, (shift.mean_first, shift.mean_second), shift.p, shift.undefined
         ends = shift.ci_low, shift.ci_high
     if undefined is not None:
-        return _undefined(undefined)
+        return Measured(undefined=undefined)
     return Measured(
         value=value * metric.scale,
         male=means[0] * metric.scale,
@@ -261,10 +259,7 @@ def measure_between(
         ci_low=max(ends[0] * metric.scale, -metric.limit),
         ci_high=min(ends[1] * metric.scale, metric.limit),
         p=p,
-        p_paper=math.nan,
-        published=math.nan,
         n_neps=len(set(neps)),
-        undefined=None,
         notes=("no interval",) if math.isnan(ends[0]) else (),
     )
 
@@ -317,7 +312,7 @@ def _correlation(
     averaged = _averaged(known)
     male, female = (np.array([getattr(pair, who) for pair in averaged]) for who in ("male", "female"))
     if len(averaged) < 2:
-        return _undefined(f"{len(averaged)} NEP: a correlation needs two")
+        return Measured(undefined=f"{len(averaged)} NEP: a correlation needs two")
     found = statistics.cluster_correlation(
         [1.0, 0.0] * len(averaged),
         np.stack([male, female], axis=1).ravel().tolist(),
@@ -326,7 +321,7 @@ def _correlation(
         rng=rng,
     )
     if found.undefined is not None:
-        return _undefined(found.undefined)
+        return Measured(undefined=found.undefined)
     low, high, notes = _interval(male, female, n_resamples, confidence, rng)
     r, p_paper = _pooled(pairs)
     return Measured(
@@ -339,7 +334,6 @@ def _correlation(
         p_paper=p_paper,
         published=r,
         n_neps=len(averaged),
-        undefined=None,
         notes=notes,
     )
 
@@ -404,14 +398,6 @@ def _interval(
     if math.isnan(low) or math.isnan(high):
         return math.nan, math.nan, ("too few NEPs vary: no interval",)
     return low, high, ()
-
-
-def _undefined(reason: str) -> Measured:
-    nan = math.nan
-    return Measured(
-        value=nan, male=nan, female=nan, ci_low=nan, ci_high=nan, p=nan, p_paper=nan, published=nan, n_neps=0,
-        undefined=reason,
-    )  # fmt: skip
 
 
 def majority(votes: Sequence[str]) -> str | None:

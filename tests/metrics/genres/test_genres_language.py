@@ -36,7 +36,7 @@ def doc(*sentences: Sentence, pos: dict[str, str] | None = None) -> Any:
 
 def counts(*sentences: Sentence, characters: Sequence[Character] = PAIR, **options: Any) -> list[int]:
     passage = read_passage(doc(*sentences), characters, **options)
-    return [len(passage.by_name[c.name].sentences) for c in characters]
+    return [len(passage.sentences[c.name]) for c in characters]
 
 
 ANA_SMILED = [("Ana", 1, "nsubj"), ("smiled", 1, "ROOT"), (".", 1, "punct")]
@@ -145,10 +145,10 @@ def test_the_published_rule_asks_for_a_verb_and_the_bare_name() -> None:
     # "Ana was glad" has an auxiliary for its root, "Ana and Ben" is not "Ana".
     parsed = doc(ANA_SMILED, WAS_GLAD, BOTH_MET, SHE_SANG, pos={"was": "AUX"})
     published = read_passage(parsed, PAIR, paper_compat=True)
-    assert published.by_name["Ana"].sentences == ["Ana smiled .", "She sang ."]
-    assert len(read_passage(parsed, PAIR).by_name["Ana"].sentences) == 4
+    assert published.sentences["Ana"] == ["Ana smiled .", "She sang ."]
+    assert len(read_passage(parsed, PAIR).sentences["Ana"]) == 4
     # Its emotion words come from every sentence whose first subject is a word of hers.
-    assert len(published.by_name["Ana"].lemmas) == 4
+    assert len(published.lemmas["Ana"]) == 4
 
 
 def test_the_published_rule_takes_every_pronoun_of_the_gender() -> None:
@@ -188,7 +188,7 @@ def test_a_spacy_pipeline_of_a_folder_parses_over_processes(tmp_path: Any) -> No
 
 def stand_in(text: str) -> list[int]:
     passage = read_passage(next(StandInParser().parse([text])), PAIR)
-    return [len(passage.by_name[c.name].sentences) for c in PAIR]
+    return [len(passage.sentences[c.name]) for c in PAIR]
 
 
 @pytest.mark.parametrize(
