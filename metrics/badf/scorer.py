@@ -18,13 +18,9 @@ from equivox.core.samples import UNANSWERED
 from equivox.core.scores import NAN, Score, Scored, ScoringOptions
 from equivox.metrics.badf import tables
 from equivox.metrics.badf.annotation.scheme import PHRASES
-from equivox.metrics.badf.associations import (
-    LEVEL,
-    Counts,
-    associations,
-    null_counts,
-)
-from equivox.metrics.badf.dimensions import NOT_ASKED, UNREAD, Dimension, Found, exclusivity, summarized, tested
+from equivox.metrics.badf.associations import LEVEL, Counts, associations, summarized
+from equivox.metrics.badf.chance import null_counts
+from equivox.metrics.badf.dimensions import NOT_ASKED, UNREAD, Dimension, Found, exclusivity, tested
 from equivox.metrics.scoring import named
 
 _DESCRIPTOR_PERMUTATIONS = 999

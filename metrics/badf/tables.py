@@ -8,8 +8,8 @@ from typing import Any
 
 from equivox.core.lazy import np
 from equivox.core.scores import NAN
-from equivox.metrics.badf.associations import LEVEL, Association
-from equivox.metrics.badf.dimensions import NOT_ASKED, YES, Dimension, Found, summarized
+from equivox.metrics.badf.associations import LEVEL, Association, summarized
+from equivox.metrics.badf.dimensions import NOT_ASKED, YES, Dimension, Found
 from equivox.metrics.badf.documents import Documents
 
 Records = Sequence[Mapping[str, Any]]

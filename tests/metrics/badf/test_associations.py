@@ -14,18 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from equivox.metrics.badf.associations import (
-    Counts,
-    associations,
-    chi2,
-    count,
-    exact_p,
-    null_counts,
-    phrase_tests,
-    summary,
-    tally,
-    with_q,
-)
+from equivox.metrics.badf.associations import Counts, associations, count, exact_p, phrase_tests, summary
+from equivox.metrics.badf.chance import chi2, null_counts, tally
 from equivox.metrics.badf.documents import Document, Documents, unify_phrases
 from equivox.statistics import association_test
 
@@ -127,7 +117,7 @@ def test_counts_by_hand() -> None:
 
 def test_what_has_no_test_says_why_and_is_in_no_family() -> None:
     everywhere = count(Documents.of([document("f", "calm", "new"), document("m", "calm")]), "place", ["f", "m"])
-    calm, new = with_q(phrase_tests(everywhere))
+    calm, new = phrase_tests(everywhere)
     assert calm.undefined == "every story has it" and math.isnan(calm.p) and math.isnan(calm.q)
     assert new.undefined is None and new.q == pytest.approx(1.0)
     assert math.isnan(calm.residual(0))
@@ -136,7 +126,7 @@ def test_what_has_no_test_says_why_and_is_in_no_family() -> None:
     assert math.isnan(phrase_tests(silent)[0].scores[1])
     assert associations(phrase_tests(silent), ["f", "m"]) == []
     assert phrase_tests(count(Documents.of([]), "place", ["f", "m"])) == []
-    assert all(math.isnan(phrase.q) for phrase in with_q(phrase_tests(silent)))
+    assert all(math.isnan(phrase.q) for phrase in phrase_tests(silent))
     assert math.isnan(summary([], [])[2])
 
 
