@@ -126,6 +126,15 @@ class Design:
         return self.stratum_of_cluster * (int(self.block_of_cluster.max()) + 1) + self.block_of_cluster
 
 
+def equal_mix(design: Design) -> Floats | None:
+    """Return the weight of each response that gives all groups the same mix of strata; None if they have it."""
+    if design.held is None or design.cluster_of_row is None or design.group_of_cluster is None:
+        return None
+    sizes = np.bincount(design.cluster_of_row, minlength=len(design.group_of_cluster))
+    found = standard(sizes[:, None], design.group_of_cluster, design.held, [slice(0, 1)], len(design.groups))
+    return None if found.balanced else np.asarray(found.weights[design.cluster_of_row, 0], dtype=np.float64)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Occurrences:
     """The answers of one attribute: one (row, value) pair per kept value."""
