@@ -26,10 +26,9 @@ from equivox.dataset_builders.base import (
     Scan,
     found_instead,
     listed,
-    read_numbered_table,
     speakers_with,
 )
-from equivox.dataset_builders.plain_tables import read_columns
+from equivox.dataset_builders.plain_tables import read_columns, read_numbered_table
 
 TAKEN = ("audio", "audio_sha256", "sampling_rate", "duration_s", "audio_problem", "sample_id")
 """Names of columns that a build, or its publication, adds; a table's column with such a name becomes
