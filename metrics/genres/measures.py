@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from equivox.core.lazy import NDArray, np
@@ -187,7 +187,7 @@ def measure(
         nothing = "no narrative was decided" if metric.kind == "decided" or metric.name == "M8" else "no pair is known"
         return Measured(undefined=nothing)
     if metric.kind == "correlation":
-        return _correlation(metric, pairs, known, n_resamples, confidence, rng)
+        return _correlation(pairs, n_resamples, confidence, rng)
     values = [value for pair in known for value in (pair.male, pair.female)]
     found = statistics.mean_difference(
         values,
@@ -202,7 +202,15 @@ def measure(
     )
     if found.undefined is not None:
         return Measured(undefined=found.undefined)
-    notes = ("all NEPs differ by the same: no interval",) if math.isnan(found.ci_low) else ()
+    return replace(
+        _difference(metric, found),
+        published=published_value(metric, pairs),
+        notes=("all NEPs differ by the same: no interval",) if math.isnan(found.ci_low) else (),
+    )
+
+
+def _difference(metric: NarrativeMeasure, found: statistics.MeanDifference) -> Measured:
+    """Return a difference of means in the metric's unit, its interval cut at what is possible."""
     return Measured(
         value=found.difference * metric.scale,
         male=found.mean_first * metric.scale,
@@ -210,9 +218,7 @@ def measure(
         ci_low=max(found.ci_low * metric.scale, -metric.limit),
         ci_high=min(found.ci_high * metric.scale, metric.limit),
         p=found.p,
-        published=published_value(metric, pairs),
         n_neps=found.n_clusters,
-        notes=notes,
     )
 
 
@@ -221,8 +227,8 @@ def measure_between(
     values: Sequence[tuple[str, str, float]],
     genders: Sequence[str],
     *,
-    n_resamples: int = 10_000,
-    confidence: float = 0.95,
+    n_resamples: int,
+    confidence: float,
     rng: np.random.Generator,
 ) -> Measured:
     """Return one metric of pairs of one gender, the first of `genders` minus the second, tested over whole NEPs.
@@ -234,34 +240,24 @@ def measure_between(
     neps, groups, numbers = [nep for nep, _, _ in known], [own for _, own, _ in known], [value for _, _, value in known]
     if set(groups) != set(genders):
         return Measured(undefined=f"no value of {' or '.join(sorted(set(genders) - set(groups)))} characters")
-    first = [group == genders[0] for group in groups]
-    of_first, of_second = ([n for n, own in zip(numbers, first, strict=True) if own is side] for side in (True, False))
     if metric.kind == "correlation":
+        of_each = [[n for n, own in zip(numbers, groups, strict=True) if own == gender] for gender in genders]
         found = statistics.cluster_correlation(
-            list(map(float, first)), numbers, clusters=neps, n_resamples=n_resamples, rng=rng
+            [float(own == genders[0]) for own in groups], numbers, clusters=neps, n_resamples=n_resamples, rng=rng
         )
-        value, means, p, undefined = found.r, (math.fsum(of_first), math.fsum(of_second)), found.p, found.undefined
-        means = means[0] / len(of_first), means[1] / len(of_second)
-        ends = math.nan, math.nan
-    else:
-        shift = statistics.mean_difference(
-            numbers, groups, first=genders[0], second=genders[1], clusters=neps, paired=False,
-            n_resamples=n_resamples, confidence=confidence, rng=rng,
-        )  # fmt: skip
-        value, means, p, undefined = shift.difference, (shift.mean_first, shift.mean_second), shift.p, shift.undefined
-        ends = shift.ci_low, shift.ci_high
-    if undefined is not None:
-        return Measured(undefined=undefined)
-    return Measured(
-        value=value * metric.scale,
-        male=means[0] * metric.scale,
-        female=means[1] * metric.scale,
-        ci_low=max(ends[0] * metric.scale, -metric.limit),
-        ci_high=min(ends[1] * metric.scale, metric.limit),
-        p=p,
-        n_neps=len(set(neps)),
-        notes=("no interval",) if math.isnan(ends[0]) else (),
-    )
+        if found.undefined is not None:
+            return Measured(undefined=found.undefined)
+        first, second = (math.fsum(own) / len(own) for own in of_each)
+        return Measured(
+            value=found.r, male=first, female=second, p=found.p, n_neps=len(set(neps)), notes=("no interval",)
+        )
+    shift = statistics.mean_difference(
+        numbers, groups, first=genders[0], second=genders[1], clusters=neps, paired=False,
+        n_resamples=n_resamples, confidence=confidence, rng=rng,
+    )  # fmt: skip
+    if shift.undefined is not None:
+        return Measured(undefined=shift.undefined)
+    return replace(_difference(metric, shift), notes=("no interval",) if math.isnan(shift.ci_low) else ())
 
 
 def published_value(metric: NarrativeMeasure, pairs: Sequence[Pair]) -> float:
@@ -301,15 +297,8 @@ def _known(pairs: Sequence[Pair]) -> tuple[list[float], list[float]]:
     )
 
 
-def _correlation(
-    metric: NarrativeMeasure,
-    pairs: Sequence[Pair],
-    known: Sequence[Pair],
-    n_resamples: int,
-    confidence: float,
-    rng: np.random.Generator,
-) -> Measured:
-    averaged = _averaged(known)
+def _correlation(pairs: Sequence[Pair], n_resamples: int, confidence: float, rng: np.random.Generator) -> Measured:
+    averaged = neps_of(pairs)
     male, female = (np.array([getattr(pair, who) for pair in averaged]) for who in ("male", "female"))
     if len(averaged) < 2:
         return Measured(undefined=f"{len(averaged)} NEP: a correlation needs two")
@@ -340,13 +329,10 @@ def _correlation(
 
 def neps_of(pairs: Sequence[Pair]) -> list[Pair]:
     """Return one pair per NEP, averaged over its annotations; those without one of the characters are left out."""
-    return _averaged([pair for pair in pairs if not (math.isnan(pair.male) or math.isnan(pair.female))])
-
-
-def _averaged(pairs: Sequence[Pair]) -> list[Pair]:
     by_nep: dict[str, list[Pair]] = defaultdict(list)
     for pair in pairs:
-        by_nep[pair.nep].append(pair)
+        if not (math.isnan(pair.male) or math.isnan(pair.female)):
+            by_nep[pair.nep].append(pair)
     return [
         Pair(
             nep=nep,
