@@ -14,10 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from equivox.core.samples import Samples
+from equivox.core.scores import ScoringOptions
+from equivox.metrics.badf import dimensions
 from equivox.metrics.badf.associations import Counts, associations, count, exact_p, phrase_tests, summary
 from equivox.metrics.badf.chance import chi2, null_counts, tally
+from equivox.metrics.badf.dimensions import Dimension
 from equivox.metrics.badf.documents import Document, Documents, unify_phrases
 from equivox.statistics import association_test
+from equivox.tasks.registry import resolve_tasks
 
 OPEN_BOX_P = {"Female": 0.0132, "Male": 0.0150}
 """Table 14 prints .0133 and .0181, those of the two-character base: a misprint; the released file gives these."""
@@ -128,6 +133,23 @@ def test_what_has_no_test_says_why_and_is_in_no_family() -> None:
     assert phrase_tests(count(Documents.of([]), "place", ["f", "m"])) == []
     assert all(math.isnan(phrase.q) for phrase in phrase_tests(silent))
     assert math.isnan(summary([], [])[2])
+
+
+def test_a_dimension_with_one_identity_takes_no_test_of_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ScoringOptions(n_resamples=9)
+    given = []
+    for identities, told in ((("f",), [document("f", "kind")]), (("f", "m"), [document("f", "calm"), document("m")])):
+        documents = Documents.of(told)
+        counts = [count(documents, "place", identities)]
+        given.append(
+            Dimension(
+                task=resolve_tasks("badf_two:gender")[0], samples=Samples.from_rows([]), options=options,
+                identities=identities, documents=documents, by_category={}, counts=counts,
+            )
+        )  # fmt: skip
+    monkeypatch.setattr(dimensions, "_dimension", lambda task, *_: next(one for one in given if one is task))
+    alone, both = dimensions.tested([(one, one.samples) for one in given], options)  # type: ignore[misc]
+    assert (alone.phrases, [phrase.phrase for phrase in both.phrases]) == ([], ["calm"])
 
 
 def test_with_more_than_two_identities_the_score_compares_with_the_least() -> None:
