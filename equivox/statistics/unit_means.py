@@ -18,11 +18,12 @@ from equivox.statistics import inputs
 from equivox.statistics.encode import Design
 from equivox.statistics.inputs import Bools, Floats, Ints, LabelColumn, NumberColumn
 from equivox.statistics.permutation import (
+    BLOCK_CELLS,
     Labels,
     all_labellings,
     count_labellings,
+    labellings,
     p_value,
-    random_labellings,
     row_blocks,
     sizes_and_order,
 )
@@ -70,20 +71,10 @@ class Units:
 
     def permuted(self, n_resamples: int, rng: np.random.Generator) -> tuple[Iterator[Labels], bool]:
         """Return permutations of the clusters' groups within strata, in blocks B x K, and whether they are all."""
-        n_groups = self.deals.shape[1]
-        sizes, label_group = sizes_and_order(self.group, self.stratum, n_groups)
+        sizes, label_group = sizes_and_order(self.group, self.stratum, self.deals.shape[1])
         exact = count_labellings(sizes) <= n_resamples
-
-        def labellings() -> Iterator[Labels]:
-            if exact:
-                every = all_labellings(sizes)
-                for start in range(0, len(every), 1024):
-                    yield label_group[every[start : start + 1024]]
-            else:
-                for size in row_blocks(n_resamples, len(self.means)):
-                    yield label_group[random_labellings(sizes, size, rng)]
-
-        return labellings(), exact
+        step = 1024 if exact else max(1, BLOCK_CELLS // len(self.means))
+        return (label_group[labels] for labels in labellings(sizes, n_resamples, step, rng)), exact
 
     def permuted_gaps(self, labels: Labels, column: int = 0) -> Floats:
         """Return the difference of the groups' means under each permutation, B."""

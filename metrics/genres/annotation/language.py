@@ -85,14 +85,13 @@ def read_passage(doc: Doc, characters: Sequence[Character], *, paper_compat: boo
     resolver = _Resolver(characters)
     sentences: dict[str, list[str]] = {character.name: [] for character in characters}
     counted: dict[str, list[list[str]]] = {character.name: [] for character in characters}
-    n_sentences = 0
-    for sentence in doc.sents:
+    every = list(doc.sents)
+    for sentence in every:
         tokens = list(sentence)
-        n_sentences += 1
         subjects = {token.i: token for token in _main_subjects(sentence.root)}
         whose: dict[str, None] = {}
         for token in tokens:
-            named = resolver.see(token, tokens)
+            named = resolver.see(token)
             if token.i not in subjects:
                 continue
             character = named or resolver.pronoun(token, tokens)
@@ -103,7 +102,7 @@ def read_passage(doc: Doc, characters: Sequence[Character], *, paper_compat: boo
             for name in whose:
                 sentences[name].append(sentence.text.strip())
                 counted[name].append(lemmas)
-    return Passage(sentences=sentences, lemmas=counted, n_sentences=n_sentences, unresolved=resolver.unresolved)
+    return Passage(sentences=sentences, lemmas=counted, n_sentences=len(every), unresolved=resolver.unresolved)
 
 
 def _main_subjects(root: Token) -> Iterable[Token]:
@@ -136,7 +135,7 @@ class _Resolver:
         self._last: dict[str, Character | None] = {}
         self.unresolved = 0
 
-    def see(self, token: Token, sentence: Sequence[Token]) -> Character | None:
+    def see(self, token: Token) -> Character | None:
         """Return the character that `token` names, if any, and remember the mentioned person."""
         character = self._named(token)
         if character is not None:
@@ -186,10 +185,9 @@ def _as_published(doc: Doc, characters: Sequence[Character]) -> Passage:
     sentences: dict[str, list[str]] = {character.name: [] for character in characters}
     counted: dict[str, list[list[str]]] = {character.name: [] for character in characters}
     own_words = {c.name: {c.name, *_PUBLISHED_WORDS.get(c.gender, ())} for c in characters}
-    n_sentences = 0
-    for sentence in doc.sents:
+    every = list(doc.sents)
+    for sentence in every:
         tokens = list(sentence)
-        n_sentences += 1
         root = sentence.root
         subject = next((c for c in root.children if c.dep_ in SUBJECTS and c.i < root.i), None)
         phrase = "" if subject is None else " ".join(t.text for t in subject.subtree)
@@ -199,7 +197,7 @@ def _as_published(doc: Doc, characters: Sequence[Character]) -> Passage:
                 sentences[name].append(sentence.text.strip())
             if first in own:
                 counted[name].append([token.lemma_ for token in tokens])
-    return Passage(sentences=sentences, lemmas=counted, n_sentences=n_sentences, unresolved=0)
+    return Passage(sentences=sentences, lemmas=counted, n_sentences=len(every), unresolved=0)
 
 
 def count_emotion_words(lemmas: Iterable[Sequence[str]], lexicon: Mapping[str, frozenset[str]]) -> int:
