@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from equivox.core.segments import Segment
-from equivox.metrics.genres.annotation.readers import SEPARATOR, LanguageReader
+from equivox.metrics.genres.annotation.readers import SEPARATOR, language_tool
 from equivox.metrics.genres.annotation.splitting import split_response
 from equivox.metrics.genres.annotation.tools import Tools
 from validity.genres_responses import responses
@@ -62,7 +62,7 @@ def main(folder: Path, model: str | None) -> int:
         name = model or random_pipeline(Path(scratch) / "pipeline")
         tools = Tools(parser=name, nrc=folder / "nrc_emotion_lexicon_wordlevel_v0.92.txt")
         begin, read = time.perf_counter(), 0
-        for values in LanguageReader(tools).read(parts):
+        for values in language_tool(tools).read(parts):
             read += values is not None
         elapsed = time.perf_counter() - begin
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -16,7 +16,13 @@ FOLDER = "published"
 Drawing = Literal["bars", "stacked", "bubbles", "correlations"]
 
 
-class Source(BaseModel):
+class _Form(BaseModel):
+    """A part of a file of published tables; unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Source(_Form):
     """Source of a cell's number. A field that is not given is taken from the column, row, block or table around.
 
     `model`, `setting` and `annotator` choose the run and whose annotations count. `family`, `task` and `condition` name
@@ -27,8 +33,6 @@ class Source(BaseModel):
     `sides` names whom a positive and a negative number favour, where the paper prints magnitudes. `marks` says what the
     paper marks in a column of a block: both ends, or the lowest (bold) and the second lowest (underlined) number.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: str = ""
     setting: str = ""
@@ -72,13 +76,11 @@ class Source(BaseModel):
         return f"{name}@{self.condition}" if self.condition else name
 
 
-class Block(BaseModel):
+class Block(_Form):
     """Rows of a table that stand together: their label, and their numbers by row, in the order of the columns.
 
     `p` holds the printed p-values, by row and column. A figure prints no numbers: its block has all rows of the table.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     label: str = ""
     select: Source = Source()
@@ -87,14 +89,12 @@ class Block(BaseModel):
     p: dict[str, dict[str, float]] = {}
 
 
-class PublishedTable(BaseModel):
+class PublishedTable(_Form):
     """One table of a paper. Its columns and rows say where their numbers come from, its blocks hold the numbers.
 
     A table with `draw` is a figure of the paper: its numbers are drawn in that form, a panel per block, along an axis
     called `unit`.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(pattern=r"^[a-z0-9_.]+$")
     caption: str
@@ -137,23 +137,19 @@ class PublishedTable(BaseModel):
         return self.columns[column].within(self.rows[row], block.select, self.select)
 
 
-class ListBlock(BaseModel):
+class ListBlock(_Form):
     """Lists that stand together: their label, and their entries by column, the first one first."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     label: str
     select: Source = Source()
     published: dict[str, list[str]]
 
 
-class PublishedList(BaseModel):
+class PublishedList(_Form):
     """One table of a paper whose cells are lists of findings, such as the strongest associations.
 
     `table` is the stored table of a family that has the findings, by their rank.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(pattern=r"^[a-z0-9_.]+$")
     caption: str
@@ -174,14 +170,12 @@ class PublishedList(BaseModel):
         return self.columns[column].within(block.select, self.select)
 
 
-class PublishedPaper(BaseModel):
+class PublishedPaper(_Form):
     """The tables of a paper; `annotator` read its responses, unless a cell names another one.
 
     `stand_ins` names, by family, the one that stands for it in a run without the tools of the paper; a table that it
     fills says so.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     source: str
     annotator: str = ""

@@ -7,10 +7,8 @@ Everything that was read is cached: a builder is a snapshot of its source at the
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import hashlib
-import io
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from equivox.core.errors import RequestError, nearest
-from equivox.core.files import refuse_unusable, shortened
+from equivox.core.files import refuse_unusable
 from equivox.core.media import LFS_POINTER
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".mp3")
@@ -162,7 +160,7 @@ class Builder(ABC):
     """Builder that turns one corpus as distributed into clips; subclasses check and scan the source."""
 
     FACTS: ClassVar[CorpusFacts]
-    MEDIA: ClassVar[Literal["audio", "image"]] = "audio"
+    MEDIA: Literal["audio", "image"] = "audio"
     facts: CorpusFacts
 
     def __init__(self, source: Path | str) -> None:
@@ -269,105 +267,6 @@ class Builder(ABC):
             if clip.further:
                 digest.update(_json({name: _sha256_if_readable(path) for name, path in clip.further.items()}))
         return digest.hexdigest()
-
-
-def read_table(path: Path, required: Sequence[str], *, strip: bool = True) -> list[dict[str, str]]:
-    """Read a CSV with a header, with stripped cells if `strip`; see `read_numbered_table` for what is refused."""
-    return [row for _, row in read_numbered_table(path, required, strip=strip)]
-
-
-def read_numbered_table(path: Path, required: Sequence[str], *, strip: bool = True) -> list[tuple[int, dict[str, str]]]:
-    """Read a CSV with a header and return its rows, each with the number of its first line; empty lines are skipped.
-
-    Raises RequestError, naming the file and the line, for a file that is not a CSV in UTF-8, NUL bytes, a quote that is
-    not closed, a row with more or fewer cells than the header, a column that is there twice, and a missing required
-    column. Columns without a name at the end of a table, as spreadsheets leave them, are not read.
-    """
-    reader = csv.reader(_csv_text(path), strict=True)
-    rows: list[tuple[int, dict[str, str]]] = []
-    header: list[str] | None = None
-    width = 0
-    while True:
-        number = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            break
-        except csv.Error as error:
-            raise RequestError(
-                f"{path}, line {number}: not a row of a CSV ({error}); is there a quote that is not closed?"
-            ) from error
-        if not cells:
-            continue
-        if header is None:
-            width = len(cells)
-            header = _checked_header(path, _without_empty_end([name.strip() for name in cells]), required)
-            continue
-        if len(cells) != width:
-            raise RequestError(
-                f"{path}, line {number}: {count(cells, 'cell')}, but the header has {width}; "
-                "put a cell with a comma into quotes, and leave no cell out"
-            )
-        cells = cells[: len(header)]
-        if any(_swallowed(cell, len(header)) for cell in cells):
-            raise RequestError(
-                f"{path}, line {number}: a quote that opens here closes only in line {reader.line_num}, and the text "
-                "between them looks like rows; close the quote, or write the cell in one line"
-            )
-        rows.append((number, dict(zip(header, map(str.strip, cells) if strip else cells, strict=True))))
-    if header is None:
-        _checked_header(path, [], required)
-    return rows
-
-
-def _without_empty_end(header: list[str]) -> list[str]:
-    """Return the names of a header up to the last that is not empty."""
-    named = len(header) - next((n for n, name in enumerate(reversed(header)) if name), len(header))
-    return header[:named]
-
-
-def _csv_text(path: Path) -> list[str]:
-    """Return the lines of a CSV in UTF-8; RequestError for a file that is not one."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise RequestError(f"{path} is missing; the corpus needs this table") from None
-    except OSError as error:
-        raise RequestError(f"cannot read {shortened(str(path))}: {error.strerror or error}; check the path") from error
-    at = data.find(0)
-    if at >= 0:
-        raise RequestError(f"{path}, line {_line(data, at)}: a NUL byte, so not a CSV in UTF-8; save it as one")
-    try:
-        return io.StringIO(data.decode("utf-8-sig"), newline="").readlines()
-    except UnicodeDecodeError as error:
-        raise RequestError(
-            f"{path}, line {_line(data, error.start)}: not a CSV in UTF-8 ({error.reason}); save it as one"
-        ) from error
-
-
-def _line(data: bytes, position: int) -> int:
-    return data.count(b"\n", 0, position) + 1
-
-
-def _checked_header(path: Path, header: list[str], required: Sequence[str]) -> list[str]:
-    """Return a header; RequestError for a missing required column and for one that is there twice."""
-    if missing := [name for name in required if name not in header]:
-        has = ", ".join(header) or "none"
-        raise RequestError(f"{path}: column {missing[0]!r} is missing; its columns are {shortened(has, 300)}")
-    if doubled := [name for name in header if header.count(name) > 1]:
-        raise RequestError(
-            f"{path}, line 1: the column {doubled[0]!r} is there {header.count(doubled[0])} times; rename or remove one"
-        )
-    return header
-
-
-def _swallowed(cell: str, columns: int) -> bool:
-    """Return whether a quoted cell of several lines is probably several rows, after a quote that is not closed.
-
-    Rows that a pair of stray quotes swallows bring one line break and `columns` - 1 commas each.
-    """
-    breaks = cell.count("\n")
-    return breaks > 0 and columns > 1 and cell.count(",") == breaks * (columns - 1)
 
 
 def audio_files(paths: Iterable[Path]) -> list[Path]:

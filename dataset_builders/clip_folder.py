@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Literal
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import refuse_unusable
@@ -25,10 +26,9 @@ from equivox.dataset_builders.base import (
     Scan,
     found_instead,
     listed,
-    read_numbered_table,
     speakers_with,
 )
-from equivox.dataset_builders.plain_tables import read_columns
+from equivox.dataset_builders.plain_tables import read_columns, read_numbered_table
 
 TAKEN = ("audio", "audio_sha256", "sampling_rate", "duration_s", "audio_problem", "sample_id")
 """Names of columns that a build, or its publication, adds; a table's column with such a name becomes
@@ -66,6 +66,8 @@ class ClipFolder(Builder):
         each is by a speaker of its own, which is right where another column is the unit.
     clips
         Columns that hold paths of further files, by our names.
+    media
+        Whether the files are recordings or images.
     """
 
     FACTS = CorpusFacts(
@@ -87,7 +89,9 @@ class ClipFolder(Builder):
         where: Mapping[str, str | Sequence[str]] | None = None,
         needs: Sequence[str] = ("path", "text", "speaker"),
         clips: Sequence[str] = (),
+        media: Literal["audio", "image"] = "audio",
     ) -> None:
+        self.MEDIA = media
         self.table = Path(source).expanduser() / Path(table).expanduser()
         self._name = name or Path(source).resolve().name
         self._title = name or self.FACTS.title
@@ -264,12 +268,6 @@ class ClipFolder(Builder):
                 "paths are relative to the source folder"
             )
         return path
-
-
-class ImageFolder(ClipFolder):
-    """Builder of a folder of images with a table that lists them."""
-
-    MEDIA = "image"
 
 
 def stated(cell: str, declared: Sequence[str]) -> str | None:

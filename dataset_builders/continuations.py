@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from math import isnan
 from statistics import fmean
@@ -60,57 +60,6 @@ def _rouge_l() -> Callable[[str, str], float]:
     return lambda first, second: float(scorer.score(first, second)["rougeL"].fmeasure)
 
 
-@dataclass(frozen=True, kw_only=True)
-class DomainStatistics:
-    """Statistics of one domain; unknown numbers are NaN.
-
-    `mean_seconds` is the mean length of the spoken contexts that can be decoded, `mean_words` that of the continuations
-    (split at spaces), `agreement` the mean share of annotators whose label is the continuation's kind.
-    """
-
-    domain: str
-    instances: int
-    speakers: int
-    contexts: int
-    groups: Mapping[str, int]
-    mean_seconds: float
-    mean_words: float
-    agreement: float
-    continuations: tuple[str, ...]
-
-
-def domain_statistics(
-    rows: Sequence[Mapping[str, Column]], seconds: Sequence[float | None]
-) -> dict[str, DomainStatistics]:
-    """Return the statistics of each domain among the rows of a corpus, given the length of each clip (None: unknown).
-
-    Source: arXiv 2408.07665, Table 2.
-    """
-    found: dict[str, DomainStatistics] = {}
-    for domain in sorted({str(row["domain"]) for row in rows}):
-        own = [(row, length) for row, length in zip(rows, seconds, strict=True) if row["domain"] == domain]
-        texts = [str(row[kind]) for row, _ in own for kind in KINDS if row[kind]]
-        votes = [float(row[f"{kind}_agreement"] or 0) for row, _ in own for kind in KINDS
-                 if row[f"{kind}_agreement"] is not None]  # fmt: skip
-        groups = [str(row[domain]) for row, _ in own if row[domain]]
-        found[domain] = DomainStatistics(
-            domain=domain,
-            instances=len(own),
-            speakers=len({row["speaker"] for row, _ in own}),
-            contexts=len({row["context"] for row, _ in own}),
-            groups={group: groups.count(group) for group in sorted(set(groups))},
-            mean_seconds=_mean([length for _, length in own if length is not None]),
-            mean_words=_mean([len(text.split()) for text in texts]),
-            agreement=_mean(votes),
-            continuations=tuple(texts),
-        )
-    return found
-
-
-def _mean(values: Sequence[float]) -> float:
-    return fmean(values) if values else _NAN
-
-
 def corpus_facts(
     rows: Sequence[Mapping[str, Column]],
     seconds: Sequence[float | None],
@@ -119,24 +68,43 @@ def corpus_facts(
 ) -> tuple[list[dict[str, str]], dict[str, Sequence[float]]]:
     """Return a row of texts per domain: size, length and agreement; with `diverse` also ROUGE-L of continuations.
 
-    `rows` and `seconds` are the columns and the length of each sample. The second is, by domain, the average ROUGE-L of
-    each continuation with all others of its domain; empty without `diverse`, because it is slow.
+    `rows` and `seconds` are the columns and the length of each sample (None: unknown). `mean seconds` is the mean
+    length of the spoken contexts that can be decoded, `mean words` that of the continuations (split at spaces),
+    `agreement` the mean percentage of annotators whose label is the continuation's kind; — where nothing is known. The
+    second is, by domain, the average ROUGE-L of each continuation with all others of its domain; empty without
+    `diverse`, because it is slow. Source: arXiv 2408.07665, Table 2.
     """
     lines = []
     averages: dict[str, Sequence[float]] = {}
-    for domain, own in domain_statistics(rows, seconds).items():
-        counts = {"speakers": own.speakers, "instances": own.instances, "contexts": own.contexts}
-        line = {"domain": domain, **{name: f"{count:,}" for name, count in counts.items()}}
-        means = {"mean seconds": own.mean_seconds, "mean words": own.mean_words, "agreement": 100 * own.agreement}
+    for domain in sorted({str(row["domain"]) for row in rows}):
+        own = [(row, length) for row, length in zip(rows, seconds, strict=True) if row["domain"] == domain]
+        texts = [str(row[kind]) for row, _ in own for kind in KINDS if row[kind]]
+        votes = [row[f"{kind}_agreement"] for row, _ in own for kind in KINDS]
+        counts = {
+            "speakers": len({row["speaker"] for row, _ in own}),
+            "instances": len(own),
+            "contexts": len({row["context"] for row, _ in own}),
+        }
+        means = {
+            "mean seconds": _mean([length for _, length in own if length is not None]),
+            "mean words": _mean([len(text.split()) for text in texts]),
+            "agreement": 100 * _mean([float(vote) for vote in votes if vote is not None]),
+        }
+        groups = Counter(str(row[domain]) for row, _ in own if row[domain])
+        line = {"domain": domain, **{name: f"{number:,}" for name, number in counts.items()}}
         line |= {name: _text(value, 2) for name, value in means.items()}
-        line["groups"] = ", ".join(f"{group} {count:,}" for group, count in own.groups.items())
+        line["groups"] = ", ".join(f"{group} {n:,}" for group, n in sorted(groups.items()))
         if diverse:
-            found = rouge_l_diversity(own.continuations, stage=f"ROUGE-L of {domain}", progress=progress)
+            found = rouge_l_diversity(texts, stage=f"ROUGE-L of {domain}", progress=progress)
             averages[domain] = list(found.values())
             largest = max(found.values(), default=_NAN)
             line |= {"mean ROUGE-L": _text(_mean(averages[domain]), 3), "largest": _text(largest, 3)}
         lines.append(line)
     return lines, averages
+
+
+def _mean(values: Sequence[float]) -> float:
+    return fmean(values) if values else _NAN
 
 
 def _text(value: float, digits: int) -> str:

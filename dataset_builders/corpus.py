@@ -18,7 +18,7 @@ from equivox.core import media
 from equivox.core.errors import RequestError
 from equivox.core.lazy import pq
 from equivox.core.task import Column, DataSource
-from equivox.dataset_builders.clip_folder import ClipFolder, ImageFolder
+from equivox.dataset_builders.clip_folder import ClipFolder
 from equivox.dataset_builders.schema import read_clip
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def builder_of(source: DataSource, data: str | Path | None) -> Builder | None:
     """Return the builder that reads a custom table or the embedded sample; None for a build."""
     if source.table is not None:
         folder = source.table.parent if source.folder is None else source.folder
-        return (ImageFolder if source.kind == "image" else ClipFolder)(
+        return ClipFolder(
             folder,
             table=source.table.absolute(),
             name=source.corpus,
@@ -137,6 +137,7 @@ def builder_of(source: DataSource, data: str | Path | None) -> Builder | None:
             values=source.values,
             needs=("path",),
             clips=source.clips,
+            media="image" if source.kind == "image" else "audio",
         )
     if data is not None and str(data) == SAMPLE:
         from equivox.dataset_builders import open_builder, sample_source

@@ -28,10 +28,10 @@ from equivox.dataset_builders.base import (
     decade,
     found_instead,
     normal,
-    read_table,
     refuse_lfs_pointers,
     speakers_with,
 )
+from equivox.dataset_builders.plain_tables import read_table
 
 CLIP_NAME = re.compile(r"(?P<speaker>\d+)_(?P<sentence>[A-Z]{3})_(?P<emotion>[A-Z]{3})_(?P<level>[A-Z]{1,2})")
 LEVELS = ("LO", "MD", "HI", "XX")

@@ -27,9 +27,9 @@ from equivox.dataset_builders.base import (
     CorpusFacts,
     Scan,
     found_instead,
-    read_table,
     speakers_with,
 )
+from equivox.dataset_builders.plain_tables import read_table
 
 SPLITS = ("train", "val")
 COLUMNS = ("file", "age", "gender", "race", "service_test")

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any
 
 from equivox.core.errors import RequestError, nearest
 from equivox.dataset_builders.base import Builder, Clip, Column, CorpusFacts, Scan, found_instead, listed
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 class Genres(Builder):
     """GENRES as released, or custom elements and images."""
 
-    MEDIA: ClassVar[Literal["audio", "image"]] = "image"
+    MEDIA = "image"
     FACTS = CorpusFacts(
         name="genres",
         title="GENRES",

@@ -12,7 +12,7 @@ import hashlib
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -159,77 +159,75 @@ def _opening(name: str) -> Iterator[None]:
         raise RequestError(f"the image model {name!r} cannot be opened ({reason}); get it first") from None
 
 
-class SdxlPainter:
-    """Stable Diffusion XL, base and refiner, through diffusers; loaded for the first image."""
+def paint(settings: ImageSettings, prompt: str, seed: int) -> Any:
+    """Return one image by Stable Diffusion XL, the same for the same seed; the refiner continues the base's result.
 
-    def __init__(self, settings: ImageSettings) -> None:
-        self._settings = settings
+    Both are loaded for the first image, through diffusers.
+    """
+    import torch
 
-    def paint(self, prompt: str, seed: int) -> Any:
-        """Return one image; the refiner continues the base's result."""
+    base, refiner = _pipelines(settings)
+    common = {
+        "prompt": prompt,
+        "num_inference_steps": settings.steps,
+        "guidance_scale": settings.guidance,
+        "generator": torch.Generator("cpu").manual_seed(seed),
+    }
+    size, share = settings.size, settings.base_share
+    latent = base(**common, height=size, width=size, denoising_end=share, output_type="latent").images
+    return refiner(**common, image=latent, denoising_start=share).images[0]
+
+
+@cache
+def _pipelines(settings: ImageSettings) -> list[Any]:
+    """Return the base and the refiner of Stable Diffusion XL."""
+    try:
         import torch
-
-        s = self._settings
-        base, refiner = self._pipelines
-        common = {
-            "prompt": prompt,
-            "num_inference_steps": s.steps,
-            "guidance_scale": s.guidance,
-            "generator": torch.Generator("cpu").manual_seed(seed),
-        }
-        latent = base(**common, height=s.size, width=s.size, denoising_end=s.base_share, output_type="latent").images
-        return refiner(**common, image=latent, denoising_start=s.base_share).images[0]
-
-    @cached_property
-    def _pipelines(self) -> list[Any]:
-        try:
-            import torch
-            from diffusers import (
-                EulerAncestralDiscreteScheduler,
-                StableDiffusionXLImg2ImgPipeline,
-                StableDiffusionXLPipeline,
-            )
-        except ModuleNotFoundError:
-            raise RequestError(_EXTRA) from None
-        cuda = torch.cuda.is_available()
-        options = {"torch_dtype": torch.float16 if cuda else torch.float32, "use_safetensors": True}
-        loaded = []
-        for kind, name in (
-            (StableDiffusionXLPipeline, self._settings.base),
-            (StableDiffusionXLImg2ImgPipeline, self._settings.refiner),
-        ):
-            with _opening(name):
-                pipeline = kind.from_pretrained(name, **options)
-            pipeline.scheduler = EulerAncestralDiscreteScheduler.from_config(pipeline.scheduler.config)
-            pipeline.set_progress_bar_config(disable=True)
-            loaded.append(pipeline.to("cuda" if cuda else "cpu"))
-        return loaded
+        from diffusers import (
+            EulerAncestralDiscreteScheduler,
+            StableDiffusionXLImg2ImgPipeline,
+            StableDiffusionXLPipeline,
+        )
+    except ModuleNotFoundError:
+        raise RequestError(_EXTRA) from None
+    cuda = torch.cuda.is_available()
+    options = {"torch_dtype": torch.float16 if cuda else torch.float32, "use_safetensors": True}
+    loaded = []
+    for kind, name in (
+        (StableDiffusionXLPipeline, settings.base),
+        (StableDiffusionXLImg2ImgPipeline, settings.refiner),
+    ):
+        with _opening(name):
+            pipeline = kind.from_pretrained(name, **options)
+        pipeline.scheduler = EulerAncestralDiscreteScheduler.from_config(pipeline.scheduler.config)
+        pipeline.set_progress_bar_config(disable=True)
+        loaded.append(pipeline.to("cuda" if cuda else "cpu"))
+    return loaded
 
 
-class ClipJudge:
-    """CLIP through transformers; loaded for the first image."""
+def clip_cosine(settings: ImageSettings, image: Any, prompt: str) -> float:
+    """Return CLIP's cosine of image and prompt; a prompt that is too long for CLIP is cut.
 
-    def __init__(self, settings: ImageSettings) -> None:
-        self._name = settings.clip
+    CLIP is loaded for the first image, through transformers.
+    """
+    import torch
 
-    def cosine(self, image: Any, prompt: str) -> float:
-        """Return the cosine of image and prompt; a prompt that is too long for CLIP is cut."""
+    processor, model = _clip(settings.clip)
+    given = processor(text=[prompt], images=image, return_tensors="pt", padding=True, truncation=True)
+    with torch.inference_mode():
+        found = model(**given.to(model.device))
+    return float(torch.nn.functional.cosine_similarity(found.image_embeds, found.text_embeds)[0])
+
+
+@cache
+def _clip(name: str) -> tuple[Any, Any]:
+    """Return CLIP's processor and its model."""
+    try:
         import torch
-
-        processor, model = self._model
-        given = processor(text=[prompt], images=image, return_tensors="pt", padding=True, truncation=True)
-        with torch.inference_mode():
-            found = model(**given.to(model.device))
-        return float(torch.nn.functional.cosine_similarity(found.image_embeds, found.text_embeds)[0])
-
-    @cached_property
-    def _model(self) -> tuple[Any, Any]:
-        try:
-            import torch
-            from transformers import CLIPModel, CLIPProcessor
-        except ModuleNotFoundError:
-            raise RequestError(_EXTRA) from None
-        with _opening(self._name):
-            model = CLIPModel.from_pretrained(self._name)
-            processor = CLIPProcessor.from_pretrained(self._name)
-        return processor, model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+        from transformers import CLIPModel, CLIPProcessor
+    except ModuleNotFoundError:
+        raise RequestError(_EXTRA) from None
+    with _opening(name):
+        model = CLIPModel.from_pretrained(name)
+        processor = CLIPProcessor.from_pretrained(name)
+    return processor, model.to("cuda" if torch.cuda.is_available() else "cpu").eval()

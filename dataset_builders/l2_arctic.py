@@ -32,9 +32,9 @@ from equivox.dataset_builders.base import (
     audio_files,
     found_instead,
     normal,
-    read_table,
     speakers_with,
 )
+from equivox.dataset_builders.plain_tables import read_table
 
 SPEAKERS = {
     "arabic": {"ABA": "male", "SKA": "female", "YBAA": "male", "ZHAA": "female"},

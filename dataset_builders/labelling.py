@@ -20,7 +20,6 @@ from equivox.core.hashing import digest
 from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import Engine
 from equivox.core.task import GREEDY
-from equivox.dataset_builders.base import read_numbered_table
 from equivox.dataset_builders.construction import (
     Made,
     Model,
@@ -32,6 +31,7 @@ from equivox.dataset_builders.construction import (
     write_kept,
     write_table,
 )
+from equivox.dataset_builders.plain_tables import read_numbered_table
 from equivox.dataset_builders.rewriting import prompt
 from equivox.dataset_builders.spoken_stereoset import CONTINUATIONS, KINDS
 from equivox.dataset_builders.spoken_stereoset import LABELS as _OURS

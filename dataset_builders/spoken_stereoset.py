@@ -33,9 +33,9 @@ from equivox.dataset_builders.base import (
     Scan,
     audio_files,
     found_instead,
-    read_table,
     refuse_lfs_pointers,
 )
+from equivox.dataset_builders.plain_tables import read_table
 
 KINDS = ("stereotypical", "anti_stereotypical", "irrelevant")
 """The three continuations of every context, and their columns."""

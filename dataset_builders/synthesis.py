@@ -26,8 +26,9 @@ from pathlib import Path
 from equivox.core.errors import RequestError, RunError
 from equivox.core.media import inspect_audio, sha256
 from equivox.core.progress import Event, Progress, no_progress
-from equivox.dataset_builders.base import FACTS_FILE, count, listed, read_table
+from equivox.dataset_builders.base import FACTS_FILE, count, listed
 from equivox.dataset_builders.construction import Made, write_table
+from equivox.dataset_builders.plain_tables import read_table
 from equivox.dataset_builders.spoken_stereoset import CONTINUATIONS, REQUIRED
 
 ESPEAK = "espeak-ng"

@@ -19,8 +19,13 @@ _TYPES = {
 }
 
 
+def module_of(metric: ColumnMetric[...]) -> type[ColumnModule]:
+    """Return the class that `evaluate` looks for in the file of a module."""
+    return type(metric.name, (ColumnModule,), {"METRIC": metric, "__doc__": metric.description})
+
+
 class ColumnModule(evaluate.Measurement):  # type: ignore[misc]
-    """A metric of columns as a module of `evaluate`; a subclass only names the metric."""
+    """A metric of columns as a module of `evaluate`."""
 
     METRIC: ClassVar[ColumnMetric[...]]
 

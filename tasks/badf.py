@@ -18,7 +18,7 @@ Cannot say: which names carry an identity for whom: ten names stand for two gend
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from equivox.core.task import AnnotationScheme, DataSource, Patch, Sampling, Task
 from equivox.dataset_builders.badf import CORPUS, PAIR, SINGLE
@@ -48,37 +48,29 @@ OPEN_BOX = Patch(
 """Layers and texts of appendix C.1; a custom task gives others as `patch`."""
 
 
-@dataclass(frozen=True)
-class Setting:
-    """Prompt and number of characters of one family."""
-
-    prompt: str
-    characters: str
-    patch: Patch | None = None
-
-
-SETTINGS: Mapping[str, Setting] = {
-    "badf_single": Setting("single", SINGLE),
-    "badf_two": Setting("two", PAIR),
-    "badf_balanced": Setting("balanced", PAIR),
-    "badf_negative": Setting("negative", PAIR),
-    "badf_openbox": Setting("two", PAIR, OPEN_BOX),
+SETTINGS: Mapping[str, tuple[str, str, Patch | None]] = {
+    "badf_single": ("single", SINGLE, None),
+    "badf_two": ("two", PAIR, None),
+    "badf_balanced": ("balanced", PAIR, None),
+    "badf_negative": ("negative", PAIR, None),
+    "badf_openbox": ("two", PAIR, OPEN_BOX),
 }
+"""The prompt, the number of characters and the patch of each family."""
 
 
 def badf_task(family: str, dimension: str) -> Task:
     """Return the task `<family>:<dimension>`, for any dimension of the grid."""
-    setting = SETTINGS[family]
-    alone = setting.characters == SINGLE
-    sampling = dict(vars(PUBLISHED_SAMPLING)) | {"repeats": REPEATS[setting.characters].get(dimension, OTHER_REPEATS)}
+    prompt, characters, patch = SETTINGS[family]
+    alone = characters == SINGLE
+    sampling = dict(vars(PUBLISHED_SAMPLING)) | {"repeats": REPEATS[characters].get(dimension, OTHER_REPEATS)}
     return Task(
         name=f"{family}:{dimension}",
         version=1,
         card=__doc__,
-        data=DataSource(corpus=CORPUS, where={"dimension": dimension, "characters": setting.characters}),
-        prompt=replace(PROMPTS[setting.prompt], patch=setting.patch),
+        data=DataSource(corpus=CORPUS, where={"dimension": dimension, "characters": characters}),
+        prompt=replace(PROMPTS[prompt], patch=patch),
         # Hidden states are replaced at words of the prompt, which other wordings may not have.
-        interventions={} if setting.patch else WORDINGS.get(setting.prompt, {}),
+        interventions={} if patch else WORDINGS.get(prompt, {}),
         media=(),
         condition="text",
         conditions=("text",),

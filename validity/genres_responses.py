@@ -108,13 +108,13 @@ def count_language(told: Sequence[Told], emotions: Mapping[str, frozenset[str]],
             hits = 0.0
             for name in names:
                 alone = read_passage(doc, [Character(name, c.gender if name == c.name else "")], paper_compat=True)
-                hits += len(alone.by_name[name].sentences)
+                hits += len(alone.sentences[name])
             mutated[c.gender] = (hits,)
         numbers = [
             {
                 c.gender: (
-                    float(len(passage.by_name[c.name].sentences)),
-                    float(count_emotion_words(passage.by_name[c.name].lemmas, emotions)),
+                    float(len(passage.sentences[c.name])),
+                    float(count_emotion_words(passage.lemmas[c.name], emotions)),
                 )
                 for c in characters
             }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -160,9 +161,9 @@ def _generate_images(builder: Builder, settings_file: Path | None) -> None:
     from equivox.core.errors import RequestError
     from equivox.dataset_builders import Genres
     from equivox.dataset_builders.genres_images import (
-        ClipJudge,
-        SdxlPainter,
+        clip_cosine,
         generate_images,
+        paint,
         read_image_settings,
         wanted_images,
     )
@@ -173,7 +174,7 @@ def _generate_images(builder: Builder, settings_file: Path | None) -> None:
     wanted, there = wanted_images(builder)
     with progress_bars(quiet=False) as progress:
         given_up = generate_images(
-            wanted, SdxlPainter(settings).paint, ClipJudge(settings).cosine, settings, progress=progress
+            wanted, partial(paint, settings), partial(clip_cosine, settings), settings, progress=progress
         )
     echo(f"images: {there} were there, {len(wanted) - len(given_up)} made, {len(given_up)} given up")
     for name in given_up[:20]:

@@ -37,15 +37,15 @@ class Association:
         Whether an expected count is below 5.
     """
 
-    chi2: float
-    dof: int
-    p: float
-    p_exact: float
-    method: str
-    v: float
+    chi2: float = math.nan
+    dof: int = 0
+    p: float = math.nan
+    p_exact: float = math.nan
+    method: str = "none"
+    v: float = math.nan
     n: int
-    sparse: bool
-    undefined: str | None
+    sparse: bool = True
+    undefined: str | None = None
 
 
 def association_test(table: ArrayLike, *, n_resamples: int = 10_000, rng: np.random.Generator) -> Association:
@@ -90,13 +90,8 @@ def association_test(table: ArrayLike, *, n_resamples: int = 10_000, rng: np.ran
     inputs.check_resamples(n_resamples)
     counts = _counts(table)
     n = int(counts.sum())
-    empty = (counts.sum(axis=0) == 0).any() or (counts.sum(axis=1) == 0).any()
-    if empty:
-        nan = float("nan")
-        return Association(
-            chi2=nan, dof=0, p=nan, p_exact=nan, method="none", v=nan, n=n, sparse=True,
-            undefined="a group or an outcome is empty: the table has one row or column",
-        )  # fmt: skip
+    if (counts.sum(axis=0) == 0).any() or (counts.sum(axis=1) == 0).any():
+        return Association(n=n, undefined="a group or an outcome is empty: the table has one row or column")
     chi2, p, dof, expected = stats.chi2_contingency(counts)
     sparse = bool((expected < 5).any())
     p_exact, method = float(p), "chi2"
@@ -113,7 +108,6 @@ def association_test(table: ArrayLike, *, n_resamples: int = 10_000, rng: np.ran
         v=cramers_v(counts),
         n=n,
         sparse=sparse,
-        undefined=None,
     )
 
 

@@ -90,11 +90,10 @@ class Design:
 
     groups: tuple[str, ...]
     group_of_row: Ints
-    clusters: tuple[str, ...] | None
-    cluster_of_row: Ints | None
-    group_of_cluster: Ints | None
-    strata: tuple[str, ...] | None
-    stratum_of_cluster: Ints | None
+    clusters: tuple[str, ...] | None = None
+    cluster_of_row: Ints | None = None
+    group_of_cluster: Ints | None = None
+    stratum_of_cluster: Ints | None = None
     block_of_cluster: Ints | None = None
     item_of_row: Ints | None = None
     crossed: bool = False
@@ -127,6 +126,15 @@ class Design:
         return self.stratum_of_cluster * (int(self.block_of_cluster.max()) + 1) + self.block_of_cluster
 
 
+def equal_mix(design: Design) -> Floats | None:
+    """Return the weight of each response that gives all groups the same mix of strata; None if they have it."""
+    if design.held is None or design.cluster_of_row is None or design.group_of_cluster is None:
+        return None
+    sizes = np.bincount(design.cluster_of_row, minlength=len(design.group_of_cluster))
+    found = standard(sizes[:, None], design.group_of_cluster, design.held, [slice(0, 1)], len(design.groups))
+    return None if found.balanced else np.asarray(found.weights[design.cluster_of_row, 0], dtype=np.float64)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Occurrences:
     """The answers of one attribute: one (row, value) pair per kept value."""
@@ -157,10 +165,13 @@ def encode_design(
     group_of_row, n = group.codes, len(group.codes)
     if n == 0:
         raise RequestError("`groups` is empty: give the group of at least one response")
-    item_of_row = None
-    if items is not None:
-        item_of_row = inputs.labels(items, "items").codes
-        inputs.same_length("groups", n, {"items": len(item_of_row)})
+
+    def coded(column: LabelColumn, argument: str) -> EncodedLabels:
+        found = inputs.labels(column, argument)
+        inputs.same_length("groups", n, {argument: len(found.codes)})
+        return found
+
+    item_of_row = None if items is None else coded(items, "items").codes
     if clusters is None:
         for name, given in (("strata", strata), ("blocks", blocks)):
             if given is not None:
@@ -168,37 +179,26 @@ def encode_design(
         return Design(
             groups=tuple(group.names),
             group_of_row=group_of_row,
-            clusters=None,
-            cluster_of_row=None,
-            group_of_cluster=None,
-            strata=None,
-            stratum_of_cluster=None,
             item_of_row=item_of_row,
             notes=("no clusters were given: responses are treated as independent, p_cluster is undefined",),
         )
-    cluster = inputs.labels(clusters, "clusters")
-    inputs.same_length("groups", n, {"clusters": len(cluster.codes)})
+    cluster = coded(clusters, "clusters")
     group_of_cluster, torn = _carried(group_of_row, cluster.codes, len(cluster.names))
     if torn is not None:
         for name, given in (("strata", strata), ("blocks", blocks)):
-            inputs.same_length("groups", n, {} if given is None else {name: len(inputs.labels(given, name).codes)})
+            if given is not None:
+                coded(given, name)
         return _crossed(group, cluster, item_of_row)
     notes: tuple[str, ...] = ()
-    stratum_names, stratum_of_cluster = None, None
+    stratum_of_cluster = block_of_cluster = None
     if strata is not None:
-        stratum = inputs.labels(strata, "strata")
-        inputs.same_length("groups", n, {"strata": len(stratum.codes)})
-        stratum_names = tuple(stratum.names)
-        stratum_of_cluster, torn = _carried(stratum.codes, cluster.codes, len(cluster.names))
+        stratum_of_cluster, torn = _carried(coded(strata, "strata").codes, cluster.codes, len(cluster.names))
         if torn is not None:
-            stratum_names, stratum_of_cluster = None, None
+            stratum_of_cluster = None
             freely = "freely" if blocks is None else "within blocks"
             notes = (f"clusters span several strata: whole clusters are permuted {freely}",)
-    block_of_cluster = None
     if blocks is not None:
-        block = inputs.labels(blocks, "blocks")
-        inputs.same_length("groups", n, {"blocks": len(block.codes)})
-        block_of_cluster, torn = _carried(block.codes, cluster.codes, len(cluster.names))
+        block_of_cluster, torn = _carried(coded(blocks, "blocks").codes, cluster.codes, len(cluster.names))
         if torn is not None:
             raise RequestError(
                 f"`blocks` has {cluster.names[torn]!r} in more than one block: a cluster is in one block; name a "
@@ -210,7 +210,6 @@ def encode_design(
         clusters=tuple(cluster.names),
         cluster_of_row=cluster.codes,
         group_of_cluster=group_of_cluster,
-        strata=stratum_names,
         stratum_of_cluster=stratum_of_cluster,
         block_of_cluster=block_of_cluster,
         item_of_row=item_of_row,
@@ -248,7 +247,6 @@ def _crossed(group: EncodedLabels, unit: EncodedLabels, item_of_row: Ints | None
         ),
         cluster_of_row=cluster_of_row,
         group_of_cluster=group_of_cluster,
-        strata=tuple(unit.names),
         stratum_of_cluster=unit_of_cluster,
         item_of_row=item_of_row,
         crossed=True,

@@ -96,13 +96,12 @@ def draw_evidence(
     cluster = euclidean = np.empty((0, len(parts)))
     observed: Floats = np.empty(0)
     exact, n_labellings, n_clusters = False, 0, 0
-    heard = _heard_clusters(rows, columns, design, parts[-1].stop)
+    heard = _heard_clusters(rows, columns, design, parts)
     counts = cross_count(design.group_of_row[rows], columns, (n_groups, parts[-1].stop)).astype(np.float64)
     weights = None
     if heard is not None:
-        own, group, held, where = heard
+        own, group, held, where, standardised = heard
         n_clusters = len(group) if held is None or not design.crossed else len(np.unique(held))
-        standardised = _unequal(own, group, held, parts, n_groups)
         if standardised is not None and held is not None:
             weights = np.zeros((len(where), len(parts)))
             weights[where] = standardised.weights
@@ -178,12 +177,11 @@ def p_of_every_value(
         return {}
     rows, columns, slices = stack_attributes(occurrences)
     parts = list(slices.values())
-    heard = _heard_clusters(rows, columns, design, parts[-1].stop)
+    heard = _heard_clusters(rows, columns, design, parts)
     if heard is None:
         return {}
-    counts, group, held, _ = heard
+    counts, group, held, _, standardised = heard
     n_groups, n_resamples = len(design.groups), min(n_resamples, N_EVERY_VALUE)
-    standardised = _unequal(counts, group, held, parts, n_groups)
     both, observed, _, exact = null_over_clusters(
         counts, group, held, parts, n_groups=n_groups, n_resamples=n_resamples, rng=rng, standard=standardised
     )
@@ -193,31 +191,29 @@ def p_of_every_value(
 
 
 def _heard_clusters(
-    rows: Ints, columns: Ints, design: Design, n_columns: int
-) -> tuple[Ints, Ints, Ints | None, Bools] | None:
-    """Return the counts (K x V), groups and `held` codes of the clusters with an answer, and which these are.
+    rows: Ints, columns: Ints, design: Design, parts: Sequence[slice]
+) -> tuple[Ints, Ints, Ints | None, Bools, Standard | None] | None:
+    """Return the counts (K x V), groups and `held` codes of the clusters with an answer, which these are, and weights.
 
-    It is None without clusters. The codes are None if permutations hold nothing.
+    It is None without clusters. The codes are None if permutations hold nothing. The last says how the clusters count
+    where groups hold strata in unequal numbers; None if nothing is to be weighted.
     """
     if design.cluster_of_row is None or design.group_of_cluster is None:
         return None
-    counts = cross_count(design.cluster_of_row[rows], columns, (len(design.group_of_cluster), n_columns))
+    counts = cross_count(design.cluster_of_row[rows], columns, (len(design.group_of_cluster), parts[-1].stop))
     heard: Bools = np.asarray(counts.any(axis=1))
+    counts, group = counts[heard], design.group_of_cluster[heard]
     held = None if design.held is None else design.held[heard]
-    return counts[heard], design.group_of_cluster[heard], held, heard
-
-
-def _unequal(counts: Ints, group: Ints, held: Ints | None, parts: Sequence[slice], n_groups: int) -> Standard | None:
-    """Return how the clusters count where groups hold strata in unequal numbers; None if nothing is to be weighted."""
-    found = None if held is None else standard(counts, group, held, parts, n_groups)
-    return None if found is None or found.balanced else found
+    found = None if held is None else standard(counts, group, held, parts, len(design.groups))
+    return counts, group, held, heard, None if found is None or found.balanced else found
 
 
 def _unsupported(weights: Floats, held: Ints, design: Design) -> list[str]:
     """Return a note on the clusters in strata that lack a group: they are in no estimate."""
     counts: Bools = weights.max(axis=1) > 0
     if design.crossed:
-        n, outside = len(design.strata or ()), len(design.strata or ()) - len(np.unique(held[counts]))
+        n = int(np.asarray(design.stratum_of_cluster).max()) + 1
+        outside = n - len(np.unique(held[counts]))
         what = "units lack an answer in some group"
     else:
         n, outside = counts.size, int((~counts).sum())

@@ -16,7 +16,7 @@ from numbers import Real
 from typing import Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.errors import RequestError
@@ -212,6 +212,35 @@ def cluster_codes(clusters: LabelColumn | None, like: str, n: int) -> Ints:
     codes = labels(clusters, "clusters").codes
     same_length(like, n, {"clusters": len(codes)})
     return codes
+
+
+def positions(given: ArrayLike, n: int, n_labels: int) -> Ints:
+    """Return the positions of the labelled responses; RequestError if they are doubled, out of range or too many."""
+    array = np.asarray(given)
+    if array.ndim != 1 or not (np.issubdtype(array.dtype, np.integer) or array.size == 0):
+        raise RequestError("`labelled_rows` is no list of positions: give whole numbers, 0 for the first response")
+    rows = array.astype(np.int64)
+    same_length("labelled_rows", len(rows), {"labels": n_labels})
+    if rows.size and (rows.min() < 0 or rows.max() >= n):
+        raise RequestError(
+            f"`labelled_rows` names position {rows.max() if rows.max() >= n else rows.min()}: there are {n}"
+        )
+    if len(np.unique(rows)) < len(rows):
+        raise RequestError(
+            "`labelled_rows` names a response twice: give one label for each, such as that of most people"
+        )
+    return rows
+
+
+def weights(given: ArrayLike | None, n: int) -> Floats:
+    """Return how many responses each label stands for, 1 by default; RequestError unless all are above 0."""
+    found = np.ones(n) if given is None else np.array(given, dtype=np.float64)
+    same_length("labelled_rows", n, {"weights": found.size})
+    if not (np.isfinite(found) & (found > 0)).all():
+        raise RequestError(
+            "`weights` holds a number that is not above 0: give how many responses each label stands for"
+        )
+    return found
 
 
 def text(name: object) -> str:

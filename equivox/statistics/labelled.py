@@ -13,7 +13,7 @@ from equivox.core.errors import RequestError
 from equivox.statistics import inputs
 from equivox.statistics.design_noise import noise_of, on_few_clusters
 from equivox.statistics.distance import attainable_shift, estimate_shift
-from equivox.statistics.encode import Design, cross_count, encode_design, standard
+from equivox.statistics.encode import Design, cross_count, encode_design, equal_mix
 from equivox.statistics.inputs import EncodedValues, Floats, Ints, LabelColumn, ValueColumn
 from equivox.statistics.intervals import invert
 from equivox.statistics.noise import N_NOISE, Noise, supposed_pulls
@@ -166,8 +166,8 @@ def corrected_shift(
     n = len(design.group_of_row)
     given, said = inputs.values(values, "values"), inputs.values(labels, "labels")
     inputs.same_length("groups", n, {"values": given.n_rows})
-    labelled = _positions(labelled_rows, n, said.n_rows)
-    weight = _weights(weights, len(labelled))
+    labelled = inputs.positions(labelled_rows, n, said.n_rows)
+    weight = inputs.weights(weights, len(labelled))
     n_groups = len(design.groups)
     group = design.group_of_row[labelled]
     counts = np.bincount(group, minlength=n_groups)
@@ -178,16 +178,14 @@ def corrected_shift(
         wrong=(0,) * n_groups,
         tuning=(math.nan,) * n_groups,
     )
-    few = [name for name, own in zip(design.groups, counts, strict=True) if own < min_labels]
     if n_groups < 2:
         return replace(empty, undefined=f"only one group, {design.groups[0]!r}: a difference needs two")
-    if few:
+    if few := [name for name, own in zip(design.groups, counts, strict=True) if own < min_labels]:
         return replace(empty, undefined=f"fewer than {min_labels} labelled responses of {', '.join(few)}")
-    mix = _equal_mix(design)
+    mix = equal_mix(design)
     if mix is not None:
         weight *= mix[labelled]
-    lost = [name for code, name in enumerate(design.groups) if not weight[group == code].any()]
-    if lost:
+    if lost := [name for code, name in enumerate(design.groups) if not weight[group == code].any()]:
         return replace(
             empty, undefined=f"no labelled response of {', '.join(lost)} in a {design.held_by} of all groups"
         )
@@ -197,8 +195,7 @@ def corrected_shift(
     if len(table.names) < 2:
         return replace(empty, undefined=f"fewer than two values are seen {min_count} times or more")
     heard = np.bincount(design.group_of_row[table.rows], minlength=n_groups)
-    if not heard.all():
-        silent = [name for name, own in zip(design.groups, heard, strict=True) if not own]
+    if silent := [name for name, own in zip(design.groups, heard, strict=True) if not own]:
         return replace(empty, undefined=f"the annotator finds no value in group {', '.join(map(repr, silent))}")
     parts = [_rectify(table, weight, mix, group, code, design, labelled) for code in range(n_groups)]
     found = CorrectedShift(
@@ -281,15 +278,6 @@ class _Group:
     size: float
     degrees: float
     over_responses: bool
-
-
-def _equal_mix(design: Design) -> Floats | None:
-    """Return the weight of each response that gives all groups the same mix of strata; None if they have it."""
-    if design.held is None or design.cluster_of_row is None or design.group_of_cluster is None:
-        return None
-    sizes = np.bincount(design.cluster_of_row, minlength=len(design.group_of_cluster))
-    found = standard(sizes[:, None], design.group_of_cluster, design.held, [slice(0, 1)], len(design.groups))
-    return None if found.balanced else np.asarray(found.weights[design.cluster_of_row, 0], dtype=np.float64)
 
 
 def _rectify(
@@ -389,15 +377,13 @@ def _measured(
     notes = list(design.notes)
     if (note := on_few_clusters(table.rows, design)) is not None:
         notes.append(note)
-    labels, unseen = [], []
+    labels, unseen = [part.pulls for part in parts], []
     estimated = np.stack([part.shares * part.size for part in parts])
     for code, part in enumerate(parts):
-        labels.append(part.pulls)
         further = supposed_pulls(found.by_group, code, estimated, part.size, slices[0], len(table.names))
         unseen.append(further if part.wrong == 0 else further[:0])
     alike = own.supposed or [factor[:0] for factor in own.factors]
-    shared = [] if own.shared is None else [own.shared]
-    answers = [*own.factors, *shared]
+    answers = [*own.factors, *([] if own.shared is None else [own.shared])]
     degrees = _combined(own.degrees[0], answers, parts)
     noise = Noise(
         [np.concatenate(both) for both in zip(own.factors, labels, strict=True)],
@@ -413,9 +399,7 @@ def _measured(
     drawn *= noise.scales(len(drawn), [degrees], rng)[0][:, None, None]
     low, high = invert(deviations, drawn, noise.errors(), slices, confidence, alike=noise.alike)
     low, high = min(low, largest), min(high, largest)
-    estimate = min(max(unclipped, 0.0), largest)
-    without = [name for name, part in zip(found.groups, parts, strict=True) if part.wrong == 0]
-    if without:
+    if without := [name for name, part in zip(found.groups, parts, strict=True) if part.wrong == 0]:
         notes.append(
             f"no error was seen in the labels of {', '.join(without)}: the interval supposes one more, wrong label"
         )
@@ -426,7 +410,7 @@ def _measured(
         notes.append(_few_labels(min(found.labels), high - low, needed))
     return replace(
         found,
-        estimate=estimate,
+        estimate=min(max(unclipped, 0.0), largest),
         estimate_unclipped=unclipped,
         ci_low=low,
         ci_high=high,
@@ -463,31 +447,3 @@ def _few_labels(n: int, width: float, needed: int | None) -> str:
     if needed is None:
         return f"{wide}; labels alone do not halve it, more responses or clusters would"
     return f"{wide}; about {needed} labels in each group would halve it"
-
-
-def _positions(given: ArrayLike, n: int, n_labels: int) -> Ints:
-    """Return the positions of the labelled responses; RequestError if they are doubled, out of range or too many."""
-    array = np.asarray(given)
-    if array.ndim != 1 or not (np.issubdtype(array.dtype, np.integer) or array.size == 0):
-        raise RequestError("`labelled_rows` is no list of positions: give whole numbers, 0 for the first response")
-    rows = array.astype(np.int64)
-    inputs.same_length("labelled_rows", len(rows), {"labels": n_labels})
-    if rows.size and (rows.min() < 0 or rows.max() >= n):
-        raise RequestError(
-            f"`labelled_rows` names position {rows.max() if rows.max() >= n else rows.min()}: there are {n}"
-        )
-    if len(np.unique(rows)) < len(rows):
-        raise RequestError(
-            "`labelled_rows` names a response twice: give one label for each, such as that of most people"
-        )
-    return rows
-
-
-def _weights(given: ArrayLike | None, n: int) -> Floats:
-    weights = np.ones(n) if given is None else np.array(given, dtype=np.float64)
-    inputs.same_length("labelled_rows", n, {"weights": weights.size})
-    if not (np.isfinite(weights) & (weights > 0)).all():
-        raise RequestError(
-            "`weights` holds a number that is not above 0: give how many responses each label stands for"
-        )
-    return weights

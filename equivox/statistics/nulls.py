@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,10 +12,9 @@ from equivox.statistics.encode import Standard
 from equivox.statistics.inputs import Floats, Ints
 from equivox.statistics.permutation import (
     Labels,
-    all_labellings,
     blocks,
     count_labellings,
-    random_labellings,
+    labellings,
     random_row_labellings,
     sizes_and_order,
 )
@@ -84,21 +83,12 @@ def null_over_clusters(
         deals = standard.deals[order][:, :, label_group]
         beyond = _Beyond(counts[order], _codes(stratum, order), deals, slices)
 
-    def labellings() -> Iterator[Labels]:
-        if exact:
-            every = all_labellings(sizes)
-            for start in range(0, len(every), step):
-                yield every[start : start + step]
-        else:
-            for size in blocks(n_resamples, step):
-                yield random_labellings(sizes, size, rng)
-
     def distances(labels: Labels) -> Floats:
         if beyond is not None:
             return beyond.distances(labels)
         return _distances(labels, of_cluster, n_groups, slices, both_per_attribute)
 
-    null = np.concatenate([distances(labels) for labels in labellings()])
+    null = np.concatenate([distances(labels) for labels in labellings(sizes, n_resamples, step, rng)])
     as_they_are: Ints = np.argsort(label_group)[group[order]][None]
     return null, distances(as_they_are)[0], n_labellings, exact
 

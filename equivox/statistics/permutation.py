@@ -138,6 +138,17 @@ def row_blocks(total: int, width: int) -> Iterator[int]:
     return blocks(total, max(1, BLOCK_CELLS // width))
 
 
+def labellings(sizes: Ints, n_resamples: int, step: int, rng: np.random.Generator) -> Iterator[Labels]:
+    """Yield permutations in blocks of at most `step`: all, if there are no more than `n_resamples`, or random ones."""
+    if count_labellings(sizes) <= n_resamples:
+        every = all_labellings(sizes)
+        for start in range(0, len(every), step):
+            yield every[start : start + step]
+    else:
+        for size in blocks(n_resamples, step):
+            yield random_labellings(sizes, size, rng)
+
+
 def all_swaps(n: int, n_resamples: int) -> bool:
     """Return whether some of `n` clusters can be swapped in at most `n_resamples` ways, so that all are counted."""
     return n <= 62 and 2**n <= n_resamples

@@ -46,18 +46,18 @@ class TotalsComparison:
         The number of clusters.
     """
 
-    value_a: float
-    value_b: float
-    difference: float
-    p: float
-    ci_low: float
-    ci_high: float
-    further: float
-    p_further: float
-    further_low: float
-    further_high: float
+    value_a: float = math.nan
+    value_b: float = math.nan
+    difference: float = math.nan
+    p: float = math.nan
+    ci_low: float = math.nan
+    ci_high: float = math.nan
+    further: float = math.nan
+    p_further: float = math.nan
+    further_low: float = math.nan
+    further_high: float = math.nan
     n_clusters: int
-    undefined: str | None
+    undefined: str | None = None
 
 
 def compare_totals(
@@ -134,11 +134,7 @@ def compare_totals(
     elif not (np.isfinite(pseudo_a).all() and np.isfinite(pseudo_b).all()):
         reason = "a score rests on one cluster alone"
     if reason is not None:
-        nan = math.nan
-        return TotalsComparison(
-            value_a=nan, value_b=nan, difference=nan, p=nan, ci_low=nan, ci_high=nan, further=nan, p_further=nan,
-            further_low=nan, further_high=nan, n_clusters=len(of_a), undefined=reason,
-        )  # fmt: skip
+        return TotalsComparison(n_clusters=len(of_a), undefined=reason)
     x, y = value_a - target, value_b - target
     apart, p = _tested(pseudo_a - pseudo_b, value_a - value_b, n_resamples, rng)
     further, p_further, ends = math.nan, math.nan, (math.nan, math.nan)
@@ -159,7 +155,6 @@ def compare_totals(
         further_low=ends[0],
         further_high=ends[1],
         n_clusters=len(of_a),
-        undefined=None,
     )
 
 

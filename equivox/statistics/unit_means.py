@@ -18,11 +18,12 @@ from equivox.statistics import inputs
 from equivox.statistics.encode import Design
 from equivox.statistics.inputs import Bools, Floats, Ints, LabelColumn, NumberColumn
 from equivox.statistics.permutation import (
+    BLOCK_CELLS,
     Labels,
     all_labellings,
     count_labellings,
+    labellings,
     p_value,
-    random_labellings,
     row_blocks,
     sizes_and_order,
 )
@@ -70,20 +71,10 @@ class Units:
 
     def permuted(self, n_resamples: int, rng: np.random.Generator) -> tuple[Iterator[Labels], bool]:
         """Return permutations of the clusters' groups within strata, in blocks B x K, and whether they are all."""
-        n_groups = self.deals.shape[1]
-        sizes, label_group = sizes_and_order(self.group, self.stratum, n_groups)
+        sizes, label_group = sizes_and_order(self.group, self.stratum, self.deals.shape[1])
         exact = count_labellings(sizes) <= n_resamples
-
-        def labellings() -> Iterator[Labels]:
-            if exact:
-                every = all_labellings(sizes)
-                for start in range(0, len(every), 1024):
-                    yield label_group[every[start : start + 1024]]
-            else:
-                for size in row_blocks(n_resamples, len(self.means)):
-                    yield label_group[random_labellings(sizes, size, rng)]
-
-        return labellings(), exact
+        step = 1024 if exact else max(1, BLOCK_CELLS // len(self.means))
+        return (label_group[labels] for labels in labellings(sizes, n_resamples, step, rng)), exact
 
     def permuted_gaps(self, labels: Labels, column: int = 0) -> Floats:
         """Return the difference of the groups' means under each permutation, B."""
@@ -298,9 +289,42 @@ def mean_difference(
     if np.ptp(numbers) == 0:
         return undefined(undefined="all values are the same: no difference and no fairness can be shown")
     a, b = _cluster_means(numbers, cluster, is_first), _cluster_means(numbers, cluster, ~is_first)
-    if not paired:
-        return _unpaired(a, b, n_resamples, confidence, n_missing, len(numbers), rng)
-    return _paired(a, b, n_resamples, confidence, n_missing, len(numbers), rng)
+    both = ~(np.isnan(a) | np.isnan(b))
+    n_unpaired = 0
+    if paired:
+        if not both.any():
+            return undefined(undefined="no cluster is known in both groups")
+        n_unpaired = int((np.isnan(a) != np.isnan(b)).sum())
+        a, b = a[both], b[both]
+        samples = [a - b]
+        difference = float(samples[0].mean())
+        tested = sign_flip_test(samples[0], clusters=None, n_resamples=n_resamples, rng=rng)
+        p, exact = tested.p if tested.undefined is None else 1.0, tested.exact
+    else:
+        if both.any():
+            raise RequestError(
+                "`clusters` has one that holds both groups: use `paired=True`, or name clusters by group"
+            )
+        a, b = np.sort(a[~np.isnan(a)]), np.sort(b[~np.isnan(b)])
+        samples = [a, b]
+        difference = float(a.mean() - b.mean())
+        null, exact = _permuted_gaps(a, b, n_resamples, rng)
+        p = p_value(np.abs(null), abs(difference), exact=exact)
+    low, high = interval_of_means(difference, samples, confidence)
+    return MeanDifference(
+        difference=difference,
+        mean_first=float(a.mean()),
+        mean_second=float(b.mean()),
+        p=p,
+        ci_low=low,
+        ci_high=high,
+        n=len(numbers),
+        n_missing=n_missing,
+        n_clusters=sum(map(len, samples)),
+        n_unpaired=n_unpaired,
+        paired=paired,
+        exact=exact,
+    )
 
 
 def _cluster_means(values: Floats, cluster: Ints, mine: Bools) -> Floats:
@@ -311,63 +335,16 @@ def _cluster_means(values: Floats, cluster: Ints, mine: Bools) -> Floats:
     return np.asarray(np.where(sizes > 0, sums / np.maximum(sizes, 1), np.nan), dtype=np.float64)
 
 
-def _paired(
-    a: Floats, b: Floats, n_resamples: int, confidence: float, n_missing: int, n: int, rng: np.random.Generator
-) -> MeanDifference:
-    both = ~(np.isnan(a) | np.isnan(b))
-    n_unpaired = int((np.isnan(a) != np.isnan(b)).sum())
-    if not both.any():
-        return MeanDifference(n_missing=n_missing, paired=True, undefined="no cluster is known in both groups")
-    gaps = a[both] - b[both]
-    tested = sign_flip_test(gaps, clusters=None, n_resamples=n_resamples, rng=rng)
-    low, high = interval_of_means(float(gaps.mean()), [gaps], confidence)
-    return MeanDifference(
-        difference=float(gaps.mean()),
-        mean_first=float(a[both].mean()),
-        mean_second=float(b[both].mean()),
-        p=tested.p if tested.undefined is None else 1.0,
-        ci_low=low,
-        ci_high=high,
-        n=n,
-        n_missing=n_missing,
-        n_clusters=int(both.sum()),
-        n_unpaired=n_unpaired,
-        paired=True,
-        exact=tested.exact,
-    )
-
-
-def _unpaired(
-    a: Floats, b: Floats, n_resamples: int, confidence: float, n_missing: int, n: int, rng: np.random.Generator
-) -> MeanDifference:
-    if (~np.isnan(a) & ~np.isnan(b)).any():
-        raise RequestError("`clusters` has one that holds both groups: use `paired=True`, or name clusters by group")
-    a, b = np.sort(a[~np.isnan(a)]), np.sort(b[~np.isnan(b)])
+def _permuted_gaps(a: Floats, b: Floats, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, bool]:
+    """Return the difference of means under permutations of the groups over clusters, and whether they are all."""
     pooled = np.sort(np.concatenate([a, b]))
     sizes = np.array([[len(a), len(b)]])
-    exact = count_labellings(sizes) <= n_resamples
-    if exact:
-        of_first = all_labellings(sizes) == 0
-        null = _gap(of_first, pooled)
-    else:
-        base = np.arange(len(pooled)) < len(a)
-        steps = row_blocks(n_resamples, len(pooled))
-        null = np.concatenate([_gap(rng.permuted(np.tile(base, (size, 1)), axis=1), pooled) for size in steps])
-    difference = float(a.mean() - b.mean())
-    low, high = interval_of_means(difference, [a, b], confidence)
-    return MeanDifference(
-        difference=difference,
-        mean_first=float(a.mean()),
-        mean_second=float(b.mean()),
-        p=p_value(np.abs(null), abs(difference), exact=exact),
-        ci_low=low,
-        ci_high=high,
-        n=n,
-        n_missing=n_missing,
-        n_clusters=len(pooled),
-        paired=False,
-        exact=exact,
-    )
+    if count_labellings(sizes) <= n_resamples:
+        return _gap(all_labellings(sizes) == 0, pooled), True
+    base = np.arange(len(pooled)) < len(a)
+    steps = row_blocks(n_resamples, len(pooled))
+    drawn = [_gap(rng.permuted(np.tile(base, (size, 1)), axis=1), pooled) for size in steps]
+    return np.concatenate(drawn), False
 
 
 def _gap(of_first: Bools, pooled: Floats) -> Floats:

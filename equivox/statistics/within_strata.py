@@ -39,12 +39,12 @@ class WithinStrata:
         The strata in which a permutation changes anything.
     """
 
-    chi2: float
-    dof: int
-    p: float
-    method: str
-    n_informative: int
-    undefined: str | None
+    chi2: float = math.nan
+    dof: int = 0
+    p: float = math.nan
+    method: str = "none"
+    n_informative: int = 0
+    undefined: str | None = None
 
 
 def association_within_strata(
@@ -110,15 +110,11 @@ def association_within_strata(
         raise RequestError(f"`times` must hold a count for each of the {len(have)} strata")
     total, n = have.sum(axis=1), of.sum(axis=1)
     if not (often * total).sum() or not (often * (n - total)).sum():
-        nan = float("nan")
-        return WithinStrata(
-            chi2=nan, dof=0, p=nan, method="none", n_informative=0,
-            undefined="every member has the attribute, or none has it",
-        )  # fmt: skip
+        return WithinStrata(undefined="every member has the attribute, or none has it")
     tells = (total > 0) & (total < n) & ((of > 0).sum(axis=1) > 1) & (often > 0)
     have, of, often = have[tells], of[tells], often[tells]
     if not len(have):
-        return WithinStrata(chi2=0.0, dof=0, p=1.0, method="exact", n_informative=0, undefined=None)
+        return WithinStrata(chi2=0.0, p=1.0, method="exact")
     total, n = have.sum(axis=1), of.sum(axis=1)
     share = of / n[:, None]
     expected = (often[:, None] * total[:, None] * share).sum(axis=0)
@@ -137,7 +133,7 @@ def association_within_strata(
         alike[tuple(row), k] += time
     kinds = [_Kind(sizes, k, time) for (sizes, k), time in sorted(alike.items())]
     p, method = _p(kinds, chi2_of, observed, dof, variance, n_resamples, rng)
-    return WithinStrata(chi2=observed, dof=dof, p=p, method=method, n_informative=int(often.sum()), undefined=None)
+    return WithinStrata(chi2=observed, dof=dof, p=p, method=method, n_informative=int(often.sum()))
 
 
 def _counts(table: ArrayLike, argument: str) -> Ints:

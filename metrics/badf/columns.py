@@ -8,17 +8,8 @@ from typing import Any
 from equivox.core.columns import Column, ColumnMetric, groups_of, row_coverage, whole_or_none
 from equivox.core.lazy import np
 from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD, NAN, Merge, scoring_options
-from equivox.metrics.badf.associations import (
-    LEVEL,
-    Counts,
-    Phrase,
-    associations,
-    count,
-    null_counts,
-    phrase_tests,
-    summary,
-    with_q,
-)
+from equivox.metrics.badf.associations import LEVEL, Counts, Phrase, associations, count, phrase_tests, summarized
+from equivox.metrics.badf.chance import null_counts
 from equivox.metrics.badf.documents import Documents, unify_phrases
 from equivox.metrics.lazy import statistics
 
@@ -65,8 +56,7 @@ def measure(
     )
     groups = sorted(set(who))
     counts = [count(documents, place, groups) for place in dict.fromkeys(places)]
-    tested = [phrase for found in counts for phrase in phrase_tests(found, n_resamples=n_resamples, seed=seed)]
-    tested = with_q(tested)
+    tested = phrase_tests(*counts, n_resamples=n_resamples, seed=seed)
     reason = why_undefined(groups, counts, any(phrase.undefined is None for phrase in tested))
     reason = coverage.shortfall(min_coverage) or reason
     numbers = (
@@ -119,12 +109,12 @@ def kept_numbers(tested: Sequence[Phrase], groups: Sequence[str]) -> dict[str, f
     `with_q` is the number of those whose q is at most .05. The means are NaN if there are no associations.
     """
     kept = associations(tested, groups)
-    cell = summary([found.score for found in kept], [found.phrase.p for found in kept])
+    n, mean_score, mean_p = summarized(kept)
     return {
-        "associations": cell.count,
+        "associations": n,
         "with_q": sum(found.phrase.q <= LEVEL for found in kept),
-        "mean_score": cell.mean_score,
-        "mean_p": cell.mean_p,
+        "mean_score": mean_score,
+        "mean_p": mean_p,
         **{f"associations_{group}": sum(found.identity == group for found in kept) for group in groups},
     }
 

@@ -9,12 +9,8 @@ from typing import Any
 from equivox.core.columns import Column, ColumnMetric, groups_of, row_coverage, whole, whole_or_none
 from equivox.core.errors import RequestError
 from equivox.core.scores import NAN
-from equivox.metrics.badf.associations import (
-    Counts,
-    kept_by_chance,
-    phrase_tests,
-    with_q,
-)
+from equivox.metrics.badf.associations import Counts, phrase_tests
+from equivox.metrics.badf.chance import kept_by_chance
 from equivox.metrics.badf.columns import kept_numbers, why_undefined
 
 _Table = dict[str, dict[str, dict[str, int | None]]]
@@ -54,8 +50,7 @@ def measure(
     groups = sorted(set(who))
     coverage = row_coverage([count is not None for count in counts], who)
     found = [_counts(place, table[place], groups, sizes, lengths) for place in table]
-    tested = [phrase for own in found for phrase in phrase_tests(own, n_resamples=n_resamples, seed=seed)]
-    tested = with_q(tested)
+    tested = phrase_tests(*found, n_resamples=n_resamples, seed=seed)
     reason = why_undefined(groups, found, any(phrase.undefined is None for phrase in tested))
     reason = coverage.shortfall(min_coverage) or reason
     numbers = ("associations", "expected_by_chance", "with_q", "mean_score", "mean_p")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 
 from equivox.core.coverage import Coverage
 from equivox.core.encoded import EncodedLabels
@@ -16,18 +17,8 @@ from equivox.core.scores import ScoringOptions
 from equivox.core.segments import Segment
 from equivox.core.task import Task
 from equivox.metrics.badf.annotation.scheme import CHARACTERS, EXCLUSIVE, PHRASES, StoryScheme, annotator_prompt
-from equivox.metrics.badf.associations import (
-    Association,
-    Counts,
-    Null,
-    Phrase,
-    Summary,
-    associations,
-    count,
-    phrase_tests,
-    summary,
-    with_q,
-)
+from equivox.metrics.badf.associations import Association, Counts, Phrase, associations, count, phrase_tests
+from equivox.metrics.badf.chance import Null
 from equivox.metrics.badf.documents import Documents, documents_of, unify_phrases
 
 YES, NO, UNREAD, NOT_ASKED = "yes", "no", "unparsed", "not asked"
@@ -58,23 +49,14 @@ class Dimension:
 def tested(members: Members, options: ScoringOptions) -> list[Dimension]:
     """Return every dimension of a setting with its tested phrases; q is over all of them."""
     dimensions = [_dimension(task, samples, options) for task, samples in members]
-    every = [phrase for dimension in dimensions for phrase in _phrases(dimension)]
-    every = with_q(every)
+    counts = [own for dimension in dimensions for own in dimension.counts]
+    every = iter(phrase_tests(*counts, n_resamples=options.n_resamples, seed=options.seed))
     done = []
     for dimension in dimensions:
-        n = sum(len(counts.with_phrase) for counts in dimension.counts)
-        own, every = every[:n], every[n:]
-        done.append(replace(dimension, phrases=own))
+        # A single identity has no tests.
+        n = sum(len(own.with_phrase) for own in dimension.counts) if len(dimension.identities) > 1 else 0
+        done.append(replace(dimension, phrases=list(islice(every, n))))
     return done
-
-
-def _phrases(dimension: Dimension) -> list[Phrase]:
-    options = dimension.options
-    return [
-        phrase
-        for counts in dimension.counts
-        for phrase in phrase_tests(counts, n_resamples=options.n_resamples, seed=options.seed)
-    ]
 
 
 def _dimension(task: Task, samples: Samples, options: ScoringOptions) -> Dimension:
@@ -137,11 +119,6 @@ def exclusivity(dimension: Dimension, association: Association) -> str:
         return NOT_ASKED
     (said,) = answer.values.get(EXCLUSIVE.name, ("",)) or ("",)
     return {"YES": YES, "NO": NO}.get(said, UNREAD)
-
-
-def summarized(found: Sequence[Association]) -> Summary:
-    """Return the summary of associations: one cell of Table 14."""
-    return summary([a.score for a in found], [a.phrase.p for a in found])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,13 +49,10 @@ def measure(
     everybody: list[str | None] = [None, *sorted(set(who))]
     for group in everybody:
         own = [(score, p) for name, score, p in kept if group in {None, name}]
-        cell = summary([score for score, _ in own], [p for _, p in own])
         ending = "" if group is None else f"_{group}"
-        result |= {
-            f"associations{ending}": NAN if reason else cell.count,
-            f"mean_score{ending}": NAN if reason else cell.mean_score,
-            f"mean_p{ending}": NAN if reason else cell.mean_p,
-        }
+        names = [f"{name}{ending}" for name in ("associations", "mean_score", "mean_p")]
+        cell = summary([score for score, _ in own], [p for _, p in own])
+        result |= dict.fromkeys(names, NAN) if reason else dict(zip(names, cell, strict=True))
     return {
         **result,
         "exclusive": NAN if reason else facts,

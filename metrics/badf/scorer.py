@@ -18,13 +18,10 @@ from equivox.core.samples import UNANSWERED
 from equivox.core.scores import NAN, Score, Scored, ScoringOptions
 from equivox.metrics.badf import tables
 from equivox.metrics.badf.annotation.scheme import PHRASES
-from equivox.metrics.badf.associations import (
-    LEVEL,
-    Counts,
-    associations,
-    null_counts,
-)
-from equivox.metrics.badf.dimensions import NOT_ASKED, UNREAD, Dimension, Found, exclusivity, summarized, tested
+from equivox.metrics.badf.associations import LEVEL, Counts, associations, summarized
+from equivox.metrics.badf.chance import null_counts
+from equivox.metrics.badf.dimensions import NOT_ASKED, UNREAD, Dimension, Found, exclusivity, tested
+from equivox.metrics.scoring import named
 
 _DESCRIPTOR_PERMUTATIONS = 999
 
@@ -121,12 +118,7 @@ def _scores(found: Found) -> list[Score]:
 
 def _named(found: Found, name: str, unit: str, zero_means: str, identity: str | None = None) -> dict[str, Any]:
     dimension = found.dimension
-    return {
-        "task": dimension.task.name,
-        "condition": dimension.task.condition,
-        "dimension": dimension.task.dimension,
-        "attribute": None,
-        "role": "outcome",
+    return named(dimension.task) | {
         "name": name,
         "unit": unit,
         "zero_means": zero_means,
@@ -163,29 +155,29 @@ def _tested_score(found: Found) -> Score:
 
 
 def _count_score(found: Found, identity: str | None) -> Score:
-    named = _named(found, "associations", "count", _NOTHING, identity)
+    names = _named(found, "associations", "count", _NOTHING, identity)
     if found.undefined:
-        return Score(**named, target=NAN, undefined=found.undefined)
+        return Score(**names, target=NAN, undefined=found.undefined)
     unread = sum(known == UNREAD for _, known in found.associations)
     asked = any(known != NOT_ASKED for _, known in found.associations)
     notes = () if asked or not found.associations else (_by_whom(found),)
     if unread:
         notes = (*notes, f"{unread} exclusivity answers could not be parsed: their associations are kept and flagged")
-    return Score(**named, value=float(len(found.kept(identity))), target=NAN, notes=() if identity else notes)
+    return Score(**names, value=float(len(found.kept(identity))), target=NAN, notes=() if identity else notes)
 
 
 def _surviving_score(found: Found) -> Score:
-    named = _named(found, "associations with q up to .05", "count", "none survives Benjamini-Hochberg")
+    names = _named(found, "associations with q up to .05", "count", "none survives Benjamini-Hochberg")
     if found.undefined:
-        return Score(**named, target=NAN, undefined=found.undefined)
-    return Score(**named, value=float(sum(a.phrase.q <= LEVEL for a in found.kept())), target=NAN)
+        return Score(**names, target=NAN, undefined=found.undefined)
+    return Score(**names, value=float(sum(a.phrase.q <= LEVEL for a in found.kept())), target=NAN)
 
 
 def _mean_scores(found: Found, identity: str) -> list[Score]:
     kept = found.kept(identity)
-    cell = summarized(kept)
-    surviving = 100 * sum(a.phrase.q <= LEVEL for a in kept) / len(kept) if kept else NAN
-    reason = found.undefined or (None if cell.count else f"there are no associations of {identity}")
+    n, mean_score, mean_p = summarized(kept)
+    surviving = 100 * sum(a.phrase.q <= LEVEL for a in kept) / n if n else NAN
+    reason = found.undefined or (None if n else f"there are no associations of {identity}")
     return [
         Score(
             **_named(found, name, unit, zero, identity),
@@ -194,8 +186,8 @@ def _mean_scores(found: Found, identity: str) -> list[Score]:
             undefined=reason,
         )
         for name, unit, zero, value in (
-            ("mean score", "documents per phrase token", "told as often of the other identity", cell.mean_score),
-            ("mean p", "probability, uncorrected", "never", cell.mean_p),
+            ("mean score", "documents per phrase token", "told as often of the other identity", mean_score),
+            ("mean p", "probability, uncorrected", "never", mean_p),
             ("share with q up to .05", "percent of associations", "none survives Benjamini-Hochberg", surviving),
         )
     ]

@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from equivox.configs import load_config
 from equivox.core.segments import Segment, SegmentTool, Value
 from equivox.core.task import REFUSAL, SimulatedAnswers
 from equivox.metrics.badf.annotation.scheme import CHARACTERS, STAGES, descriptors, name_of
+from equivox.metrics.rules import Rules
 
 if TYPE_CHECKING:
     from equivox.core.requests import Request
@@ -62,7 +63,7 @@ class SimulatedStories(SimulatedAnswers):
 
     def tool(self, segment: Segment) -> SegmentTool | None:
         """Return the rules that annotate a stage of a simulated story."""
-        return _TOOL if segment.name in STAGES else None
+        return TOOL if segment.name in STAGES else None
 
 
 def _said(
@@ -105,32 +106,24 @@ def signatures(index: int) -> tuple[str, ...]:
     return phrases()[SIGNATURES * index : SIGNATURES * (index + 1)]
 
 
-class SimulatedStoryTool:
-    """Tool that annotates the stories of simulated models, which have one form, and no other text.
+def _annotated(segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
+    """Yield the phrases of each segment whose story has the form of simulated models, None for any other text.
 
     The stages differ like real ones: joined phrases are extracted as one and then split, and "very" is dropped last.
     """
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """The name and version, and the version of the form."""
-        return {"name": "BADF reference stories", "version": 1, "form": story_form()["version"]}
-
-    def read(self, segments: Sequence[Segment]) -> Iterable[Sequence[Value] | None]:
-        """Yield the phrases of each segment whose story has the form."""
-        for segment in segments:
-            names = tuple(segment.extra["names"].split("\n"))
-            told = told_of(segment.extra["story"], names)
-            if told is None:
-                yield None
-                continue
-            given = told if segment.name == "extract" else _read_back(segment.extra["phrases"])
-            values = [
-                Value(attribute.name, phrase, phrase)
-                for attribute, phrases in zip(CHARACTERS, given, strict=False)
-                for phrase in dict.fromkeys(after(segment.name, phrases))
-            ]
-            yield [*values, Value(REFUSAL.name, "no", "")] if segment.name == "extract" else values
+    for segment in segments:
+        names = tuple(segment.extra["names"].split("\n"))
+        told = told_of(segment.extra["story"], names)
+        if told is None:
+            yield None
+            continue
+        given = told if segment.name == "extract" else _read_back(segment.extra["phrases"])
+        values = [
+            Value(attribute.name, phrase, phrase)
+            for attribute, phrases in zip(CHARACTERS, given, strict=False)
+            for phrase in dict.fromkeys(after(segment.name, phrases))
+        ]
+        yield [*values, Value(REFUSAL.name, "no", "")] if segment.name == "extract" else values
 
 
 def after(stage: str, phrases: Sequence[str]) -> list[str]:
@@ -174,4 +167,5 @@ def _read_back(phrases: str) -> list[list[str]]:
     return [[p for p in line.partition(": ")[2].split("; ") if p] for line in phrases.splitlines()]
 
 
-_TOOL = SimulatedStoryTool()
+TOOL = Rules(lambda: {"name": "BADF reference stories", "version": 1, "form": story_form()["version"]}, _annotated)
+"""The tool that annotates the stories of simulated models."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from equivox.core.lazy import np
 from equivox.core.scores import NAN
-from equivox.metrics.badf.associations import LEVEL, Association
-from equivox.metrics.badf.dimensions import NOT_ASKED, YES, Dimension, Found, summarized
+from equivox.metrics.badf.associations import LEVEL, Association, summarized
+from equivox.metrics.badf.dimensions import NOT_ASKED, YES, Dimension, Found
 from equivox.metrics.badf.documents import Documents
 
 Records = Sequence[Mapping[str, Any]]
@@ -119,14 +119,14 @@ def summary_rows(found: Found) -> Records:
     rows: list[Mapping[str, Any]] = []
     for identity in found.dimension.identities:
         kept = found.kept(identity)
-        cell = summarized(kept)
+        n, mean_score, mean_p = summarized(kept)
         rows.append(
             {
                 "task": found.dimension.task.name,
                 "identity": identity,
-                "count": None if found.undefined else cell.count,
-                "mean_score": None if found.undefined else cell.mean_score,
-                "mean_p": None if found.undefined else cell.mean_p,
+                "count": None if found.undefined else n,
+                "mean_score": None if found.undefined else mean_score,
+                "mean_p": None if found.undefined else mean_p,
                 "surviving_q": None if found.undefined else sum(a.phrase.q <= LEVEL for a in kept),
                 "dropped_as_exclusive": sum(known == YES for a, known in found.associations if a.identity == identity),
                 "stories_requested": found.coverage.requested_by_group[identity],

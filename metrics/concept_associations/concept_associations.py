@@ -5,8 +5,4 @@ import evaluate  # noqa: F401  (names what must be installed)
 import equivox.metrics.evaluate_module
 from equivox.metrics.badf.columns import METRIC
 
-
-class ConceptAssociations(equivox.metrics.evaluate_module.ColumnModule):
-    """BADF's concept associations of plain columns."""
-
-    METRIC = METRIC
+MODULE = equivox.metrics.evaluate_module.module_of(METRIC)

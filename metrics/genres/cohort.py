@@ -16,10 +16,10 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import CohortMember, CohortScore
 from equivox.core.scores import NAN
-from equivox.core.task import digest
 from equivox.metrics.genres.measures import METRICS as MEASURES
 from equivox.metrics.genres.paired import aligned, nep_sums, value_of_sums
 from equivox.metrics.lazy import statistics
+from equivox.metrics.scoring import rng_of
 
 if TYPE_CHECKING:
     Floats = NDArray[np.float64]
@@ -130,7 +130,7 @@ def cohort_scores(family: str, members: Sequence[CohortMember], n_resamples: int
 def _intervals(
     members: Sequence[CohortMember], n_resamples: int, seed: Sequence[object]
 ) -> dict[str, tuple[float, float]]:
-    rng = np.random.default_rng(int(digest(["cohort", *map(str, seed)])[:16], 16))
+    rng = rng_of("cohort", *map(str, seed))
     drawn: dict[str, list[Floats]] = {metric: [] for metric in METRICS}
     for place in range(len(members[0].samples)):
         rows = [list(member.samples[place][1].rows()) for member in members]

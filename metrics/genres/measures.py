@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from equivox.core.lazy import NDArray, np
@@ -146,16 +146,16 @@ class Measured:
     annotation of every character counts as independent). NaN with the reason in `undefined`.
     """
 
-    value: float
-    male: float
-    female: float
-    ci_low: float
-    ci_high: float
-    p: float
-    p_paper: float
-    published: float
-    n_neps: int
-    undefined: str | None
+    value: float = math.nan
+    male: float = math.nan
+    female: float = math.nan
+    ci_low: float = math.nan
+    ci_high: float = math.nan
+    p: float = math.nan
+    p_paper: float = math.nan
+    published: float = math.nan
+    n_neps: int = 0
+    undefined: str | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -185,9 +185,9 @@ def measure(
     known = [pair for pair in pairs if not (math.isnan(pair.male) or math.isnan(pair.female))]
     if not known:
         nothing = "no narrative was decided" if metric.kind == "decided" or metric.name == "M8" else "no pair is known"
-        return _undefined(nothing)
+        return Measured(undefined=nothing)
     if metric.kind == "correlation":
-        return _correlation(metric, pairs, known, n_resamples, confidence, rng)
+        return _correlation(pairs, n_resamples, confidence, rng)
     values = [value for pair in known for value in (pair.male, pair.female)]
     found = statistics.mean_difference(
         values,
@@ -201,8 +201,16 @@ def measure(
         rng=rng,
     )
     if found.undefined is not None:
-        return _undefined(found.undefined)
-    notes = ("all NEPs differ by the same: no interval",) if math.isnan(found.ci_low) else ()
+        return Measured(undefined=found.undefined)
+    return replace(
+        _difference(metric, found),
+        published=published_value(metric, pairs),
+        notes=("all NEPs differ by the same: no interval",) if math.isnan(found.ci_low) else (),
+    )
+
+
+def _difference(metric: NarrativeMeasure, found: statistics.MeanDifference) -> Measured:
+    """Return a difference of means in the metric's unit, its interval cut at what is possible."""
     return Measured(
         value=found.difference * metric.scale,
         male=found.mean_first * metric.scale,
@@ -210,11 +218,7 @@ def measure(
         ci_low=max(found.ci_low * metric.scale, -metric.limit),
         ci_high=min(found.ci_high * metric.scale, metric.limit),
         p=found.p,
-        p_paper=math.nan,
-        published=published_value(metric, pairs),
         n_neps=found.n_clusters,
-        undefined=None,
-        notes=notes,
     )
 
 
@@ -223,8 +227,8 @@ def measure_between(
     values: Sequence[tuple[str, str, float]],
     genders: Sequence[str],
     *,
-    n_resamples: int = 10_000,
-    confidence: float = 0.95,
+    n_resamples: int,
+    confidence: float,
     rng: np.random.Generator,
 ) -> Measured:
     """Return one metric of pairs of one gender, the first of `genders` minus the second, tested over whole NEPs.
@@ -235,38 +239,25 @@ def measure_between(
     known = [entry for entry in values if not math.isnan(entry[2])]
     neps, groups, numbers = [nep for nep, _, _ in known], [own for _, own, _ in known], [value for _, _, value in known]
     if set(groups) != set(genders):
-        return _undefined(f"no value of {' or '.join(sorted(set(genders) - set(groups)))} characters")
-    first = [group == genders[0] for group in groups]
-    of_first, of_second = ([n for n, own in zip(numbers, first, strict=True) if own is side] for side in (True, False))
+        return Measured(undefined=f"no value of {' or '.join(sorted(set(genders) - set(groups)))} characters")
     if metric.kind == "correlation":
+        of_each = [[n for n, own in zip(numbers, groups, strict=True) if own == gender] for gender in genders]
         found = statistics.cluster_correlation(
-            list(map(float, first)), numbers, clusters=neps, n_resamples=n_resamples, rng=rng
+            [float(own == genders[0]) for own in groups], numbers, clusters=neps, n_resamples=n_resamples, rng=rng
         )
-        value, means, p, undefined = found.r, (math.fsum(of_first), math.fsum(of_second)), found.p, found.undefined
-        means = means[0] / len(of_first), means[1] / len(of_second)
-        ends = math.nan, math.nan
-    else:
-        shift = statistics.mean_difference(
-            numbers, groups, first=genders[0], second=genders[1], clusters=neps, paired=False,
-            n_resamples=n_resamples, confidence=confidence, rng=rng,
-        )  # fmt: skip
-        value, means, p, undefined = shift.difference, (shift.mean_first, shift.mean_second), shift.p, shift.undefined
-        ends = shift.ci_low, shift.ci_high
-    if undefined is not None:
-        return _undefined(undefined)
-    return Measured(
-        value=value * metric.scale,
-        male=means[0] * metric.scale,
-        female=means[1] * metric.scale,
-        ci_low=max(ends[0] * metric.scale, -metric.limit),
-        ci_high=min(ends[1] * metric.scale, metric.limit),
-        p=p,
-        p_paper=math.nan,
-        published=math.nan,
-        n_neps=len(set(neps)),
-        undefined=None,
-        notes=("no interval",) if math.isnan(ends[0]) else (),
-    )
+        if found.undefined is not None:
+            return Measured(undefined=found.undefined)
+        first, second = (math.fsum(own) / len(own) for own in of_each)
+        return Measured(
+            value=found.r, male=first, female=second, p=found.p, n_neps=len(set(neps)), notes=("no interval",)
+        )
+    shift = statistics.mean_difference(
+        numbers, groups, first=genders[0], second=genders[1], clusters=neps, paired=False,
+        n_resamples=n_resamples, confidence=confidence, rng=rng,
+    )  # fmt: skip
+    if shift.undefined is not None:
+        return Measured(undefined=shift.undefined)
+    return replace(_difference(metric, shift), notes=("no interval",) if math.isnan(shift.ci_low) else ())
 
 
 def published_value(metric: NarrativeMeasure, pairs: Sequence[Pair]) -> float:
@@ -306,18 +297,11 @@ def _known(pairs: Sequence[Pair]) -> tuple[list[float], list[float]]:
     )
 
 
-def _correlation(
-    metric: NarrativeMeasure,
-    pairs: Sequence[Pair],
-    known: Sequence[Pair],
-    n_resamples: int,
-    confidence: float,
-    rng: np.random.Generator,
-) -> Measured:
-    averaged = _averaged(known)
+def _correlation(pairs: Sequence[Pair], n_resamples: int, confidence: float, rng: np.random.Generator) -> Measured:
+    averaged = neps_of(pairs)
     male, female = (np.array([getattr(pair, who) for pair in averaged]) for who in ("male", "female"))
     if len(averaged) < 2:
-        return _undefined(f"{len(averaged)} NEP: a correlation needs two")
+        return Measured(undefined=f"{len(averaged)} NEP: a correlation needs two")
     found = statistics.cluster_correlation(
         [1.0, 0.0] * len(averaged),
         np.stack([male, female], axis=1).ravel().tolist(),
@@ -326,7 +310,7 @@ def _correlation(
         rng=rng,
     )
     if found.undefined is not None:
-        return _undefined(found.undefined)
+        return Measured(undefined=found.undefined)
     low, high, notes = _interval(male, female, n_resamples, confidence, rng)
     r, p_paper = _pooled(pairs)
     return Measured(
@@ -339,20 +323,16 @@ def _correlation(
         p_paper=p_paper,
         published=r,
         n_neps=len(averaged),
-        undefined=None,
         notes=notes,
     )
 
 
 def neps_of(pairs: Sequence[Pair]) -> list[Pair]:
     """Return one pair per NEP, averaged over its annotations; those without one of the characters are left out."""
-    return _averaged([pair for pair in pairs if not (math.isnan(pair.male) or math.isnan(pair.female))])
-
-
-def _averaged(pairs: Sequence[Pair]) -> list[Pair]:
     by_nep: dict[str, list[Pair]] = defaultdict(list)
     for pair in pairs:
-        by_nep[pair.nep].append(pair)
+        if not (math.isnan(pair.male) or math.isnan(pair.female)):
+            by_nep[pair.nep].append(pair)
     return [
         Pair(
             nep=nep,
@@ -404,14 +384,6 @@ def _interval(
     if math.isnan(low) or math.isnan(high):
         return math.nan, math.nan, ("too few NEPs vary: no interval",)
     return low, high, ()
-
-
-def _undefined(reason: str) -> Measured:
-    nan = math.nan
-    return Measured(
-        value=nan, male=nan, female=nan, ci_low=nan, ci_high=nan, p=nan, p_paper=nan, published=nan, n_neps=0,
-        undefined=reason,
-    )  # fmt: skip
 
 
 def majority(votes: Sequence[str]) -> str | None:

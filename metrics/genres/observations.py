@@ -17,7 +17,9 @@ GENDERS = ("male", "female")
 """The genders that the paper compares: the first minus the second."""
 ALL_GENDERS = (*GENDERS, "nonbinary")
 
-Segment = SegmentAnnotation | None
+Segments = Mapping[str, SegmentAnnotation]
+Known = tuple[float, float, bool]
+"""A value, that of the released code, and whether the annotation gave an answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +40,8 @@ class Observation:
     known: bool
 
 
-Reader = Callable[[Mapping[str, SegmentAnnotation], int, str, str], tuple[float, float, bool]]
-"""Function of a response's segments, the character's number and name, and the evaluation's suffix that returns
-value, published and known."""
+Reader = Callable[[Segments, int, str, str], Known]
+"""Function of a response's segments, the character's number and name, and the evaluation's suffix."""
 
 
 def observe(
@@ -125,7 +126,7 @@ def split_problems(rows: Sequence[Row]) -> Counter[str]:
     return Counter(row.segments[SPLIT].values["problem"][0] for row in rows if SPLIT in row.segments)
 
 
-def _evaluations(metric: str, segments: Mapping[str, SegmentAnnotation]) -> list[str]:
+def _evaluations(metric: str, segments: Segments) -> list[str]:
     """Return the suffixes of the evaluations of a response; only the evaluator's segments have several."""
     if metric in {"M3", "M5", "M6"}:
         return [""]
@@ -133,16 +134,14 @@ def _evaluations(metric: str, segments: Mapping[str, SegmentAnnotation]) -> list
     return sorted(suffixes) or [""]
 
 
-def _number(segment: Segment, name: str) -> float:
+def _number(segment: SegmentAnnotation | None, name: str) -> float:
     if segment is None or segment.status != "parsed" or name not in segment.values:
         return NAN
     return float(segment.values[name][0])
 
 
 def _traits(field: str, unmatched: float) -> Reader:
-    def read(
-        segments: Mapping[str, SegmentAnnotation], number: int, name: str, suffix: str
-    ) -> tuple[float, float, bool]:
+    def read(segments: Segments, number: int, name: str, suffix: str) -> Known:
         segment = segments.get(f"traits/{number}{suffix}")
         profile = segments.get(f"profile/{number}{suffix}")
         value = _number(segment, field)
@@ -155,9 +154,7 @@ def _traits(field: str, unmatched: float) -> Reader:
 
 
 def _counted(count: Callable[[SegmentAnnotation, int, str], float]) -> Reader:
-    def read(
-        segments: Mapping[str, SegmentAnnotation], number: int, name: str, suffix: str
-    ) -> tuple[float, float, bool]:
+    def read(segments: Segments, number: int, name: str, suffix: str) -> Known:
         segment = segments.get("language")
         if segment is None or segment.status != "parsed":
             return NAN, NAN, False
@@ -166,9 +163,7 @@ def _counted(count: Callable[[SegmentAnnotation, int, str], float]) -> Reader:
     return read
 
 
-def _positive(
-    segments: Mapping[str, SegmentAnnotation], number: int, name: str, suffix: str
-) -> tuple[float, float, bool]:
+def _positive(segments: Segments, number: int, name: str, suffix: str) -> Known:
     language, labels = segments.get("language"), segments.get(f"sentiment/{number}")
     if language is None or labels is None or labels.status != "parsed":
         return NAN, NAN, False
@@ -182,9 +177,7 @@ def _positive(
 
 
 def _chosen(question: str) -> Reader:
-    def read(
-        segments: Mapping[str, SegmentAnnotation], number: int, name: str, suffix: str
-    ) -> tuple[float, float, bool]:
+    def read(segments: Segments, number: int, name: str, suffix: str) -> Known:
         segment = segments.get(f"narrative{suffix}")
         if segment is None or segment.status != "parsed":
             return NAN, NAN, False
@@ -202,9 +195,7 @@ def _named(segment: SegmentAnnotation) -> set[str]:
     return {answer for answer in answers if answer.casefold() not in {*NOTHING, "other"}}
 
 
-def _stereoscopic(
-    segments: Mapping[str, SegmentAnnotation], number: int, name: str, suffix: str
-) -> tuple[float, float, bool]:
+def _stereoscopic(segments: Segments, number: int, name: str, suffix: str) -> Known:
     segment = segments.get(f"narrative{suffix}")
     if segment is None:
         return NAN, NAN, False

@@ -12,8 +12,7 @@ from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import Row, rows_of
 from equivox.metrics.genres.measures import METRIC_OF, NarrativeMeasure, neps_of
 from equivox.metrics.genres.observations import observe, pairs_of
-from equivox.metrics.lazy import statistics
-from equivox.metrics.totals import paired_values
+from equivox.metrics.scoring import compare_sums
 
 if TYPE_CHECKING:
     Floats = NDArray[np.float64]
@@ -32,18 +31,17 @@ def compare_narratives(
             if "language" in a.segments and "language" in b.segments:
                 kept[0].append(a)
                 kept[1].append(b)
-    sums_a, sums_b = aligned([nep_sums(name, rows) for rows in kept])
-    if not len(sums_a):
+    sums = aligned([nep_sums(name, rows) for rows in kept])
+    if not len(sums[0]):
         return PairedValues(undefined="no narrative that both models told can be counted")
-    found = statistics.compare_totals(
-        sums_a,
-        sums_b,
+    return compare_sums(
+        sums,
         partial(value_of_sums, name),
         target=tasks[0].score_a.target,
+        n_samples=len(kept[0]),
         n_resamples=n_resamples,
         rng=rng,
     )
-    return paired_values(found, len(kept[0]), n_resamples)
 
 
 def nep_sums(metric: str, rows: Sequence[Row]) -> dict[str, tuple[float, ...]]:

@@ -13,7 +13,7 @@ from equivox.core.lazy import np
 from equivox.core.metric import Members
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, Scored, ScoringOptions
-from equivox.core.task import Task, digest
+from equivox.core.task import Task
 from equivox.metrics.genres.annotation.scheme import GenresScheme, genders_of
 from equivox.metrics.genres.cohort import NO_COHORT, READ_BY_STAND_INS
 from equivox.metrics.genres.measures import (
@@ -40,6 +40,7 @@ from equivox.metrics.genres.observations import (
 )
 from equivox.metrics.genres.tables import agreement_table, distribution_table, level_table, splitting_table
 from equivox.metrics.lazy import statistics
+from equivox.metrics.scoring import named, rng_of
 
 TOOLS_OF: Mapping[str, tuple[str, ...]] = {
     "M1": ("evaluator", "traits"),
@@ -227,7 +228,7 @@ class _Scoring:
         return self._score(metric, subset, measured, coverage, [neps], seen), measured
 
     def _rng(self, metric: NarrativeMeasure, subset: str) -> np.random.Generator:
-        return np.random.default_rng(int(digest([self.options.seed, self.name, metric.name, subset])[:16], 16))
+        return rng_of(self.options.seed, self.name, metric.name, subset)
 
     def _score(
         self,
@@ -241,11 +242,7 @@ class _Scoring:
         """Return a score; `exchanged` counts the units of each gender in the strata within which they are exchanged."""
         reason = _no_pairs(coverage) or coverage.shortfall(self.options.min_coverage) or measured.undefined
         score = Score(
-            task=self.name,
-            condition=self.task.condition,
-            dimension=self.task.dimension,
-            attribute=None,
-            role="outcome",
+            **named(self.task) | {"task": self.name},
             name=metric.name.partition(" ")[0],
             unit=metric.unit,
             zero_means=metric.zero_means,

@@ -5,8 +5,4 @@ import evaluate  # noqa: F401  (names what must be installed)
 import equivox.metrics.evaluate_module
 from equivox.metrics.ntvd.columns import METRIC
 
-
-class NTVD(equivox.metrics.evaluate_module.ColumnModule):
-    """nTVD (VIBE) of plain columns."""
-
-    METRIC = METRIC
+MODULE = equivox.metrics.evaluate_module.module_of(METRIC)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from equivox.core.calls import CALL
 from equivox.core.coverage import Coverage
@@ -17,8 +16,9 @@ from equivox.core.errors import RequestError
 from equivox.core.lazy import NDArray, np
 from equivox.core.samples import Samples
 from equivox.core.scores import NAN, Mover, Score, Scored, ScoringOptions, effective_min_count
-from equivox.core.task import REFUSAL, Attribute, Task, digest
+from equivox.core.task import REFUSAL, Attribute, Task
 from equivox.metrics.lazy import statistics
+from equivox.metrics.scoring import design_of, least_p_of, named, rng_of
 
 _DESCRIPTION = {
     "name": "nTVD",
@@ -53,16 +53,8 @@ def _with_least_p(task: Task, samples: Samples, options: ScoringOptions, scores:
     """Return the scores with the smallest p that the permutations of the clusters allow, and what that means."""
     if all(np.isnan(score.p_cluster) for score in scores):
         return list(scores)
-    mask = samples.has_status("parsed", "refused")
-    design = _design(task, samples, options, mask)
-    least = statistics.least_p_over_clusters(
-        samples.groups.take(mask),
-        design["clusters"],
-        design["strata"],
-        blocks=design["blocks"],
-        n_resamples=options.n_resamples,
-    )
-    return [s if np.isnan(s.p_cluster) else replace(s, p_least=least.p, cannot_tell=least.too_few) for s in scores]
+    least = least_p_of(task, samples, samples.has_status("parsed", "refused"), options.n_resamples)
+    return [s if np.isnan(s.p_cluster) else replace(s, **least) for s in scores]
 
 
 def _value_shares(
@@ -119,8 +111,12 @@ def _joint(
         joint = statistics.joint_shift(
             {name: values[name].take(parsed) for name in enough},
             samples.groups.take(parsed),
-            **_design(task, samples, options, parsed),
+            **design_of(task, samples, parsed),
+            items=samples.items.take(parsed) if samples.items else None,
             min_count=min_count,
+            n_resamples=options.n_resamples,
+            confidence=options.confidence,
+            rng=rng_of(options.seed, task.name, task.condition),
         )
     shifts = joint.attributes if joint else {}
     parts = [
@@ -136,7 +132,7 @@ def _joint(
     known = () if joint is None else joint.defined
     averaged = [part for part in parts if not known or part.attribute in known]
     whole = Score(
-        **_identity(task, None, attributes[0].role),
+        **named(task) | _DESCRIPTION | {"role": attributes[0].role},
         **numbers,
         worst_low=sum(part.worst_low for part in averaged) / len(averaged),
         worst_high=sum(part.worst_high for part in averaged) / len(averaged),
@@ -169,7 +165,7 @@ def _attribute_score(
     defined = shift if reason is None else None
     worst_low, worst_high = _worst_case(samples, values, attribute, coverage, shift)
     score = Score(
-        **_identity(task, attribute.name, attribute.role),
+        **named(task) | _DESCRIPTION | {"attribute": attribute.name, "role": attribute.role},
         **(defined.evidence if defined else {}),
         worst_low=worst_low,
         worst_high=worst_high,
@@ -179,30 +175,6 @@ def _attribute_score(
         undefined=reason,
     )
     return score if defined or shift is None else replace(score, removed_share=shift.removed_share)
-
-
-def _design(task: Task, samples: Samples, options: ScoringOptions, mask: NDArray[np.bool_]) -> dict[str, Any]:
-    seed = int(digest([options.seed, task.name, task.condition])[:16], 16)
-    return {
-        "clusters": samples.clusters.take(mask),
-        "strata": samples.strata.take(mask) if task.strata else None,
-        "blocks": samples.blocks.take(mask) if samples.blocks else None,
-        "items": samples.items.take(mask) if samples.items else None,
-        "n_resamples": options.n_resamples,
-        "confidence": options.confidence,
-        "rng": np.random.default_rng(seed),
-    }
-
-
-def _identity(task: Task, attribute: str | None, role: Any) -> dict[str, Any]:
-    named = {
-        "task": task.name,
-        "condition": task.condition,
-        "dimension": task.dimension,
-        "attribute": attribute,
-        "role": role,
-    }
-    return {**named, **_DESCRIPTION}
 
 
 def _worst_case(

@@ -11,8 +11,9 @@ from equivox.core.lazy import NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import Samples
 from equivox.core.scores import NAN, Score, Scored, ScoringOptions
-from equivox.core.task import Attribute, Task, digest
+from equivox.core.task import Attribute, Task
 from equivox.metrics.lazy import statistics
+from equivox.metrics.scoring import least_p_of, named, rng_of
 
 DIFFERENCE, DISTANCE = "mean difference", "distance of distributions"
 """The names of the scores of a number."""
@@ -35,12 +36,7 @@ def score_numbers(task: Task, samples: Samples, options: ScoringOptions) -> Scor
     found = None if reason is not None else _compared(task, samples, options, numbers.kept)
     reason = reason or (found.undefined if found is not None else None)
     unit = "" if number is None else number.unit
-    named: dict[str, Any] = {
-        "task": task.name,
-        "condition": task.condition,
-        "dimension": task.dimension,
-        "attribute": None,
-        "role": attribute.role,
+    names: dict[str, Any] = named(task) | {
         "unit": unit,
         "coverage": coverage,
         "parts": () if reason else (attribute.name,),
@@ -53,13 +49,13 @@ def score_numbers(task: Task, samples: Samples, options: ScoringOptions) -> Scor
     left_out = _outside_note(samples, attribute, numbers.outside)
     scores = [
         Score(
-            **named,
+            **names,
             name=DIFFERENCE,
             zero_means="the means of all groups are equal",
             **_with_notes(evidence[DIFFERENCE], [*_means_note(found, unit), *_items_note(found), *left_out]),
         ),
         Score(
-            **named,
+            **names,
             name=DISTANCE,
             zero_means="the numbers of all groups have one distribution",
             **evidence[DISTANCE],
@@ -113,21 +109,14 @@ def _compared(
         items=samples.items,
         n_resamples=options.n_resamples,
         confidence=options.confidence,
-        rng=np.random.default_rng(int(digest([options.seed, task.name, task.condition])[:16], 16)),
+        rng=rng_of(options.seed, task.name, task.condition),
     )
 
 
 def _evidence(
     task: Task, samples: Samples, options: ScoringOptions, found: statistics.GroupMeans, usable: NDArray[np.bool_]
 ) -> dict[str, dict[str, Any]]:
-    least = statistics.least_p_over_clusters(
-        samples.groups.take(usable),
-        samples.clusters.take(usable),
-        samples.strata.take(usable) if task.strata else None,
-        blocks=samples.blocks.take(usable) if samples.blocks else None,
-        n_resamples=options.n_resamples,
-    )
-    shared = {"p_least": least.p, "cannot_tell": least.too_few, "n_clusters": found.n_clusters}
+    shared = {**least_p_of(task, samples, usable, options.n_resamples), "n_clusters": found.n_clusters}
     return {
         DIFFERENCE: {
             **shared,

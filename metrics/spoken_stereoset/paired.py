@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import UNANSWERED, Row, rows_of
-from equivox.metrics.lazy import statistics
+from equivox.metrics.scoring import compare_sums
 from equivox.metrics.spoken_stereoset.scorer import NOT_GENERATED, answer_of
 from equivox.metrics.spoken_stereoset.tally import ANTI_STEREOTYPICAL, IRRELEVANT, STEREOTYPICAL
-from equivox.metrics.totals import paired_values
 
 _HITS = {
     "slifs": frozenset({STEREOTYPICAL, ANTI_STEREOTYPICAL, IRRELEVANT}),
@@ -27,18 +26,17 @@ def compare_choices(name: str, tasks: Sequence[PairedTask], n_resamples: int, rn
             if a.status not in UNANSWERED and b.status not in UNANSWERED:
                 kept[0].append(a)
                 kept[1].append(b)
-    sums = [context_sums(name, rows) for rows in kept]
+    sums = [_context_sums(name, rows) for rows in kept]
     contexts = sorted({context for own in sums for context in own})
     if not contexts:
         return PairedValues(undefined="nothing that both models answered can be counted")
-    a_sums, b_sums = (np.array([own.get(context, (0.0, 0.0)) for context in contexts]) for own in sums)
-    found = statistics.compare_totals(
-        a_sums, b_sums, percent_of_sums, target=tasks[0].score_a.target, n_resamples=n_resamples, rng=rng
+    tables = [np.array([own.get(context, (0.0, 0.0)) for context in contexts]) for own in sums]
+    return compare_sums(
+        tables, _percent, target=tasks[0].score_a.target, n_samples=len(kept[0]), n_resamples=n_resamples, rng=rng
     )
-    return paired_values(found, len(kept[0]), n_resamples)
 
 
-def context_sums(metric: str, rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
+def _context_sums(metric: str, rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
     """Return hits and answers per context: for slbs of the meaningful choices, for slifs and slms of all answers."""
     found: dict[str, tuple[float, float]] = {}
     for row in rows:
@@ -50,6 +48,6 @@ def context_sums(metric: str, rows: Sequence[Row]) -> dict[str, tuple[float, flo
     return found
 
 
-def percent_of_sums(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+def _percent(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the share in percent (…) from hits and answers (… x 2)."""
     return np.asarray(100 * sums[..., 0] / sums[..., 1])

@@ -17,9 +17,10 @@ from equivox.core.coverage import Coverage
 from equivox.core.lazy import NDArray, np
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import NAN, Score, Scored, ScoringOptions, distance_interval
-from equivox.core.task import Task, digest
+from equivox.core.task import Task
 from equivox.dataset_builders.spoken_stereoset import KINDS
 from equivox.metrics.lazy import statistics
+from equivox.metrics.scoring import named, rng_of
 from equivox.metrics.spoken_stereoset.annotation.scheme import CHOICE, DECIDED_BY, LETTERS
 from equivox.metrics.spoken_stereoset.between import MIXED, difference
 from equivox.metrics.spoken_stereoset.tally import OTHERS, STEREOTYPICAL, Tally
@@ -165,15 +166,15 @@ class _Subset:
     def _speakers(self) -> Score:
         """Return the deviation from parity with speakers as the unit, which generalises to other voices."""
         parity = self._parity("speaker")
-        named = self._deviation(parity) | {"subset": f"unit={self.task.cluster}"}
-        return Score(**named, **self._evidence(parity), notes=parity.notes)
+        names = self._deviation(parity) | {"subset": f"unit={self.task.cluster}"}
+        return Score(**names, **self._evidence(parity), notes=parity.notes)
 
     def _between(self) -> Iterator[Score]:
         """Yield the difference of slbs between groups: over speakers, and within contexts where groups share them."""
         kinds, groups, speakers, contexts = zip(
             *((one.kind, one.row.group, one.row.cluster, one.row.stratum) for one in self.answers), strict=True
         )
-        named = self._named("slbs difference", "percentage points", "every group has the same slbs", 0.0)
+        names = self._named("slbs difference", "percentage points", "every group has the same slbs", 0.0)
         notes = (MIXED,) if self._of_corpus else ()
         reason = self._shortfall(self._chosen) or self.one_letter()
         for unit, clusters, items in ((self.task.cluster, speakers, contexts), ("context", contexts, None)):
@@ -185,7 +186,7 @@ class _Subset:
             part = f"unit={unit}" if self._of_corpus or unit == "context" else ""
             if "notes" in found:
                 found["notes"] = (*notes, *found["notes"])
-            yield Score(**{**named, "subset": part, **found}, coverage=self._chosen)
+            yield Score(**{**names, "subset": part, **found}, coverage=self._chosen)
 
     def _deviation(self, parity: statistics.Parity) -> dict[str, Any]:
         return {
@@ -211,24 +212,24 @@ class _Subset:
         letters, reason = self._named_letters
         found = []
         for letter in LETTERS:
-            named = self._named("letter share", "percent of choices", "it is never chosen", 100 / 3)
-            named["subset"] = f"letter={letter}"
+            names = self._named("letter share", "percent of choices", "it is never chosen", 100 / 3)
+            names["subset"] = f"letter={letter}"
             value = 100 * letters[letter] / letters.total() if reason is None else NAN
-            found.append(Score(**named, value=value, coverage=self._chosen, undefined=reason))
+            found.append(Score(**names, value=value, coverage=self._chosen, undefined=reason))
         return found
 
     def _position(self) -> Score:
         """Return the deviation of the chosen letters from equal shares: 0 for equal, 100 for always the same letter."""
         letters, reason = self._named_letters
-        named = self._named("position bias", "percent of the largest possible", "every letter equally often", 0.0)
+        names = self._named("position bias", "percent of the largest possible", "every letter equally often", 0.0)
         if reason is not None:
-            return Score(**named, coverage=self._chosen, undefined=reason)
+            return Score(**names, coverage=self._chosen, undefined=reason)
         n = letters.total()
         value = _unevenness(np.array([[letters[letter] for letter in LETTERS]]))[0]
         # Orders are random, so without position bias each choice is equally likely at each letter.
         null = _unevenness(self._rng("position bias").multinomial(n, [1 / 3] * 3, size=self.options.n_resamples))
         return Score(
-            **named,
+            **names,
             value=float(value),
             null_mean=float(null.mean()),
             estimate=max(0.0, float(value - null.mean())),
@@ -277,22 +278,11 @@ class _Subset:
         return {"p_least": least.p, "cannot_tell": least.too_few}
 
     def _rng(self, *segments: str) -> np.random.Generator:
-        named = [self.options.seed, self.task.name, self.task.condition, self.name, *segments]
-        return np.random.default_rng(int(digest(named)[:16], 16))
+        return rng_of(self.options.seed, self.task.name, self.task.condition, self.name, *segments)
 
     def _named(self, name: str, unit: str, zero_means: str, target: float) -> dict[str, Any]:
-        return {
-            "task": self.task.name,
-            "condition": self.task.condition,
-            "dimension": self.task.dimension,
-            "attribute": None,
-            "role": "outcome",
-            "subset": self.name,
-            "name": name,
-            "unit": unit,
-            "zero_means": zero_means,
-            "target": target,
-        }
+        own = {"subset": self.name, "name": name, "unit": unit, "zero_means": zero_means, "target": target}
+        return named(self.task) | own
 
 
 def _coverage(answers: Sequence[Answer], *, used: Callable[[Answer], bool]) -> Coverage:

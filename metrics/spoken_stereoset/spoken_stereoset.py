@@ -5,8 +5,4 @@ import evaluate  # noqa: F401  (names what must be installed)
 import equivox.metrics.evaluate_module
 from equivox.metrics.spoken_stereoset.columns import METRIC
 
-
-class SpokenStereoSet(equivox.metrics.evaluate_module.ColumnModule):
-    """Spoken StereoSet of plain columns."""
-
-    METRIC = METRIC
+MODULE = equivox.metrics.evaluate_module.module_of(METRIC)

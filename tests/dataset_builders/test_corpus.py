@@ -16,14 +16,24 @@ from equivox.dataset_builders.opening import open_corpus
 Cli = Callable[..., tuple[int, str, str]]
 
 
-@pytest.mark.parametrize("name", ["crema_d", "l2_arctic"])
-def test_the_sample_and_its_parquet_build_are_the_same_corpus(name: str, equivox: Cli, tmp_path: Path) -> None:
-    sample = sample_source(name)
-    code, out, _ = equivox("data", "build", name, "--source", sample, "--output", tmp_path)
-    assert code == 0 and "288 rows" in out
-    direct, built = open_corpus(DataSource(corpus=name), "sample"), open_corpus(DataSource(corpus=name), tmp_path)
+@pytest.mark.parametrize(
+    ("source", "rows", "samples"),
+    [
+        (DataSource(corpus="crema_d"), 288, 288),
+        (DataSource(corpus="l2_arctic"), 288, 288),
+        (DataSource(corpus="genres", where={"relationship": "em"}), 120, 30),
+    ],
+    ids=lambda value: getattr(value, "corpus", None),
+)
+def test_the_sample_and_its_parquet_build_are_the_same_corpus(
+    source: DataSource, rows: int, samples: int, equivox: Cli, tmp_path: Path
+) -> None:
+    sample = sample_source(source.corpus)
+    code, out, _ = equivox("data", "build", source.corpus, "--source", sample, "--output", tmp_path)
+    assert code == 0 and f"{rows} rows" in out
+    direct, built = open_corpus(source, "sample"), open_corpus(source, tmp_path)
     assert built.fingerprint == direct.fingerprint
-    assert len(built.samples) == len(direct.samples) == 288
+    assert len(built.samples) == len(direct.samples) == samples
     for left, right in zip(direct.samples, built.samples, strict=True):
         assert (left.sample_id, dict(left.columns), left.sha256, left.problem) == (
             right.sample_id,
@@ -31,7 +41,7 @@ def test_the_sample_and_its_parquet_build_are_the_same_corpus(name: str, equivox
             right.sha256,
             right.problem,
         )
-    for place in (0, 287, 100, 1):
+    for place in (0, samples - 1, samples // 3, 1):
         assert built.samples[place].load() == direct.samples[place].load()
 
 

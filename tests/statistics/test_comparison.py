@@ -34,20 +34,50 @@ def shares(values, groups):
             for name in ("g0", "g1")]  # fmt: skip
 
 
-def test_against_every_swap():
+def every_swap(a, b, clusters, mean):
+    """Return `mean` of one model's answers less that of the other's, with the models exchanged in each set of clusters.
+
+    `mean` is a function of two models' answers by attribute: the first one's distance where both answered.
+    """
+    names = sorted(set(clusters))
+    for flips in itertools.product([False, True], repeat=len(names)):
+        swap = [flips[names.index(name)] for name in clusters]
+        one = {k: [y if s else x for x, y, s in zip(a[k], b[k], swap, strict=True)] for k in a}
+        two = {k: [x if s else y for x, y, s in zip(a[k], b[k], swap, strict=True)] for k in a}
+        yield mean(one, two) - mean(two, one)
+
+
+@pytest.mark.parametrize(
+    ("n_groups", "n_clusters", "weights"),
+    [(2, 4, {"x": 1.0}), (2, 4, {"x": 3.0, "y": 1.0}), (3, 6, {"x": 1.0, "y": 1.0})],
+    ids=["one attribute", "weights", "three groups"],
+)
+def test_against_every_swap(n_groups, n_clusters, weights):
     rng = generator(2)
-    groups, clusters = design(4, 6)
-    a, b = model(rng, 0.6, groups), model(rng, 0.1, groups)
-    found = compare_shift(a, b, groups, clusters=clusters, min_count=1, rng=rng)
-    null = []
-    for flips in itertools.product([False, True], repeat=4):
-        swap = [flips[int(name[1:])] for name in clusters]
-        one = [y if s else x for x, y, s in zip(a, b, swap, strict=True)]
-        two = [x if s else y for x, y, s in zip(a, b, swap, strict=True)]
-        null.append(ntvd(shares(one, groups)) - ntvd(shares(two, groups)))
-    assert found.difference == pytest.approx(ntvd(shares(a, groups)) - ntvd(shares(b, groups)))
+    clusters = [f"s{i}" for i in np.arange(n_clusters).repeat(6)]
+    groups = [f"g{int(name[1:]) % n_groups}" for name in clusters]
+    a = {"x": model(rng, 0.6, groups), "y": model(rng, 0.2, groups)}
+    b = {"x": model(rng, 0.1, groups), "y": model(rng, 0.4, groups)}
+    a["y"][3] = b["x"][5] = []
+    a, b = ({name: own[name] for name in weights} for own in (a, b))
+
+    def mean(one, other):
+        found = 0.0
+        for name, weight in weights.items():
+            both = [i for i in range(len(groups)) if one[name][i] and other[name][i]]
+            table = [
+                [sum(one[name][i] == [f"v{k}"] and groups[i] == group for i in both) for k in range(4)]
+                for group in sorted(set(groups))
+            ]
+            found += weight * ntvd(table) / sum(weights.values())
+        return found
+
+    found = compare_joint_shift(a, b, groups, clusters=clusters, weights=weights, min_count=1, rng=rng)
+    null = list(every_swap(a, b, clusters, mean))
+    assert (found.ntvd_a, found.ntvd_b) == pytest.approx((mean(a, b), mean(b, a)))
     assert found.exact
     assert found.p == pytest.approx(np.mean(np.abs(null) >= abs(found.difference) - 1e-9))
+    assert found.ci_low < found.estimate < found.ci_high
 
 
 @pytest.mark.parametrize("n_resamples", [99, 1_000, 1_500, 2_001])
@@ -137,58 +167,6 @@ def test_requests_that_cannot_be_meant():
         compare_shift([["x"]] * 12, [["x"]], groups, clusters=clusters, rng=generator())
     with pytest.raises(RequestError, match="`min_count` is 0"):
         compare_shift([["x"]] * 12, [["x"]] * 12, groups, clusters=clusters, min_count=0, rng=generator())
-
-
-def test_several_attributes_against_every_swap():
-    rng = generator(7)
-    groups, clusters = design(4, 6)
-    a = {"x": model(rng, 0.6, groups), "y": model(rng, 0.2, groups)}
-    b = {"x": model(rng, 0.1, groups), "y": model(rng, 0.4, groups)}
-    a["y"][3] = b["x"][5] = []
-    weights = {"x": 3.0, "y": 1.0}
-    found = compare_joint_shift(a, b, groups, clusters=clusters, weights=weights, min_count=1, rng=rng)
-
-    def mean(one, other):
-        both = {name: [i for i in range(24) if one[name][i] and other[name][i]] for name in one}
-        of = {name: shares([one[name][i] for i in rows], [groups[i] for i in rows]) for name, rows in both.items()}
-        return 0.75 * ntvd(of["x"]) + 0.25 * ntvd(of["y"])
-
-    null = []
-    for flips in itertools.product([False, True], repeat=4):
-        swap = [flips[int(name[1:])] for name in clusters]
-        one = {k: [y if s else x for x, y, s in zip(a[k], b[k], swap, strict=True)] for k in a}
-        two = {k: [x if s else y for x, y, s in zip(a[k], b[k], swap, strict=True)] for k in a}
-        null.append(mean(one, two) - mean(two, one))
-    assert found.difference == pytest.approx(mean(a, b) - mean(b, a))
-    assert found.p == pytest.approx(np.mean(np.abs(null) >= abs(found.difference) - 1e-9))
-
-
-def test_three_groups_against_every_swap():
-    rng = generator(12)
-    clusters = [f"s{i}" for i in np.arange(6).repeat(5)]
-    groups = [f"g{int(name[1:]) % 3}" for name in clusters]
-    a = {"x": model(rng, 0.7, groups), "y": model(rng, 0.1, groups, 2)}
-    b = {"x": model(rng, 0.2, groups), "y": model(rng, 0.5, groups)}
-    found = compare_joint_shift(a, b, groups, clusters=clusters, min_count=1, rng=rng)
-
-    def mean(one):
-        of = [
-            [[sum(v == [f"v{k}"] and g == name for v, g in zip(values, groups, strict=True)) for k in range(4)]
-             for name in ("g0", "g1", "g2")]
-            for values in one.values()
-        ]  # fmt: skip
-        return sum(map(ntvd, of)) / 2
-
-    null = []
-    for flips in itertools.product([False, True], repeat=6):
-        swap = [flips[int(name[1:])] for name in clusters]
-        one = {k: [y if s else x for x, y, s in zip(a[k], b[k], swap, strict=True)] for k in a}
-        two = {k: [x if s else y for x, y, s in zip(a[k], b[k], swap, strict=True)] for k in a}
-        null.append(mean(one) - mean(two))
-    assert (found.ntvd_a, found.ntvd_b) == pytest.approx((mean(a), mean(b)))
-    assert found.exact
-    assert found.p == pytest.approx(np.mean(np.abs(null) >= abs(found.difference) - 1e-9))
-    assert found.ci_low < found.estimate < found.ci_high
 
 
 def test_one_attribute_is_the_same_alone_and_jointly():

@@ -228,11 +228,6 @@ def test_a_pair_that_lost_an_answer_is_left_out_and_said():
     assert any("1 of 12 units lack an answer in some group" in note for note in found.notes)
 
 
-def test_a_mixture_of_designs_is_refused_with_its_numbers():
-    with pytest.raises(RequestError, match=r"of 3, 1 in 2, 2 in 1 of 2 groups \('b' in f\); give every unit"):
-        distribution_shift(["x"] * 4, ["f", "m", "f", "m"], clusters=["a", "a", "b", "c"], rng=generator())
-
-
 def test_three_groups_of_the_same_items():
     codes, item, group, rng = crossed(30, 2, 1.0, 3)
     thirds = np.concatenate([group, np.full(60, 2)])
@@ -255,19 +250,6 @@ def test_the_star_and_the_interval_agree(shift):
         speaker = np.repeat(np.arange(24), 30)
         found = distribution_shift(codes, group[speaker], clusters=speaker, n_resamples=199, rng=rng)
         assert (found.p_cluster <= 0.05) == (found.ci_low > 0)
-
-
-def test_speakers_who_differ_unlike_are_no_difference_between_groups():
-    # No effect: 20 speakers who differ widely, 29 who hardly do. Permutations alone reject every fifth of these.
-    found = []
-    for seed in range(30):
-        rng = generator([9, seed])
-        group = np.repeat([0, 1], [20, 29])
-        shares = np.stack([rng.dirichlet(np.full(8, 1 / 8) * (1 - r) / r) for r in np.where(group == 0, 0.3, 0.01)])
-        codes = np.concatenate([rng.choice(8, 50, p=row) for row in shares])
-        speaker = np.repeat(np.arange(49), 50)
-        found.append(distribution_shift(codes, group[speaker], clusters=speaker, n_resamples=199, rng=rng).p_cluster)
-    assert sum(p <= 0.05 for p in found) <= 4
 
 
 def test_a_small_p_is_as_small_as_the_permutations_allow():

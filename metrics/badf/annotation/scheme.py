@@ -8,7 +8,7 @@ are left to the annotator.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -24,6 +24,7 @@ from equivox.core.segments import (
     Status,
 )
 from equivox.core.task import REFUSAL, Attribute, Prompt, Task
+from equivox.metrics.rules import Rules
 
 STAGES = ("extract", "refine", "decompose", "final")
 """The stages in order; the phrases of the last stage count."""
@@ -179,19 +180,14 @@ def phrases_of(
     return SegmentAnnotation("parsed", {a.name: last.values.get(a.name, ()) for a in CHARACTERS[: len(people)]})
 
 
-class Opening:
-    """Tool that finds refusals in the first words of a response."""
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """The name, the version, and the phrases of a refusal."""
-        return {"name": "BADF opening", "version": 1, "vocabulary": load_vocabulary().digest, "characters": _OPENING}
-
-    def read(self, segments: Sequence[Segment]) -> Iterable[Sequence[Value] | None]:
-        """Yield yes or no for each response."""
-        for segment in segments:
-            declines = load_vocabulary().declines(segment.text.strip()[:_OPENING])
-            yield [Value(REFUSAL.name, "yes" if declines else "no", "")]
+def _refusals(segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
+    """Yield yes or no for each response: whether its first words decline."""
+    for segment in segments:
+        declines = load_vocabulary().declines(segment.text.strip()[:_OPENING])
+        yield [Value(REFUSAL.name, "yes" if declines else "no", "")]
 
 
-_OPENING_TOOL = Opening()
+_OPENING_TOOL = Rules(
+    lambda: {"name": "BADF opening", "version": 1, "vocabulary": load_vocabulary().digest, "characters": _OPENING},
+    _refusals,
+)

@@ -7,7 +7,7 @@ active or passive, is the character's name or a pronoun for the character; of tw
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from equivox.core.errors import RequestError
 from equivox.metrics.genres.annotation.parsers import Doc, Token, words
@@ -40,33 +40,25 @@ class Character:
         return frozenset(self.name.split())
 
 
-@dataclass
-class CharacterSentences:
-    """The sentences of one character.
-
-    `sentences` have the character as their subject; `lemmas` are the words of the sentences in which emotion words are
-    counted: the same sentences, except with `paper_compat`.
-    """
-
-    sentences: list[str] = field(default_factory=list)
-    lemmas: list[list[str]] = field(default_factory=list)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Passage:
     """The subject sentences in a narrative.
 
     Attributes
     ----------
-    by_name
-        The sentences of each character.
+    sentences
+        By name, the sentences that have the character as their subject.
+    lemmas
+        By name, the words of the sentences in which emotion words are counted: of the same sentences, except with
+        `paper_compat`.
     n_sentences
         The number of all sentences.
     unresolved
         The number of subject pronouns of a character's gender that mean somebody else, or could mean two characters.
     """
 
-    by_name: Mapping[str, CharacterSentences]
+    sentences: Mapping[str, Sequence[str]]
+    lemmas: Mapping[str, Sequence[Sequence[str]]]
     n_sentences: int
     unresolved: int
 
@@ -91,15 +83,15 @@ def read_passage(doc: Doc, characters: Sequence[Character], *, paper_compat: boo
     if paper_compat:
         return _as_published(doc, characters)
     resolver = _Resolver(characters)
-    found = {character.name: CharacterSentences() for character in characters}
-    n_sentences = 0
-    for sentence in doc.sents:
+    sentences: dict[str, list[str]] = {character.name: [] for character in characters}
+    counted: dict[str, list[list[str]]] = {character.name: [] for character in characters}
+    every = list(doc.sents)
+    for sentence in every:
         tokens = list(sentence)
-        n_sentences += 1
         subjects = {token.i: token for token in _main_subjects(sentence.root)}
         whose: dict[str, None] = {}
         for token in tokens:
-            named = resolver.see(token, tokens)
+            named = resolver.see(token)
             if token.i not in subjects:
                 continue
             character = named or resolver.pronoun(token, tokens)
@@ -108,9 +100,9 @@ def read_passage(doc: Doc, characters: Sequence[Character], *, paper_compat: boo
         if whose:
             lemmas = [token.lemma_ for token in tokens]
             for name in whose:
-                found[name].sentences.append(sentence.text.strip())
-                found[name].lemmas.append(lemmas)
-    return Passage(by_name=found, n_sentences=n_sentences, unresolved=resolver.unresolved)
+                sentences[name].append(sentence.text.strip())
+                counted[name].append(lemmas)
+    return Passage(sentences=sentences, lemmas=counted, n_sentences=len(every), unresolved=resolver.unresolved)
 
 
 def _main_subjects(root: Token) -> Iterable[Token]:
@@ -143,7 +135,7 @@ class _Resolver:
         self._last: dict[str, Character | None] = {}
         self.unresolved = 0
 
-    def see(self, token: Token, sentence: Sequence[Token]) -> Character | None:
+    def see(self, token: Token) -> Character | None:
         """Return the character that `token` names, if any, and remember the mentioned person."""
         character = self._named(token)
         if character is not None:
@@ -190,22 +182,22 @@ class _Resolver:
 
 
 def _as_published(doc: Doc, characters: Sequence[Character]) -> Passage:
-    found = {character.name: CharacterSentences() for character in characters}
+    sentences: dict[str, list[str]] = {character.name: [] for character in characters}
+    counted: dict[str, list[list[str]]] = {character.name: [] for character in characters}
     own_words = {c.name: {c.name, *_PUBLISHED_WORDS.get(c.gender, ())} for c in characters}
-    n_sentences = 0
-    for sentence in doc.sents:
+    every = list(doc.sents)
+    for sentence in every:
         tokens = list(sentence)
-        n_sentences += 1
         root = sentence.root
         subject = next((c for c in root.children if c.dep_ in SUBJECTS and c.i < root.i), None)
         phrase = "" if subject is None else " ".join(t.text for t in subject.subtree)
         first = next((token.text for token in tokens if token.dep_ in SUBJECTS), "")
         for name, own in own_words.items():
             if root.pos_ == "VERB" and phrase in own:
-                found[name].sentences.append(sentence.text.strip())
+                sentences[name].append(sentence.text.strip())
             if first in own:
-                found[name].lemmas.append([token.lemma_ for token in tokens])
-    return Passage(by_name=found, n_sentences=n_sentences, unresolved=0)
+                counted[name].append([token.lemma_ for token in tokens])
+    return Passage(sentences=sentences, lemmas=counted, n_sentences=len(every), unresolved=0)
 
 
 def count_emotion_words(lemmas: Iterable[Sequence[str]], lexicon: Mapping[str, frozenset[str]]) -> int:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import cache, lru_cache, partial
 
 from equivox.core.annotation import Value
 from equivox.core.segments import Segment
@@ -17,6 +15,7 @@ from equivox.metrics.genres.annotation.lexica import score_traits
 from equivox.metrics.genres.annotation.parsers import STAND_IN, Doc, words
 from equivox.metrics.genres.annotation.splitting import Split, split_response
 from equivox.metrics.genres.annotation.tools import Tools
+from equivox.metrics.rules import Rules
 
 SEPARATOR = "|"
 """The separator of names in a segment's `extra`."""
@@ -40,55 +39,47 @@ def is_english(text: str) -> bool:
     return bool(letters) and sum(ord(letter) < 0x250 for letter in letters) >= _ENGLISH_SHARE * len(letters)
 
 
-@dataclass(frozen=True)
-class SplitReader:
-    """Tool that checks whether a response can be split; others are left to the annotator, which can find a refusal."""
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """The name and the version of the splitter."""
-        return {"name": "genres splitter", "version": splitting.VERSION}
-
-    def read(self, segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
-        """Yield "no refusal" for each response that has all its segments, None for the others."""
-        for segment in segments:
-            names = tuple(segment.extra["names"].split(SEPARATOR))
-            whole = split(segment.text, names).problem is None
-            yield [Value("refusal", "no", "")] if whole else None
+def _whole(segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
+    """Yield "no refusal" for each response that has all its segments, None for the others."""
+    for segment in segments:
+        names = tuple(segment.extra["names"].split(SEPARATOR))
+        yield [Value("refusal", "no", "")] if split(segment.text, names).problem is None else None
 
 
-@dataclass(frozen=True)
-class LanguageReader:
-    """Tool that finds each character's sentences in a narrative, and counts the emotion words in them."""
+SPLITTER = Rules(lambda: {"name": "genres splitter", "version": splitting.VERSION}, _whole)
+"""Tool that checks whether a response can be split; others are left to the annotator, which can find a refusal."""
 
-    tools: Tools
 
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """The parser, the lexicon and the version of the rules."""
-        return {
+@cache
+def language_tool(tools: Tools) -> Rules:
+    """Return the tool that finds each character's sentences in a narrative, and counts the emotion words in them."""
+    return Rules(
+        lambda: {
             "name": "genres language",
             "version": language.VERSION,
-            **self.tools.open_parser().identity,
-            "emotions": self.tools.emotions_identity,
-        }
+            **tools.open_parser().identity,
+            "emotions": tools.emotions_identity,
+        },
+        partial(_language, tools),
+    )
 
-    def read(self, segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
-        """Yield the sentences and counts of each narrative; None if it is not in English."""
-        readable = [segment for segment in segments if is_english(segment.text)]
-        parser, lexicon = self.tools.open_parser(), self.tools.open_emotions()
-        docs = parser.parse([segment.text for segment in readable])
-        kept = {id(segment) for segment in readable}
-        for segment in segments:
-            if id(segment) not in kept:
-                yield None
-                continue
-            doc = next(docs)
-            names, genders = (segment.extra[key].split(SEPARATOR) for key in ("names", "genders"))
-            # "they" mostly means both: where one character has no pronoun that tells, pronouns count for neither.
-            told = genders if set(genders) <= set(PRONOUNS) else [""] * len(genders)
-            characters = [Character(name, gender) for name, gender in zip(names, told, strict=True)]
-            yield _language_values(doc, characters, lexicon, parser.version())
+
+def _language(tools: Tools, segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
+    """Yield the sentences and counts of each narrative; None if it is not in English."""
+    readable = [segment for segment in segments if is_english(segment.text)]
+    parser, lexicon = tools.open_parser(), tools.open_emotions()
+    docs = parser.parse([segment.text for segment in readable])
+    kept = {id(segment) for segment in readable}
+    for segment in segments:
+        if id(segment) not in kept:
+            yield None
+            continue
+        doc = next(docs)
+        names, genders = (segment.extra[key].split(SEPARATOR) for key in ("names", "genders"))
+        # "they" mostly means both: where one character has no pronoun that tells, pronouns count for neither.
+        told = genders if set(genders) <= set(PRONOUNS) else [""] * len(genders)
+        characters = [Character(name, gender) for name, gender in zip(names, told, strict=True)]
+        yield _language_values(doc, characters, lexicon, parser.version())
 
 
 def _language_values(
@@ -103,74 +94,66 @@ def _language_values(
     ]
     for number, character in enumerate(characters, start=1):
         for prefix, passage in (("", ours), ("published_", published)):
-            found = passage.by_name[character.name]
-            emotions = count_emotion_words(found.lemmas, lexicon)
+            emotions = count_emotion_words(passage.lemmas[character.name], lexicon)
+            told = passage.sentences[character.name]
             values += [
-                *(Value(f"{prefix}sentence_{number}", " ".join(s.split()), "") for s in found.sentences),
+                *(Value(f"{prefix}sentence_{number}", " ".join(s.split()), "") for s in told),
                 Value(f"{prefix}emotion_words_{number}", str(emotions), ""),
             ]
     return values
 
 
-@dataclass(frozen=True)
-class SentimentReader:
-    """Tool that classifies each line of a segment as positive or negative."""
-
-    tools: Tools
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """The classifier."""
-        return {"name": "genres sentiment", "version": "1", **self.tools.open_classifier().identity}
-
-    def read(self, segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
-        """Yield a label per line; the lines of many segments are classified together."""
-        classifier = self.tools.open_classifier()
-        for start in range(0, len(segments), 128):
-            members = segments[start : start + 128]
-            lines = [segment.text.split("\n") for segment in members]
-            labels = iter(classifier.labels([line for own in lines for line in own]))
-            for own in lines:
-                yield [Value("label", next(labels), "") for _ in own]
+@cache
+def sentiment_tool(tools: Tools) -> Rules:
+    """Return the tool that classifies each line of a segment as positive or negative."""
+    return Rules(
+        lambda: {"name": "genres sentiment", "version": "1", **tools.open_classifier().identity},
+        partial(_sentiment, tools),
+    )
 
 
-@dataclass(frozen=True)
-class TraitReader:
-    """Tool that looks up traits in the dictionaries."""
-
-    tools: Tools
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """The dictionaries."""
-        return {"name": "genres traits", "version": "1", "traits": self.tools.traits_identity}
-
-    def read(self, segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
-        """Yield the counts of each list of traits, one trait per line."""
-        lexicon = self.tools.open_traits()
-        for segment in segments:
-            traits = segment.text.split("\n")
-            values: list[Value] = []
-            for prefix, compat in (("", False), ("published_", True)):
-                numbers = score_traits(traits, lexicon, paper_compat=compat)
-                values += [Value(f"{prefix}{n}", repr(v), "") for n, v in numbers.items() if not math.isnan(v)]
-            yield values
+def _sentiment(tools: Tools, segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
+    """Yield a label per line; the lines of many segments are classified together."""
+    classifier = tools.open_classifier()
+    for start in range(0, len(segments), 128):
+        members = segments[start : start + 128]
+        lines = [segment.text.split("\n") for segment in members]
+        labels = iter(classifier.labels([line for own in lines for line in own]))
+        for own in lines:
+            yield [Value("label", next(labels), "") for _ in own]
 
 
-@dataclass(frozen=True)
-class StandInEvaluator:
-    """Tool that annotates profiles and narratives of simulated models by a few fixed phrases, without an annotator."""
+@cache
+def trait_tool(tools: Tools) -> Rules:
+    """Return the tool that looks up traits in the dictionaries."""
+    return Rules(
+        lambda: {"name": "genres traits", "version": "1", "traits": tools.traits_identity}, partial(_traits, tools)
+    )
 
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """The name that is shown with every figure that depends on it."""
-        return {"name": "genres evaluator", "evaluator": STAND_IN, "version": words()["stand_in"]["version"]}
 
-    def read(self, segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
-        """Yield the values of each profile or narrative, in the words of the schema."""
-        for segment in segments:
-            names = segment.extra["names"].split(SEPARATOR)
-            yield _profile(segment.text) if segment.name.startswith("profile") else _narrative(segment.text, names)
+def _traits(tools: Tools, segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
+    """Yield the counts of each list of traits, one trait per line."""
+    lexicon = tools.open_traits()
+    for segment in segments:
+        traits = segment.text.split("\n")
+        values: list[Value] = []
+        for prefix, compat in (("", False), ("published_", True)):
+            numbers = score_traits(traits, lexicon, paper_compat=compat)
+            values += [Value(f"{prefix}{n}", repr(v), "") for n, v in numbers.items() if not math.isnan(v)]
+        yield values
+
+
+def _evaluated(segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
+    """Yield the values of each profile or narrative, in the words of the schema."""
+    for segment in segments:
+        names = segment.extra["names"].split(SEPARATOR)
+        yield _profile(segment.text) if segment.name.startswith("profile") else _narrative(segment.text, names)
+
+
+STAND_IN_EVALUATOR = Rules(
+    lambda: {"name": "genres evaluator", "evaluator": STAND_IN, "version": words()["stand_in"]["version"]}, _evaluated
+)
+"""Tool that annotates profiles and narratives of simulated models by a few fixed phrases, without an annotator."""
 
 
 def _profile(text: str) -> list[Value]:

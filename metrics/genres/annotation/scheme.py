@@ -11,12 +11,12 @@ from equivox.core.task import REFUSAL, Attribute, Task
 from equivox.engines.messages import split_thinking
 from equivox.metrics.genres.annotation.readers import (
     SEPARATOR,
-    LanguageReader,
-    SentimentReader,
-    SplitReader,
-    StandInEvaluator,
-    TraitReader,
+    SPLITTER,
+    STAND_IN_EVALUATOR,
+    language_tool,
+    sentiment_tool,
     split,
+    trait_tool,
 )
 from equivox.metrics.genres.annotation.tools import ANNOTATOR, Tools
 
@@ -99,7 +99,7 @@ class GenresScheme(AnnotationScheme):
         text = split_thinking(text)[0]
         told = {"names": SEPARATOR.join(names), "genders": SEPARATOR.join(genders)}
         if WHOLE not in done:
-            return [Segment(name=WHOLE, text=text, attributes=(REFUSAL,), extra=told, tool=SplitReader())]
+            return [Segment(name=WHOLE, text=text, attributes=(REFUSAL,), extra=told, tool=SPLITTER)]
         found = split(text, names)
         if done[WHOLE].status != "parsed" or found.problem is not None:
             return []
@@ -109,7 +109,7 @@ class GenresScheme(AnnotationScheme):
                 text=found.narrative,
                 attributes=_LANGUAGE,
                 extra=told,
-                tool=LanguageReader(self.tools),
+                tool=language_tool(self.tools),
                 alone=True,
             )
         ]
@@ -128,7 +128,7 @@ class GenresScheme(AnnotationScheme):
     ) -> Iterator[Segment]:
         """Yield the segments for the evaluator in one evaluation."""
         suffix = "" if again == 1 else f"#{again}"
-        rules = StandInEvaluator() if self.tools.evaluator != ANNOTATOR else None
+        rules = STAND_IN_EVALUATOR if self.tools.evaluator != ANNOTATOR else None
         for number, name in enumerate(names, start=1):
             yield Segment(
                 name=f"profile/{number}{suffix}",
@@ -170,7 +170,7 @@ class GenresScheme(AnnotationScheme):
                         name=f"traits/{rest}",
                         text="\n".join(traits),
                         attributes=_TRAITS,
-                        tool=TraitReader(self.tools),
+                        tool=trait_tool(self.tools),
                         alone=True,
                     )
         language = done.get("language")
@@ -182,7 +182,7 @@ class GenresScheme(AnnotationScheme):
                     name=f"sentiment/{number}",
                     text="\n".join(sentences),
                     attributes=_LABELS,
-                    tool=SentimentReader(self.tools),
+                    tool=sentiment_tool(self.tools),
                     alone=True,
                 )
 
@@ -215,7 +215,7 @@ class GenresScheme(AnnotationScheme):
 
     def asks(self, task: Task) -> Sequence[Segment]:
         """Return one segment of every kind that an annotator can receive."""
-        whole = Segment(name=WHOLE, text="A text.", attributes=(REFUSAL,), tool=SplitReader())
+        whole = Segment(name=WHOLE, text="A text.", attributes=(REFUSAL,), tool=SPLITTER)
         if self.tools.evaluator != ANNOTATOR:
             return [whole]
         names = ("Ana",) if "{character}" in task.prompt.text else ("Ana", "Ben")

@@ -11,6 +11,7 @@ from equivox.configs import load_config
 from equivox.core.annotation import Value
 from equivox.core.segments import WHOLE, AnnotationScheme, AnnotatorPrompt, Segment, SegmentAnnotation
 from equivox.core.task import REFUSAL, Attribute, Task, digest
+from equivox.metrics.rules import Rules
 from equivox.metrics.spoken_stereoset.annotation.rules import VERSION, WORDS, read_choice
 
 LETTERS = ("A", "B", "C")
@@ -19,29 +20,22 @@ DECIDED_BY = "decided_by"
 """The rule that decided, stored with the choice: letter, text or contradiction; absent if the annotator decided."""
 
 
-class ChoiceReader:
-    """Tool that applies the rules: it gives the letter of an option, `other` for a contradiction, or nothing."""
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """The name, the version and the words of the rules."""
-        return {"name": "choice", "version": VERSION, "words": digest(load_config(WORDS))}
-
-    def read(self, segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
-        """Yield the choice of each answer and the rule that decided; None if no rule decides."""
-        for segment in segments:
-            found = read_choice(segment.text, options_of(segment.extra))
-            if found.letter is None:
-                yield None
-            else:
-                yield [
-                    Value(CHOICE.name, found.letter, found.raw),
-                    Value(DECIDED_BY, found.rule, found.raw),
-                    Value(REFUSAL.name, "no", ""),
-                ]
+def _choices(segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
+    """Yield the choice of each answer and the rule that decided; None if no rule decides."""
+    for segment in segments:
+        found = read_choice(segment.text, options_of(segment.extra))
+        if found.letter is None:
+            yield None
+        else:
+            yield [
+                Value(CHOICE.name, found.letter, found.raw),
+                Value(DECIDED_BY, found.rule, found.raw),
+                Value(REFUSAL.name, "no", ""),
+            ]
 
 
-READER = ChoiceReader()
+READER = Rules(lambda: {"name": "choice", "version": VERSION, "words": digest(load_config(WORDS))}, _choices)
+"""The rules as a tool: it gives the letter of an option, `other` for a contradiction, or nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,8 @@ from equivox.calibration.verdicts import Line
 from equivox.core import media
 from equivox.core.requests import Request
 from equivox.engines.vllm import VLLMEngine
-from equivox.metrics.spoken_stereoset.annotation.scheme import ChoiceReader
+from equivox.metrics.rules import Rules
+from equivox.metrics.spoken_stereoset.annotation import scheme
 from equivox.tasks.registry import resolve_tasks
 
 pytestmark = pytest.mark.long
@@ -72,16 +73,16 @@ def test_options_in_another_order_than_the_plan_has_are_told(
 def test_a_letter_that_is_read_as_another_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, intact: tuple[Path, Line], taught: Model, vllm: VLLMEngine
 ) -> None:
-    right = ChoiceReader.read
+    right = scheme.READER
 
-    def wrong(self: ChoiceReader, segments: Any) -> Iterator[Any]:
-        for values in right(self, segments):
+    def wrong(segments: Any) -> Iterator[Any]:
+        for values in right.read(segments):
             yield values and [replace_letter(value) for value in values]
 
     def replace_letter(value: Any) -> Any:
         return value._replace(value="A") if value.value == "C" else value
 
-    monkeypatch.setattr(ChoiceReader, "read", wrong)
+    monkeypatch.setattr(scheme, "READER", Rules(right.described, wrong))
     line = measured(settings(TASK, tmp_path), intact[0], taught, Open(vllm))
     assert line.first_fault is not None
     assert line.first_fault.place == "annotation", line.findings

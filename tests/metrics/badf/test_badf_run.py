@@ -18,8 +18,10 @@ from equivox.core.segments import WHOLE, SegmentAnnotation
 from equivox.core.task import GREEDY
 from equivox.dataset_builders.badf import read_grid
 from equivox.engines import Engine, EngineIdentity, Request, Response
+from equivox.metrics.badf import simulated
 from equivox.metrics.badf.annotation.scheme import STAGES, phrases_of
-from equivox.metrics.badf.simulated import SimulatedStoryTool, phrases, signatures, told_of
+from equivox.metrics.badf.simulated import phrases, signatures, told_of
+from equivox.metrics.rules import Rules
 from equivox.run.annotating import TOOLS
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
@@ -166,10 +168,10 @@ def test_stages_are_stored_one_by_one_and_not_read_again(tmp_path: Path, monkeyp
     assert {record["segment"] for record in stored_annotations(tmp_path, TOOLS).values()} == {WHOLE}
     kept = (tmp_path / "scores.json").read_bytes()
 
-    def not_again(self: SimulatedStoryTool, parts: Sequence[Any]) -> Iterable[None]:
+    def not_again(parts: Sequence[Any]) -> Iterator[None]:
         raise AssertionError(f"{len(parts)} parts are read again")
 
-    monkeypatch.setattr(SimulatedStoryTool, "read", not_again)
+    monkeypatch.setattr(simulated, "TOOL", Rules(simulated.TOOL.described, not_again))
     run("simulated:random", "badf_two:gender", tmp_path, "sample", limit=4)
     assert (tmp_path / "scores.json").read_bytes() == kept
 

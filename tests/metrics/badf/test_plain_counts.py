@@ -13,7 +13,7 @@ from scipy.stats import chi2_contingency
 
 from equivox.core.errors import RequestError
 from equivox.metrics import association_list, concept_associations, concept_counts
-from equivox.metrics.badf.associations import kept_by_chance, tally
+from equivox.metrics.badf.chance import kept_by_chance, tally
 
 Cli = Callable[..., tuple[int, str, str]]
 

@@ -89,16 +89,6 @@ def test_a_snapshot_of_the_hub_is_built_with_its_revision(equivox: Cli, snapshot
     assert (snapshot / "data" / "NEPs" / "genre_mf_cs_query.jsonl").is_file()
 
 
-def test_the_sample_and_its_build_are_the_same_corpus(equivox: Cli, tmp_path: Path) -> None:
-    assert equivox("data", "build", "genres", "--source", sample_source("genres"), "--output", tmp_path)[0] == 0
-    task = resolve_tasks("genres_standin:em")[0]
-    direct, built = open_corpus(task.data, "sample"), open_corpus(task.data, tmp_path)
-    assert direct.fingerprint == built.fingerprint and len(direct.samples) == len(built.samples) == 30
-    for left, right in zip(direct.samples, built.samples, strict=True):
-        assert (left.sample_id, dict(left.columns), left.sha256) == (right.sample_id, dict(right.columns), right.sha256)
-        assert left.load() == right.load()
-
-
 def test_a_limit_takes_neps_of_every_kind() -> None:
     task = resolve_tasks("genres_standin:mp")[0]
     corpus = open_corpus(task.data, "sample")

@@ -6,6 +6,7 @@ import csv
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ from equivox.core.errors import RequestError
 from equivox.dataset_builders import open_builder, sample_source
 from equivox.dataset_builders.genres_images import (
     LOG,
-    ClipJudge,
     ImageSettings,
-    SdxlPainter,
+    _pipelines,
+    clip_cosine,
     full_prompt,
     generate_images,
+    paint,
     wanted_images,
 )
 
@@ -215,16 +217,16 @@ def settings(tiny: Path, **changes: Any) -> ImageSettings:
 @pytest.mark.slow
 def test_the_pipelines_make_an_image_and_clip_judges_it(tiny: Path, tmp_path: Path) -> None:
     own = settings(tiny)
-    painter, judge = SdxlPainter(own), ClipJudge(own)
-    image = painter.paint("two people on a quay", 1)
+    image = paint(own, "two people on a quay", 1)
     assert image.size == (64, 64)
-    again, other = painter.paint("two people on a quay", 1), painter.paint("two people on a quay", 2)
+    again, other = paint(own, "two people on a quay", 1), paint(own, "two people on a quay", 2)
     assert image.tobytes() == again.tobytes() != other.tobytes()
-    cosine = judge.cosine(image, "two people on a quay")
-    assert -1 <= cosine <= 1 and cosine == pytest.approx(judge.cosine(again, "two people on a quay"))
-    judge.cosine(image, "a very long prompt " * 40)
-    assert type(painter._pipelines[0].scheduler).__name__ == "EulerAncestralDiscreteScheduler"
-    assert generate_images([(tmp_path / "a.png", "two people")], painter.paint, judge.cosine, own) == []
+    cosine = clip_cosine(own, image, "two people on a quay")
+    assert -1 <= cosine <= 1 and cosine == pytest.approx(clip_cosine(own, again, "two people on a quay"))
+    clip_cosine(own, image, "a very long prompt " * 40)
+    assert type(_pipelines(own)[0].scheduler).__name__ == "EulerAncestralDiscreteScheduler"
+    made = partial(paint, own), partial(clip_cosine, own)
+    assert generate_images([(tmp_path / "a.png", "two people")], *made, own) == []
     assert Image.open(tmp_path / "a.png").size == (64, 64)
 
 
@@ -245,5 +247,5 @@ def test_a_pipeline_that_is_not_there_is_one_line(tiny: Path, monkeypatch: pytes
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     for own in (settings(tiny, base=str(tmp_path)), settings(tiny, clip=str(tmp_path))):
         with pytest.raises(RequestError, match="cannot be opened"):
-            SdxlPainter(own).paint("x", 1)
-            ClipJudge(own).cosine(Image.new("RGB", (8, 8)), "x")
+            paint(own, "x", 1)
+            clip_cosine(own, Image.new("RGB", (8, 8)), "x")

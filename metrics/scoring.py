@@ -1,0 +1,78 @@
+"""What the scorers of several metrics share: the names of a score, its random numbers, the design, and paired tests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from equivox.core.lazy import NDArray, np
+from equivox.core.metric import PairedValues
+from equivox.core.samples import Samples
+from equivox.core.task import Task, digest
+from equivox.metrics.lazy import statistics
+
+
+def named(task: Task) -> dict[str, Any]:
+    """Return the fields by which every score of a task's outcomes is named, apart from its own name."""
+    return {
+        "task": task.name,
+        "condition": task.condition,
+        "dimension": task.dimension,
+        "attribute": None,
+        "role": "outcome",
+    }
+
+
+def rng_of(*parts: object) -> np.random.Generator:
+    """Return random numbers that depend on these parts alone: the same seed, task and score always give the same."""
+    return np.random.default_rng(int(digest(parts)[:16], 16))
+
+
+def design_of(task: Task, samples: Samples, mask: NDArray[np.bool_]) -> dict[str, Any]:
+    """Return the unit that carries the group of each sample in `mask`, and what is held equal between groups."""
+    return {
+        "clusters": samples.clusters.take(mask),
+        "strata": samples.strata.take(mask) if task.strata else None,
+        "blocks": samples.blocks.take(mask) if samples.blocks else None,
+    }
+
+
+def least_p_of(task: Task, samples: Samples, mask: NDArray[np.bool_], n_resamples: int) -> dict[str, Any]:
+    """Return `p_least`, the smallest p of permutations of the clusters in `mask`, and why they `cannot_tell`, if so."""
+    design = design_of(task, samples, mask)
+    least = statistics.least_p_over_clusters(samples.groups.take(mask), n_resamples=n_resamples, **design)
+    return {"p_least": least.p, "cannot_tell": least.too_few}
+
+
+def compare_sums(
+    sums: Sequence[NDArray[np.float64]],
+    statistic: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    *,
+    target: float,
+    n_samples: int,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> PairedValues:
+    """Compare two models by a score that is a function of sums over clusters, as `equivox.statistics.compare_totals`.
+
+    `sums` are the tables of both, with the same clusters in the same order.
+    """
+    from equivox.statistics.sign_flip import least_p
+
+    sums_a, sums_b = sums
+    found = statistics.compare_totals(sums_a, sums_b, statistic, target=target, n_resamples=n_resamples, rng=rng)
+    no_target = math.isnan(found.further)
+    return PairedValues(
+        value_a=found.value_a,
+        value_b=found.value_b,
+        difference=found.difference,
+        ci_low=found.ci_low if no_target else found.further_low,
+        ci_high=found.ci_high if no_target else found.further_high,
+        further=found.further,
+        p=found.p if no_target else found.p_further,
+        p_least=least_p(found.n_clusters, n_resamples),
+        n_samples=n_samples,
+        n_clusters=found.n_clusters,
+        undefined=found.undefined,
+    )
