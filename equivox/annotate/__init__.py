@@ -24,7 +24,7 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields
 from equivox.core.plugins import ANNOTATORS, Plugin, added
 from equivox.core.progress import STOP_AFTER
-from equivox.engines.workers import Workers
+from equivox.core.requests import Workers
 
 __all__ = [
     "RULES",

@@ -51,8 +51,8 @@ def calibrate(
     from equivox.calibration.recipe import parse_shifts
     from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo
     from equivox.cli.show import console, progress_bars
+    from equivox.core.requests import Workers
     from equivox.core.variants import dose_of, parse_conditions
-    from equivox.engines.workers import Workers
     from equivox.report.calibration_tables import calibration_table, verdict_of
     from equivox.report.table import print_tables
 

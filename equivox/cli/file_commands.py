@@ -22,7 +22,7 @@ from equivox.core.errors import RequestError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from equivox.engines.workers import Workers
+    from equivox.core.requests import Workers
     from equivox.run.reproducing import Finished
     from equivox.run.run_files import Setting
 
@@ -57,7 +57,7 @@ def reproduce(
     quiet: QuietOption = False,
 ) -> int:
     """Run every model of a run file in all its settings; repeat the command to resume."""
-    from equivox.engines.workers import Workers
+    from equivox.core.requests import Workers
     from equivox.run.run_files import open_run_file, settings_of, split_models
     from equivox.tasks.registry import resolve_tasks
 
@@ -153,7 +153,7 @@ def demo(
 ) -> int:
     """Run every benchmark on the embedded sample with models whose bias is known."""
     from equivox.cli.result_commands import report
-    from equivox.engines.workers import Workers
+    from equivox.core.requests import Workers
     from equivox.run.run_files import open_run_file, settings_of
     from equivox.tasks.registry import resolve_tasks
 

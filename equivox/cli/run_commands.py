@@ -67,7 +67,7 @@ def annotate(
 ) -> int:
     """Annotate a run with another annotator, score its annotations, and print the agreement of all annotators."""
     from equivox.cli.show import console, progress_bars, show_agreement
-    from equivox.engines.workers import Workers
+    from equivox.core.requests import Workers
     from equivox.run.declarations import read_tasks
     from equivox.run.manifest import read_manifest
     from equivox.run.pipeline import annotate_run

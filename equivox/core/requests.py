@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Literal, Self
 
+from equivox.core.errors import RequestError
 from equivox.core.hashing import KEY_LENGTH, digest
 from equivox.core.progress import Event
 from equivox.core.redact import redacted
@@ -220,6 +221,26 @@ class Engine:
     def waiting(self) -> str:
         """What a pool waits for, in words: the workers that are loaded, asked for and lost; empty without a pool."""
         return ""
+
+
+@dataclass(frozen=True)
+class Workers:
+    """A number of engines of one model; `address` is that of a Ray cluster, None for this machine.
+
+    RequestError for a number that is not 1 or more.
+    """
+
+    count: int = 1
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
+            raise RequestError(f"`workers` must be a whole number of 1 or more, got {self.count!r}")
+
+    @property
+    def pooled(self) -> bool:
+        """Whether engines run in a pool: there are several workers, or a cluster."""
+        return self.count > 1 or self.address is not None
 
 
 def request_key(identity: EngineIdentity, request: Request, seed: int) -> str:

@@ -22,10 +22,10 @@ from equivox.core.requests import (
     MediaPart,
     Request,
     Response,
+    Workers,
     request_key,
 )
 from equivox.core.task import Task
-from equivox.engines.workers import Workers
 
 __all__ = [
     "Engine",

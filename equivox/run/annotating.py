@@ -21,6 +21,7 @@ from equivox.core.annotation import (
     Status,
     Value,
     annotation_key,
+    grouped,
 )
 from equivox.core.calls import CALL, ONE
 from equivox.core.files import return_freed_memory, write_document, write_table
@@ -37,7 +38,6 @@ from equivox.run.stored import (
     read_sound,
     samples_path,
     scheme_digest,
-    values_by_attribute,
 )
 
 if TYPE_CHECKING:
@@ -74,10 +74,11 @@ def annotate(
     in the store and no longer count. `retry_failed` asks again what the annotator failed on before.
     """
     name = annotator.identity.name
-    responses = Responses.of(folder)
+    columns = ("key", "text", "finish_reason", "sound", "said")
+    responses = Store(folder / "responses", response_schema()).table(columns).combine_chunks()
     plan = read_plan(folder)
     return_freed_memory()
-    n_answered = len(responses.table) - responses.table["text"].null_count
+    n_answered = len(responses) - responses["text"].null_count
     forget_hashes(folder)
     write_document(annotations_folder(folder, name) / "annotator.json", annotator.identity.as_dict())
     progress(Event("annotate", 0, 0))
@@ -109,26 +110,6 @@ def count_answered(folder: Path) -> int:
 
     answered = Store(folder / "responses", response_schema()).filled("text")["text"]
     return int(pc.sum(answered).as_py() or 0)
-
-
-@dataclass(frozen=True, eq=False)
-class Responses:
-    """The responses of a run by key; `text` is null if the request failed."""
-
-    table: pa.Table
-
-    @classmethod
-    def of(cls, folder: Path) -> Responses:
-        """Return the stored responses of the run in `folder`."""
-        columns = ("key", "text", "finish_reason", "sound", "said")
-        return cls(Store(folder / "responses", response_schema()).table(columns).combine_chunks())
-
-    def of_keys(self, keys: pa.ChunkedArray) -> tuple[pa.Table, list[bool]]:
-        """Return the response of each key (null: none), and whether the request was made at all."""
-        import pyarrow.compute as pc
-
-        place = pc.index_in(keys, value_set=self.table["key"].combine_chunks())
-        return self.table.take(place), pc.is_valid(place).to_pylist()
 
 
 @dataclass
@@ -164,15 +145,18 @@ class _Stage:
         event = Event("annotate", done, self.total, self.failed)
         self.progress(event if engine is None else engine.event("annotate", done, self.total, failed=self.failed))
 
-    def samples(self, task: Task, plan: pa.Table, responses: Responses) -> pa.Table:
-        """Annotate the responses of one task and return the table of its samples."""
+    def samples(self, task: Task, plan: pa.Table, responses: pa.Table) -> pa.Table:
+        """Annotate the responses of one task, which are among `responses`, and return the table of its samples."""
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         blocks = []
         stored = self._stored(plan)
         for start in range(0, plan.num_rows, _BLOCK):
             block = plan.slice(start, _BLOCK)
-            blocks.append(self._block(task, block, *responses.of_keys(block["key"]), stored))
+            place = pc.index_in(block["key"], value_set=responses["key"].combine_chunks())
+            requested = pc.is_valid(place).to_pylist()
+            blocks.append(self._block(task, block, responses.take(place), requested, stored))
         self.store.flush()
         self.shared.flush()
         return pa.concat_tables(blocks, promote_options="default").combine_chunks()
@@ -350,7 +334,7 @@ def _status(segment: Segment, values: Sequence[Value]) -> Status:
 
 
 def _stored_segment(record: Mapping[str, Any]) -> SegmentAnnotation:
-    return SegmentAnnotation(record["status"], values_by_attribute(record["values"]))
+    return SegmentAnnotation(record["status"], grouped((v["attribute"], v["value"]) for v in record["values"]))
 
 
 def stored_follow_ups(folder: Path, annotator: str) -> dict[str, SegmentAnnotation]:

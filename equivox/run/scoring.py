@@ -40,8 +40,6 @@ from equivox.run.stored import file_name, samples_path, scheme_digest, stored_an
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from equivox.annotate.merging import MergedValue
-
 LOST = {
     REFUSAL.name: ({"refused"}, {"parsed"}),
     "failure": ({*UNANSWERED, "empty"}, {"refused", "parsed", "unparsed", UNANNOTATED}),
@@ -205,7 +203,7 @@ def score(
         "scores": [entry.as_dict() for entry in scores],
     }
     if merged:
-        kept[""] = {"open_values": [vars(value) for value in merged]}
+        kept[""] = {"open_values": merged}
     _store_scores(scores_path(folder, annotator), document, kept)
     state_hashes(folder)
     return scores
@@ -253,7 +251,7 @@ def _told(score: Score, shift: float) -> Score:
 
 def scoring_samples(
     folder: Path, tasks: Sequence[Task], annotator: str, options: ScoringOptions, *, others: Sequence[str] = ()
-) -> tuple[dict[str, Samples], list[MergedValue]]:
+) -> tuple[dict[str, Samples], list[dict[str, Any]]]:
     """Return the samples of each task as they are scored, and which open values count as which."""
     from equivox.annotate.merging import merge_samples
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.progress import STOP_AFTER
+from equivox.core.requests import Workers
 from equivox.core.scores import DEFAULT_OPTIONS, ScoringOptions, scoring_options
 from equivox.core.variants import (
     AS_DECLARED,
@@ -23,7 +24,6 @@ from equivox.core.variants import (
 
 if TYPE_CHECKING:
     from equivox.core.task import Task
-    from equivox.engines.workers import Workers
 
 
 SCORING_HELP = (
@@ -66,12 +66,6 @@ TYPED: Mapping[str, tuple[type, str]] = {
 """The settings that a user types, by the names of the fields of `RunSpec`: the type of what is typed, and its help."""
 
 
-def _one_worker() -> Workers:
-    from equivox.engines.workers import Workers
-
-    return Workers()
-
-
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
     """The settings of a run: the model's name, the tasks as declared, the folder, and the rest, see `TYPED`.
@@ -94,7 +88,7 @@ class RunSpec:
     options: ScoringOptions = DEFAULT_OPTIONS
     retry_failed: bool = False
     stop_after: int = STOP_AFTER
-    workers: Workers = field(default_factory=_one_worker, compare=False)
+    workers: Workers = field(default_factory=Workers, compare=False)
     trust_remote_code: bool = field(default=False, compare=False)
     about: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
@@ -112,8 +106,6 @@ class RunSpec:
         and `system` names text files ("fair.txt"). `workers` is a number and `ray_address` the cluster that they run
         on. None stands for the default.
         """
-        from equivox.engines.workers import Workers
-
         known = [*(own.name for own in fields(cls)), "ray_address"]
         if unknown := [name for name in settings if name not in known]:
             raise RequestError(f"a run has no setting {unknown[0]!r}{nearest(unknown[0], known)}")

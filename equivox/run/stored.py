@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from equivox.annotate import evaluation_of
-from equivox.core.annotation import AnnotatorIdentity, grouped
+from equivox.core.annotation import AnnotatorIdentity
 from equivox.core.errors import RequestError, StorageError
 from equivox.core.files import TEMPORARY, read_document
 from equivox.core.media import MOST_SOUND_BYTES
@@ -76,11 +76,6 @@ def stored_annotations(folder: Path, name: str) -> dict[str, dict[str, Any]]:
     """Return the annotations by the annotator `name`: key → record."""
     store = Store(annotations_folder(folder, name), annotation_schema())
     return {record["key"]: record for record in store.records()}
-
-
-def values_by_attribute(values: Sequence[Mapping[str, str]]) -> dict[str, tuple[str, ...]]:
-    """Group the values of one annotation record by attribute, in the order stored."""
-    return grouped((value["attribute"], value["value"]) for value in values)
 
 
 def stored_responses(folder: Path) -> dict[str, dict[str, Any]]:

@@ -19,7 +19,7 @@ from equivox.core.requests import EngineIdentity
 from equivox.core.scores import DEFAULT_OPTIONS, ScoringOptions, scoring_options
 from equivox.core.task import Task
 from equivox.core.version import __version__
-from equivox.run.annotating import TOOLS, Responses
+from equivox.run.annotating import TOOLS
 from equivox.run.declarations import TASKS_FILE, read_tasks
 from equivox.run.live import read_live
 from equivox.run.manifest import (
@@ -449,8 +449,8 @@ def _compare_annotations(found: Verification, folder: Path, name: str) -> None:
                     break
         elif record["response_key"]:
             found.compared.values(where, what, "no annotation of this text", _told(record))
-    answered = Responses.of(found.run).table
-    with_text = set(answered.filter(answered["text"].is_valid())["key"].to_pylist())
+    answered = Store(found.run / "responses", response_schema()).filled("text")
+    with_text = set(answered.filter(answered["text"])["key"].to_pylist())
     left = sorted({record["response_key"] for key, record in stored.items() if key not in fresh} - with_text - {""})
     if left:
         found.problems.append(f"{len(left)} response(s) that {name} annotated are not in the run: {_listed(left)}")
