@@ -73,9 +73,9 @@ def reproduce(
     if tables is not None and opened.paper is None:
         raise RequestError(f"`tables` needs a run file of a paper; {file} has no field `paper`")
     if tables is not None:
-        from equivox.cli.result_commands import check_tables_folder
+        from equivox.core.files import refuse_unusable_folder
 
-        check_tables_folder(tables, "tables")
+        refuse_unusable_folder(tables, "tables")
     finished, code = _run_all(settings, output, shared, quiet=quiet)
     if tables is not None and opened.paper is not None:
         _show_tables(opened.paper, finished, tables)

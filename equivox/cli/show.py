@@ -16,6 +16,7 @@ from equivox.compare.believing import believe
 from equivox.compare.runs import ComparedRun, compared_run, shown_together
 from equivox.core.errors import RequestError
 from equivox.core.files import write_whole
+from equivox.core.samples import TRUNCATED, WITHHELD
 from equivox.core.task import Task
 from equivox.core.variants import dose_of, is_intervention
 from equivox.report.numbers import DASH, how_many, in_words, interval
@@ -27,8 +28,9 @@ from equivox.run.generating import count_failures
 from equivox.run.live import SILENT_S, Live, read_live, read_usage
 from equivox.run.manifest import read_manifest
 from equivox.run.opening import LeftOut, usable_runs
-from equivox.run.scoring import read_scores
-from equivox.run.status import count_requests
+from equivox.run.plan import read_plan
+from equivox.run.scoring import open_samples, read_scores
+from equivox.run.store import Store, response_schema
 from equivox.run.stored import annotations_folder, annotators_of, count_annotation_failures
 
 if TYPE_CHECKING:
@@ -202,24 +204,14 @@ def show_status(folder: Path, tasks: Sequence[Task]) -> int:
     """Print done, missing, failed and annotated requests of a run; return 1 while something is missing."""
     out = console()
     names = annotators_of(folder)
-    counted = count_requests(folder, tasks)
-    rows = []
-    for own in counted:
-        ends = (own.truncated, own.withheld)
-        counts = (own.requested, own.answered, own.failed, own.missing, *ends, *map(own.annotated.get, names))
-        rows.append([own.task, *(DASH if count is None else str(count) for count in counts)])
-    columns = (
-        "task",
-        "requested",
-        "answered",
-        "failed",
-        "missing",
-        "cut off",
-        "withheld",
-        *(f"annotated by {name}" for name in names),
-    )
-    print_tables(out, [Table(caption=str(folder), columns=columns, align="l" + "r" * (len(columns) - 1), rows=rows)])
-    missing = sum(own.missing for own in counted)
+    counted = _count_requests(folder, tasks, names)
+    columns = (*_COUNTED, *(f"annotated by {name}" for name in names))
+    rows = [
+        [task, *(DASH if counts[name] is None else str(counts[name]) for name in columns)] for task, counts in counted
+    ]
+    align = "l" + "r" * len(columns)
+    print_tables(out, [Table(caption=str(folder), columns=("task", *columns), align=align, rows=rows)])
+    missing = sum(counts["missing"] or 0 for _, counts in counted)
     for error, count in count_failures(folder).most_common(10):
         out.print(f"  failed {how_many(count, 'time')}: {error}", markup=False)
     live = read_live(folder)
@@ -230,6 +222,46 @@ def show_status(folder: Path, tasks: Sequence[Task]) -> int:
     if missing and (live is None or live.age(time.time()) > SILENT_S):
         out.print("Give the command that began this run again to go on.")
     return EXIT_INCOMPLETE if missing or unannotated else EXIT_DONE
+
+
+_COUNTED = ("requested", "answered", "failed", "missing", "cut off", "withheld")
+
+
+def _count_requests(
+    folder: Path, tasks: Sequence[Task], annotators: Sequence[str]
+) -> list[tuple[str, dict[str, int | None]]]:
+    """Return the numbers of requests of each task by what became of them, which are columns of a table.
+
+    Responses that an annotator could tell something of are annotated; None if its annotations are stale or not
+    complete.
+    """
+    import pyarrow.compute as pc
+
+    plan = read_plan(folder).select(["task", "key"])
+    responses = Store(folder / "responses", response_schema()).table(("key", "error", "finish_reason")).combine_chunks()
+    found = []
+    for task in tasks:
+        keys = plan.filter(pc.equal(plan["task"], task.name))["key"]
+        place = pc.index_in(keys, value_set=responses["key"].combine_chunks())
+        errors, ended = responses["error"].take(place), responses["finish_reason"].take(place).to_pylist()
+        missing, failed = place.null_count, len(errors) - errors.null_count
+        numbers = (
+            len(keys),
+            len(keys) - missing - failed,
+            failed,
+            missing,
+            ended.count(TRUNCATED),
+            ended.count(WITHHELD),
+        )
+        counts: dict[str, int | None] = dict(zip(_COUNTED, numbers, strict=True))
+        for name in annotators:
+            try:
+                samples = open_samples(folder, [task], name)[task.name]
+                counts[f"annotated by {name}"] = int(samples.has_status("parsed", "refused", "empty").sum())
+            except RequestError:
+                counts[f"annotated by {name}"] = None
+        found.append((task.name, counts))
+    return found
 
 
 def live_line(live: Live, now: float) -> str:

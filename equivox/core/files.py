@@ -70,6 +70,13 @@ def refuse_unusable_file(path: Path, name: str) -> None:
         raise RequestError(f"`{name}` {path} is a folder; name the file")
 
 
+def refuse_unusable_folder(path: Path, name: str) -> None:
+    """Raise RequestError for a path that cannot be used as a folder, a file among them; `name` is its option."""
+    refuse_unusable(path, name)
+    if path.exists() and not path.is_dir():
+        raise RequestError(f"`{name}` {path} is a file; name a folder")
+
+
 def is_file_name(name: str) -> bool:
     """Return whether a file can be called after `name`, in its own folder and not hidden.
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from equivox.annotate import Annotator, evaluation_of, open_annotator
 from equivox.core.errors import RequestError
-from equivox.core.files import refuse_unusable, return_freed_memory, write_table
+from equivox.core.files import refuse_unusable_folder, return_freed_memory, write_table
 from equivox.core.progress import Progress, no_progress
 from equivox.core.redact import remember_secrets
 from equivox.core.scores import DEFAULT_OPTIONS, Score, ScoringOptions
@@ -311,9 +311,7 @@ def open_corpora(tasks: Sequence[Task], data: str | None, cache: dict[str, Corpu
 
 def check_output(folder: Path) -> None:
     """Raise RequestError for a folder that cannot hold a run: unusable, a file, or full of other files."""
-    refuse_unusable(folder, "output")
-    if folder.exists() and not folder.is_dir():
-        raise RequestError(f"`output` {folder} is a file; name a folder")
+    refuse_unusable_folder(folder, "output")
     visible = folder.is_dir() and any(not entry.name.startswith(".") for entry in folder.iterdir())
     if visible and not (folder / MANIFEST_FILE).exists():
         raise RequestError(f"`output` {folder} holds other files and no run; name a new or empty folder")
