@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from equivox.engines.simulated import SimulatedSettings
 
-PITCH, IDENTITY = "pitch", "identity"
 MIDDLE_HZ = 165.0
 """About halfway, in semitones, between the mean F0 of men and women who speak English (130 and 220 Hz)."""
 STEEPNESS = 1 / 3
@@ -64,13 +63,6 @@ _PAUSE_S = 0.35
 _SWING_HZ = 0.7
 """How often in a second the pitch goes up and down."""
 _TABLE, _OVERTONES = 2048, 12
-
-
-def parse_hears(text: str) -> str:
-    """Return what a model hears: `pitch`, or nothing for `identity`, which reads the labels as without the option."""
-    if text not in (PITCH, IDENTITY):
-        raise RequestError(f"`model` option hears is {PITCH} or {IDENTITY}, got {text!r}")
-    return "" if text == IDENTITY else text
 
 
 def pitch_of(request: Request, known: dict[str, float]) -> float:

@@ -11,23 +11,18 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Annotated, Any
+
+from annotated_types import Ge
 
 from equivox.core import media
 from equivox.core.errors import RequestError
+from equivox.core.fields import checked_fields
 from equivox.core.requests import Engine, EngineIdentity, MediaPart, Patching, Request, Response
 from equivox.core.task import Patch, digest
 from equivox.engines import patching
-from equivox.engines.arguments import (
-    chat_template,
-    generation_parameters,
-    mapping,
-    positive,
-    sort_arguments,
-    text,
-    whole,
-)
+from equivox.engines.arguments import ChatArguments, chat_template, generation_parameters, sort_arguments
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
 from equivox.engines.limits import failed, refuse_dropped, refuse_missing_modality, refuse_short_context
 from equivox.engines.messages import RESAMPLED, SAMPLING_RATE, chat_of, split_thinking
@@ -56,24 +51,25 @@ _REFUSED: Mapping[str, tuple[Any, str]] = {
     "skip_special_tokens": (True, "an annotator reads text; leave it out"),
     "subfolder": (None, "download the folder and name it"),
 }
-_KNOWN = (
-    "batch_size",
-    "chat_template",
-    "chat_template_kwargs",
-    "device",
-    "dtype",
-    "generation_parameters",
-    "max_audio_seconds",
-    "max_model_length",
-    "model_loading_kwargs",
-    "model_name",
-    "model_parallel",
-    "patch",
-    "revision",
-    "system_prompt",
-    "tokenizer",
-    "trust_remote_code",
-)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Arguments(ChatArguments):
+    """The arguments of lighteval's transformers models, and where hidden states are patched."""
+
+    model_name: str
+    batch_size: Annotated[int, Ge(1)] | None = None
+    device: str | None = None
+    dtype: str | None = None
+    max_model_length: Annotated[int, Ge(1)] | None = None
+    model_loading_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    model_parallel: bool | None = None
+    patch: Mapping[str, Any] = field(default_factory=dict)
+    revision: str | None = None
+    tokenizer: str | None = None
+    trust_remote_code: bool | None = None
+
+
 _NEUTRAL = {"batch_size", "chat_template", "device", "model_name", "model_parallel", "revision"}
 _GENERATION = {
     "frequency_penalty": "frequency_penalty",
@@ -119,18 +115,15 @@ class TransformersEngine(Engine):
         Raises RequestError when transformers is not installed, an argument is unknown or the model cannot be found.
         """
         version()
-        parsed = sort_arguments(arguments, known=_KNOWN, aliases=_ALIASES, refused=_REFUSED)
-        if not isinstance(parsed.get("model_name"), str):
+        known = [own.name for own in fields(_Arguments)]
+        given = sort_arguments(arguments, known=known, aliases=_ALIASES, refused=_REFUSED)
+        if not isinstance(given.get("model_name"), str):
             raise RequestError("model arguments need model_name=org/model, or a folder")
-        parsed["chat_template"] = chat_template(parsed.get("chat_template"))
-        parsed["generation_parameters"] = generation_parameters(parsed.get("generation_parameters"), _GENERATION)
-        parsed["system_prompt"] = text(parsed.get("system_prompt"), "system_prompt")
-        parsed["max_audio_seconds"] = positive(parsed.get("max_audio_seconds"), "max_audio_seconds")
-        for name in ("batch_size", "max_model_length"):
-            parsed[name] = whole(parsed.get(name), name)
-        for name in ("chat_template_kwargs", "model_loading_kwargs", "patch"):
-            parsed[name] = mapping(parsed, name)
-        patching.check_settings(parsed["patch"] or {})
+        given = {name: value for name, value in given.items() if value is not None}
+        parsed = checked_fields(_Arguments, given, what="model")
+        parsed["chat_template"] = chat_template(parsed["chat_template"])
+        parsed["generation_parameters"] = generation_parameters(parsed["generation_parameters"], _GENERATION)
+        patching.check_settings(parsed["patch"])
         parsed = {name: value for name, value in parsed.items() if value not in (None, {})}
         return cls(parsed, open_checkpoint(parsed["model_name"], revision=parsed.get("revision")))
 
