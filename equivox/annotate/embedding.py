@@ -22,24 +22,16 @@ _SURE = 1e-5
 """Cosines this close to the threshold are computed again in double precision (single is good to about 1e-6)."""
 
 
-def unify(phrases: Sequence[str], encoder: str, threshold: float, *, batch_size: int = 64) -> list[str]:
+def unify(phrases: Sequence[str], encoder: str, threshold: float) -> list[str]:
     """Return, for each phrase, the leader of its cluster; a leader is its own.
 
     `phrases` are distinct and in the order in which they can become leaders; `encoder` is a sentence-transformers model
     by name or folder. Raises RequestError if the library or the model is missing.
     """
-    leaders = leader_clusters(embed(phrases, encoder, batch_size=batch_size), threshold)
-    return [phrases[leader] for leader in leaders]
-
-
-def embed(phrases: Sequence[str], encoder: str, *, batch_size: int = 64) -> npt.NDArray[np.float32]:
-    """Return one unit vector per phrase, shape (phrases, dimensions)."""
-    import numpy as np
-
     vectors = load_encoder(encoder).encode(
-        list(phrases), batch_size=batch_size, normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True
+        list(phrases), batch_size=64, normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True
     )
-    return np.asarray(vectors, dtype=np.float32)
+    return [phrases[leader] for leader in leader_clusters(vectors, threshold)]
 
 
 @cache

@@ -109,11 +109,11 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
             os.fsync(written.fileno())
         WRITTEN.add(path)
         os.replace(temporary, path)
-    except OSError as error:
-        _forget(temporary)
-        raise refused(path, error) from error
-    except BaseException:
-        _forget(temporary)
+    except BaseException as error:
+        with suppress(OSError):  # a read-only disk refuses this too
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise refused(path, error) from error
         raise
 
 
@@ -130,13 +130,6 @@ def refused(path: Path, error: OSError) -> StorageError:
         f"cannot write {path}: {error.strerror or error}; nothing half-written was left; "
         "free space or permissions there, then give the same command again to go on"
     )
-
-
-def _forget(temporary: Path) -> None:
-    try:
-        temporary.unlink(missing_ok=True)
-    except OSError:  # a read-only disk refuses this too
-        return
 
 
 def write_text(path: Path, text: str) -> None:

@@ -126,21 +126,10 @@ class EndpointEngine(Engine):
         self.audio_sent = f"{RESAMPLED}, WAV of 16 bits" if settings.resample else "as stored"
         self._used = {"requests": 0, "prompt_tokens": 0, "completion_tokens": 0, "cost": 0.0}
         self._served_as: set[str] = set()
-        self._servers = Servers(
-            [settings.base_url] if isinstance(settings.base_url, str) else settings.base_url,
-            settings.api_key_env,
-            settings.max_concurrency,
-            settings.timeout_s,
-            settings.max_retries,
-            settings.requests_per_minute,
-        )
-        self._asr = Servers(
-            [settings.asr_url] if settings.asr_url else self._servers.urls,
-            settings.api_key_env,
-            settings.max_concurrency,
-            settings.timeout_s,
-            settings.max_retries,
-        )
+        urls = [settings.base_url] if isinstance(settings.base_url, str) else settings.base_url
+        limits = (settings.api_key_env, settings.max_concurrency, settings.timeout_s, settings.max_retries)
+        self._servers = Servers(urls, *limits, settings.requests_per_minute)
+        self._asr = Servers([settings.asr_url] if settings.asr_url else urls, *limits)
         self._text_tokens: dict[tuple[Any, ...], int | None] = {}
         self._lock = threading.Lock()
         self._counting = threading.Lock()
