@@ -177,9 +177,12 @@ def _checksum(document: Mapping[str, Any]) -> str:
 
 def damaged(path: Path, why: str) -> DamageError:
     """Return the error of a file that is not what was written."""
+    why = " ".join(why.split())[:200]
     return DamageError(
-        f"{path} is damaged ({' '.join(why.split())[:200]}); restore it from a copy, or delete it and give the run's "
-        "command again: what it held is made again"
+        f"{path} is damaged ({why}); restore it from a copy, or delete it and give the run's command again: what it "
+        "held is made again",
+        path,
+        why,
     )
 
 

@@ -10,7 +10,7 @@ no vocal tract.
 
 **Speaking.** A spoken answer is a hum of a known pitch, pace and loudness, with pauses of a known length. Each word is
 a voiced sound whose overtones fall like those of a voice. Nobody understands it; its measures are exact by
-construction, so they check those of `equivox.core.sound`.
+construction, so they check those of `equivox.annotate.sounds`.
 """
 
 from __future__ import annotations

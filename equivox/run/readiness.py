@@ -7,7 +7,6 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -32,27 +31,19 @@ FIRST_SAMPLES = 4
 """The number of samples whose requests are shown to an engine; those of one task are alike."""
 
 
-@dataclass
-class Missing:
-    """One thing that is missing: its kind, the reason with what helps, and what waits for it."""
+def missing(settings: Sequence[Setting], output: Path) -> dict[tuple[str, str], list[str]]:
+    """Return everything that `settings` need and this machine lacks; servers get one short request.
 
-    kind: str
-    why: str
-    needed_by: list[str] = field(default_factory=list)
-
-
-def missing(settings: Sequence[Setting], output: Path) -> list[Missing]:
-    """Return everything that `settings` need and this machine lacks, each once; servers get one short request.
-
-    The weights of models and annotators are not loaded; the sentence encoder is, if a setting merges by meaning.
-    Nothing is written. An empty list means that all runs can start.
+    Each thing has its kind and the reason, with what helps, and what waits for it. The weights of models and annotators
+    are not loaded; the sentence encoder is, if a setting merges by meaning. Nothing is written. If nothing is missing,
+    all runs can start.
     """
-    found: dict[tuple[str, str], Missing] = {}
+    found: dict[tuple[str, str], list[str]] = {}
 
     def note(kind: str, why: str, who: str) -> None:
-        entry = found.setdefault((kind, why), Missing(kind, why))
-        if who not in entry.needed_by:
-            entry.needed_by.append(who)
+        waiting = found.setdefault((kind, why), [])
+        if who not in waiting:
+            waiting.append(who)
 
     opened_in: defaultdict[str | None, dict[str, Corpus]] = defaultdict(dict)
     for setting in settings:
@@ -85,7 +76,7 @@ def missing(settings: Sequence[Setting], output: Path) -> list[Missing]:
                 declared = read_config_file(AnnotatorFile, annotator, "annotators")
                 for why in _key(declared.engine, declared.model_parameters):
                     note("keys", why, annotator)
-    return list(found.values())
+    return found
 
 
 def _check_model(model: str, setting: Setting, tasks: Sequence[Task], corpora: dict[str, Corpus]) -> None:

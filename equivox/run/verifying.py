@@ -125,7 +125,7 @@ def verify(run: Path, *, data: str | None = None, progress: Progress = no_progre
         found.manifest = file_hash(run / MANIFEST_FILE)
         _refuse_running(run)
     except DamageError as error:
-        found.wrong_files[_damaged(error, run)] = _damage(error)
+        _note_damage(found, error)
         return found
     if not _check_files(found, manifest):
         found.not_verified.append("numbers: nothing is recomputed, because a file takes more memory than any of a run")
@@ -145,11 +145,7 @@ def verify(run: Path, *, data: str | None = None, progress: Progress = no_progre
             )
         _recompute(found, manifest, tasks, progress)
     except DamageError as error:
-        name = _damaged(error, run)
-        # A file is read in the run or in its copy, and was perhaps found damaged before.
-        name = next((known for known in found.wrong_files if name.endswith(known)), name)
-        if not found.wrong_files.get(name, "").startswith("damaged"):
-            found.wrong_files[name] = _damage(error)
+        _note_damage(found, error)
         found.not_verified.append("numbers: not all could be recomputed, because a file is damaged")
     except FileNotFoundError as error:
         found.problems.append(f"{Path(str(error.filename)).name} is missing, so that nothing can be recomputed from it")
@@ -191,13 +187,14 @@ def _check_files(found: Verification, manifest: Mapping[str, Any]) -> bool:
         try:
             refuse_oversized(path)
         except DamageError as error:
-            found.wrong_files[name], readable = _damage(error), False
+            _note_damage(found, error)
+            readable = False
             continue
         try:
             if found.wrong_files.get(name) != NOT_LISTED:
                 _read(name, path)
         except DamageError as error:
-            found.wrong_files[name] = _damage(error)
+            _note_damage(found, error)
         except EquivoxError as error:
             found.wrong_files[name] = str(error)
         found.files += stated is not None and name not in found.wrong_files
@@ -212,15 +209,12 @@ def _read(name: str, path: Path) -> None:
         read_document(path)
 
 
-def _damage(error: DamageError) -> str:
-    why = str(error).partition(" is damaged (")[2].rpartition("); restore it")[0]
-    return f"damaged: {why}" if why else str(error)
-
-
-def _damaged(error: DamageError, run: Path) -> str:
-    """Return the file that an error names, as seen from the run."""
-    path = Path(str(error).partition(" is damaged (")[0])
-    return path.relative_to(run).as_posix() if path.is_relative_to(run) else path.as_posix()
+def _note_damage(found: Verification, error: DamageError) -> None:
+    """Note what is wrong with a file, which was read in the run or in its copy, unless it was found damaged before."""
+    name = error.path.relative_to(found.run).as_posix() if error.path.is_relative_to(found.run) else str(error.path)
+    name = next((known for known in found.wrong_files if name.endswith(known)), name)
+    if not found.wrong_files.get(name, "").startswith("damaged"):
+        found.wrong_files[name] = f"damaged: {error.why}"
 
 
 def _check_model(found: Verification, stated: Mapping[str, Any]) -> None:
