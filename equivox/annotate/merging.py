@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from equivox.core.lazy import np
 from equivox.core.samples import Samples
 from equivox.core.scores import Merge, ScoringOptions
 from equivox.core.task import Task
@@ -30,8 +31,6 @@ def merge_samples(
     Values are pooled over all tasks with an attribute of the same name, so that a value means the same in every
     condition. Closed choices do not change. With `embedding`, lemmas are merged first.
     """
-    import numpy as np
-
     counts: dict[str, Counter[str]] = {}
     for task in tasks:
         for attribute in open_attributes(task):

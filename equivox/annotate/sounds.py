@@ -31,13 +31,11 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.annotate.numeric import length_of, number_text
 from equivox.core.annotation import Value
+from equivox.core.lazy import NDArray, np
 from equivox.core.media import MediaError, decode_audio
 from equivox.core.segments import SAID, Segment
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     Floats = NDArray[np.float64]
 
 RATE = 16_000
@@ -92,8 +90,6 @@ def measures_of(data: bytes, words: int, wanted: Collection[str], *, name: str) 
     An answer without speech has none, and one without voice has no pitch: a number that is not there is never 0.
     Raises MediaError for a recording that cannot be decoded, and RequestError if F0 is wanted and pyworld is missing.
     """
-    import numpy as np
-
     samples = decode_audio(data, name=name, sampling_rate=RATE).astype(np.float64)
     levels = _levels(samples)
     loud = float(np.quantile(levels, 0.9))
@@ -128,8 +124,6 @@ def word_errors(said: str, heard: str) -> tuple[int, int]:
     >>> word_errors("One, two three.", "one too three four")
     (2, 3)
     """
-    import numpy as np
-
     first, second = (re.findall(r"[\w'’]+", text.casefold()) for text in (said, heard))
     if first == second:  # most transcripts agree, and long ones are many
         return 0, len(first)
@@ -144,8 +138,6 @@ def word_errors(said: str, heard: str) -> tuple[int, int]:
 
 def _levels(samples: Floats) -> Floats:
     """Return the level of every 20 ms in dB below full scale, one for each 10 ms; silence is -150 dB."""
-    import numpy as np
-
     power = np.concatenate([[0.0], np.cumsum(samples**2)])
     starts = np.arange(0, max(0, len(samples) - WINDOW) + 1, HOP)
     ends = np.minimum(starts + WINDOW, len(samples))
@@ -156,8 +148,6 @@ def _levels(samples: Floats) -> Floats:
 
 def _silence(spoken: NDArray[np.bool_]) -> int:
     """Return how many levels lie in pauses that are long enough to count."""
-    import numpy as np
-
     edges = np.flatnonzero(np.diff(np.concatenate([[True], spoken, [True]]).astype(np.int8)))
     lengths = edges[1::2] - edges[::2]
     return int(lengths[lengths * HOP / RATE >= PAUSE_S].sum())

@@ -10,6 +10,7 @@ import typer
 from annotated_types import Ge
 
 from equivox.core.errors import RequestError, nearest
+from equivox.core.lazy import np
 
 if TYPE_CHECKING:
     from equivox.core.task import Task
@@ -91,8 +92,6 @@ def power(
 
 def _common(design: Design, given: _Assumed) -> dict[str, Any]:
     """Return what is the same for values and for numbers; the random numbers begin anew for each."""
-    import numpy as np
-
     return {
         "responses_per_cluster": design.responses_per_cluster,
         "n_groups": design.n_groups,

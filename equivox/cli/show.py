@@ -16,6 +16,7 @@ from equivox.compare.believing import believe
 from equivox.compare.runs import ComparedRun, compared_run, shown_together
 from equivox.core.errors import RequestError
 from equivox.core.files import write_whole
+from equivox.core.lazy import pc
 from equivox.core.samples import TRUNCATED, WITHHELD
 from equivox.core.task import Task
 from equivox.core.variants import dose_of, is_intervention
@@ -235,8 +236,6 @@ def _count_requests(
     Responses that an annotator could tell something of are annotated; None if its annotations are stale or not
     complete.
     """
-    import pyarrow.compute as pc
-
     plan = read_plan(folder).select(["task", "key"])
     responses = Store(folder / "responses", response_schema()).table(("key", "error", "finish_reason")).combine_chunks()
     found = []

@@ -19,14 +19,11 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.core.errors import DamageError, RequestError, StorageError, nearest
+from equivox.core.lazy import pa, pc, pq
 from equivox.core.text import parsed_json
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
 TEMPORARY = ".writing-"
 """The beginning of a file's name while the file is being written."""
@@ -188,8 +185,6 @@ def damaged(path: Path, why: str) -> DamageError:
 
 def write_table(path: Path, table: pa.Table) -> None:
     """Write `table` as parquet with checksums of its pages and of its schema to `path`, whole or not at all."""
-    import pyarrow.parquet as pq
-
     table = table.replace_schema_metadata(_without_check(table.schema) | {_CHECK: _check(table.schema, table.num_rows)})
     write_whole(path, lambda temporary: pq.write_table(table, temporary, compression="zstd", write_page_checksum=True))
 
@@ -206,9 +201,6 @@ def read_table(path: Path, columns: Sequence[str] | None = None, *, memory_map: 
 
     Raises DamageError, naming the file, for one that was cut short or changed, and FileNotFoundError if there is none.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     wanted = None if columns is None else list(columns)
     try:
         file = pq.ParquetFile(path, memory_map=memory_map, page_checksum_verification=True)
@@ -242,8 +234,6 @@ def _check(schema: pa.Schema, n_rows: int) -> bytes:
 
 def _kind(kind: pa.DataType) -> str:
     """Return the type of a column in the words that parquet keeps."""
-    import pyarrow as pa
-
     if pa.types.is_dictionary(kind):
         return _kind(kind.value_type)
     if pa.types.is_list(kind):
@@ -263,9 +253,6 @@ def _verify(path: Path, file: pq.ParquetFile) -> None:
 
 def read_schema(path: Path) -> pa.Schema:
     """Return the columns of a parquet file and what it says of itself, as `read_table` does."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         file = pq.ParquetFile(path)
         _verify(path, file)
@@ -329,8 +316,6 @@ def refuse_oversized(path: Path) -> None:
 
 
 def _refuse_large_table(path: Path) -> None:
-    import pyarrow as pa
-
     try:
         size = table_bytes(path, most=LONGEST_TABLE)
     except FileNotFoundError:
@@ -347,8 +332,6 @@ def table_bytes(path: Path, *, most: int) -> int:
     What the file declares is counted first. Its texts are then read, each distinct one once: a text that many rows
     share is stored once, so that a small file can hold more than fits into memory. Raises what pyarrow raises.
     """
-    import pyarrow.parquet as pq
-
     metadata = pq.ParquetFile(path).metadata
     chunks = [
         metadata.row_group(group).column(column)
@@ -369,9 +352,6 @@ def table_bytes(path: Path, *, most: int) -> int:
 
 def _written_out(array: pa.Array) -> int:
     """Return the bytes of the texts in an array, each counted as often as it occurs."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind: Any = array.type
     if pa.types.is_dictionary(kind):
         lengths = pc.binary_length(array.dictionary)

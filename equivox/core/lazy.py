@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Later", "NDArray", "datasets", "np", "pa", "pq"]
+__all__ = ["Later", "NDArray", "datasets", "np", "pa", "pc", "pq"]
 
 
 class Later:
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     import datasets
     import numpy as np
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
     from numpy.typing import NDArray
 else:
     NDArray = Any
-    np, pa, pq, datasets = map(Later, ("numpy", "pyarrow", "pyarrow.parquet", "datasets"))
+    np, pa, datasets = map(Later, ("numpy", "pyarrow", "datasets"))
+    pc, pq = map(Later, ("pyarrow.compute", "pyarrow.parquet"))

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from equivox.core.errors import RequestError
+from equivox.core.lazy import np
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from equivox.core.columns import ColumnMetric
     from equivox.core.samples import Samples
     from equivox.core.scores import Score, Scored, ScoringOptions

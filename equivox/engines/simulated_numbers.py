@@ -25,14 +25,12 @@ from typing import TYPE_CHECKING
 from equivox.core.attributes import Attribute, Heard, Length, Number, Sound
 from equivox.core.errors import RequestError
 from equivox.core.hashing import hashed_number
+from equivox.core.lazy import NDArray, np
 from equivox.core.media import encode_audio
 from equivox.core.requests import Labels, Request
 from equivox.core.voice import median_f0
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from equivox.engines.simulated import SimulatedSettings
 
 MIDDLE_HZ = 165.0
@@ -97,8 +95,6 @@ def spoken(text: str, voice: Mapping[str, float]) -> bytes:
 
     The same text and voice always give the same bytes.
     """
-    import numpy as np
-
     wanted = {**_USUAL, **voice}
     words = max(1, len(text.split()))
     seconds = min(wanted.get("seconds", words / wanted["words_per_second"]), _LONGEST_S)
@@ -136,8 +132,6 @@ def otherwise(text: str, percent: float) -> str:
 @lru_cache(maxsize=1)
 def _wave() -> NDArray[np.float64]:
     """Return one period of a voice: overtones that fall by 6 dB an octave."""
-    import numpy as np
-
     phase = 2 * np.pi * np.arange(_TABLE) / _TABLE
     return np.asarray(sum(np.sin(overtone * phase) / overtone for overtone in range(1, _OVERTONES + 1)))
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.annotate.sounds import SoundReader
 from equivox.core.annotation import (
@@ -25,6 +25,7 @@ from equivox.core.annotation import (
 )
 from equivox.core.calls import CALL, ONE
 from equivox.core.files import return_freed_memory, write_document, write_table
+from equivox.core.lazy import pa, pc
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.samples import ENDED, UNANNOTATED, segment_columns
 from equivox.core.segments import SAID_BY_MODEL, SOUND, SOUND_DIGEST, Segment, SegmentAnnotation, SegmentTool
@@ -39,9 +40,6 @@ from equivox.run.stored import (
     samples_path,
     scheme_digest,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 TOOLS = "_tools"
 """Folder of the annotations that rules and tools made without an annotator; all annotators share them."""
@@ -106,8 +104,6 @@ def annotate(
 
 def count_answered(folder: Path) -> int:
     """Return how many requests of the run in `folder` have a response with a text; no texts are kept in memory."""
-    import pyarrow.compute as pc
-
     answered = Store(folder / "responses", response_schema()).filled("text")["text"]
     return int(pc.sum(answered).as_py() or 0)
 
@@ -147,9 +143,6 @@ class _Stage:
 
     def samples(self, task: Task, plan: pa.Table, responses: pa.Table) -> pa.Table:
         """Annotate the responses of one task, which are among `responses`, and return the table of its samples."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         blocks = []
         stored = self._stored(plan)
         for start in range(0, plan.num_rows, _BLOCK):
@@ -163,9 +156,6 @@ class _Stage:
 
     def _stored(self, plan: pa.Table) -> pa.Table:
         """Return the stored annotations of the responses in `plan`."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         columns = ("key", "response_key", "status", "values")
         keys = plan["key"].combine_chunks()
         if not self.annotated:
@@ -186,9 +176,6 @@ class _Stage:
     def _block(
         self, task: Task, plan: pa.Table, responses: pa.Table, requested: Sequence[bool], stored: pa.Table
     ) -> pa.Table:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         keys = plan["key"].to_pylist()
         names = [name for name in plan.column_names if name.startswith("metadata.")]
         metadata = [plan[name].to_pylist() for name in names]
@@ -293,8 +280,6 @@ class _Stage:
 
 
 def _of_task(plan: pa.Table, task: Task) -> pa.Table:
-    import pyarrow.compute as pc
-
     own = plan.filter(pc.equal(plan["task"], task.name))
     # Columns of metadata that only other tasks keep are empty here.
     empty = [name for name in own.column_names if name.startswith("metadata.") and own[name].null_count == len(own)]

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from equivox.annotate import RULES, added_annotators, declared_annotator, evaluation_of, open_annotator
 from equivox.annotate.model import prompt_text
+from equivox.core.lazy import pc
 from equivox.core.requests import Request
 from equivox.core.task import Task
 from equivox.core.variants import asks_nothing
@@ -353,8 +354,6 @@ def _lengths(requests: Sequence[Request]) -> tuple[float, float]:
 
 def _annotator_calls(plan: Plan, tasks: Sequence[Task]) -> tuple[int, float]:
     """Return the calls to an annotator, at most one per segment of a response, and the mean tokens of their prompts."""
-    import pyarrow.compute as pc
-
     calls, characters = 0, 0.0
     for task in tasks:
         if asks_nothing(task):

@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from equivox.core.encoded import EncodedLabels
 from equivox.core.errors import RequestError
 from equivox.core.files import damaged, read_document, read_schema, read_table, write_document, write_table, write_whole
 from equivox.core.hashing import digest
+from equivox.core.lazy import pa
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.samples import UNANNOTATED, UNANSWERED, Row, Samples
 from equivox.core.scores import NAN, Mover, Score, Scored, ScoringOptions, family_of
@@ -36,9 +37,6 @@ from equivox.core.version import __version__
 from equivox.run.annotating import ask, count_answered, stored_follow_ups
 from equivox.run.manifest import read_manifest, state_hashes
 from equivox.run.stored import file_name, samples_path, scheme_digest, stored_annotator, stored_texts
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 LOST = {
     REFUSAL.name: ({"refused"}, {"parsed"}),
@@ -298,8 +296,6 @@ def tables_folder(scores: Path) -> Path:
 
 def _arrow_table(records: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Return rows as a table with the columns of all rows; pyarrow would take only those of the first row."""
-    import pyarrow as pa
-
     columns = dict.fromkeys(column for record in records for column in record)
     return pa.Table.from_pylist([{column: record.get(column) for column in columns} for record in records])
 

@@ -13,6 +13,7 @@ from equivox.annotate import evaluation_of
 from equivox.core.annotation import AnnotatorIdentity
 from equivox.core.errors import RequestError, StorageError
 from equivox.core.files import TEMPORARY, read_document
+from equivox.core.lazy import pc
 from equivox.core.media import MOST_SOUND_BYTES
 from equivox.core.task import Task, digest
 from equivox.run.store import Store, annotation_schema, response_schema
@@ -66,8 +67,6 @@ def stored_annotator(folder: Path, name: str) -> AnnotatorIdentity:
 
 def count_annotation_failures(folder: Path, name: str) -> Counter[str]:
     """Count the responses and questions that `name` failed on, by the error."""
-    import pyarrow.compute as pc
-
     table = Store(annotations_folder(folder, name), annotation_schema()).table(("status", "output"))
     return Counter(table.filter(pc.equal(table["status"], "failed"))["output"].to_pylist())
 

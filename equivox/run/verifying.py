@@ -13,6 +13,7 @@ from typing import Any, Literal
 from equivox.core.annotation import AnnotatorIdentity
 from equivox.core.errors import DamageError, EquivoxError, RequestError
 from equivox.core.files import read_document, read_schema, read_table, refuse_oversized
+from equivox.core.lazy import pc
 from equivox.core.progress import Progress, no_progress
 from equivox.core.redact import LEFT_OUT
 from equivox.core.requests import EngineIdentity
@@ -248,8 +249,6 @@ def _check_tasks(found: Verification, manifest: Mapping[str, Any], tasks: Sequen
 
 def _check_responses(found: Verification) -> None:
     """Note what no run of equivox holds: requests without a response, with several, or with a failure after one."""
-    import pyarrow.compute as pc
-
     planned = read_plan(found.run)["key"].unique()
     rows = Store(found.run / "responses", response_schema()).every(("key", "text"))
     keys, answered = rows["key"].to_pylist(), rows["text"].is_valid().to_pylist()
