@@ -22,6 +22,7 @@ from equivox.cli import (
 )
 from equivox.cli.options import Command, takes_task_files
 from equivox.cli.output import echo
+from equivox.core.version import __version__
 
 app = typer.Typer(
     name="equivox",
@@ -38,8 +39,6 @@ def root(
 ) -> None:
     """Measure what a model does differently when only the person changes."""
     if version:
-        from equivox.core.version import __version__
-
         echo(f"equivox {__version__}")
         raise typer.Exit
 

@@ -10,6 +10,9 @@ import typer
 
 from equivox.cli.options import AuditedOption, Command, data_option, names_in, output_option, runs_argument
 from equivox.cli.output import echo
+from equivox.core.errors import RequestError
+from equivox.core.files import write_text
+from equivox.core.plain import as_plain
 
 app = typer.Typer(
     name="audit", help="Check an annotator against people: answers out, labels back.", no_args_is_help=True
@@ -89,9 +92,6 @@ def score_sheet(
     from equivox.audit.sheet import CSV_FILE
     from equivox.audit.stored import AUDIT_FILE
     from equivox.cli.show import console
-    from equivox.core.errors import RequestError
-    from equivox.core.files import write_text
-    from equivox.core.plain import as_plain
     from equivox.report.audit_tables import audit_tables, stage_audit_table, stage_table
     from equivox.report.table import print_tables
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import nullcontext
+from datetime import UTC, datetime
+from json import dumps
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +20,9 @@ from equivox.cli.options import (
     output_option,
     runs_argument,
 )
+from equivox.cli.output import EXIT_DONE, console, echo
 from equivox.core.errors import DamageError, RequestError
+from equivox.core.files import refuse_unusable, refuse_unusable_file, refuse_unusable_folder, write_text
 
 
 def verify(
@@ -36,12 +41,8 @@ def verify(
     quiet: QuietOption = False,
 ) -> int:
     """Verify that a run holds what it says: hashes, requests, and every number recomputed; it is not written."""
-    from json import dumps
-
-    from equivox.cli.output import console, echo
     from equivox.cli.show import progress_bars
     from equivox.compare.believing import check_statement, verify_with_labels
-    from equivox.core.files import refuse_unusable, refuse_unusable_file, write_text
     from equivox.integrations.hub.remote import HUB, downloaded
     from equivox.io.signed import read_public_key, read_small_file, signed_statement
     from equivox.report.table import print_tables
@@ -101,13 +102,9 @@ def gate(
     json: Annotated[Path | None, typer.Option(help="Write the checks as JSON to this file too.")] = None,
 ) -> int:
     """Check that a run is not worse than a baseline; exit 0: it is not, 3: it is, 4: undecided, 1: not comparable."""
-    from json import dumps
-
-    from equivox.cli.output import console
     from equivox.cli.show import believe_all
     from equivox.compare.gate import EXIT_CODES, Limits, read_limits
     from equivox.compare.gate import gate as checked
-    from equivox.core.files import refuse_unusable_file, write_text
     from equivox.report.gate_files import gate_document, gate_table
     from equivox.report.table import print_tables
 
@@ -143,14 +140,8 @@ def dossier(
     ] = None,
 ) -> int:
     """Write what an auditor hands in: one page and one JSON, each number with the file it is recomputed from."""
-    import hashlib
-    from datetime import UTC, datetime
-    from json import dumps
-
-    from equivox.cli.output import EXIT_DONE
     from equivox.cli.show import console, progress_bars
     from equivox.compare.believing import refuse_doubt, verify_with_labels
-    from equivox.core.files import refuse_unusable_folder, write_text
     from equivox.io.signed import envelope, key_id, read_private_key
     from equivox.report.dossier import PAGE, RECORD, Statements, dossier_html, read_statements, statement_of
     from equivox.report.dossier import dossier as record_of

@@ -6,7 +6,7 @@ commands that ask, and typer reads the options from its signature.
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -21,11 +21,10 @@ from equivox.cli.options import (
     output_option,
     takes_settings,
 )
+from equivox.cli.output import EXIT_DONE
 from equivox.core.errors import RequestError
+from equivox.core.task import Task
 from equivox.run.spec import RunSpec
-
-if TYPE_CHECKING:
-    from equivox.core.task import Task
 
 
 def _engine_command(scheme: str, metavar: str, what: str) -> Callable[[Callable[..., Any]], Callable[..., int]]:
@@ -88,7 +87,6 @@ def _run(spec: RunSpec, *, quiet: bool) -> int:
 
 def _show_dry_run(spec: RunSpec) -> int:
     """Check `spec` and show what it would take; nothing is written."""
-    from equivox.cli.output import EXIT_DONE
     from equivox.cli.show import console
     from equivox.report.cost_tables import dry_run_table
     from equivox.report.table import print_tables
@@ -98,7 +96,7 @@ def _show_dry_run(spec: RunSpec) -> int:
     return EXIT_DONE
 
 
-def _rules_if_they_can(model: str, tasks: "Sequence[Task]") -> str:
+def _rules_if_they_can(model: str, tasks: Sequence[Task]) -> str:
     """Return `rules`, the annotator when none is named; RequestError where they cannot read what `model` answers."""
     from equivox.annotate import RULES
     from equivox.annotate.rules import misread_by_rules
@@ -114,7 +112,7 @@ def _rules_if_they_can(model: str, tasks: "Sequence[Task]") -> str:
     return RULES
 
 
-def warnings_of(model: str, annotator: str, tasks: "Sequence[Task]") -> str:
+def warnings_of(model: str, annotator: str, tasks: Sequence[Task]) -> str:
     """Return what to know before a run: that `rules` will read free text, that the model retires; empty for neither."""
     from equivox.annotate.rules import FOR_SIMULATED, misread_by_rules
     from equivox.engines import model_label, retirement

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from equivox.cli.options import columns_named
-from equivox.cli.output import echo
+from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo
 from equivox.core.errors import RequestError, nearest
+from equivox.core.fields import parse_model_args
 
 if TYPE_CHECKING:
     from equivox.core.columns import ColumnMetric
@@ -40,8 +41,6 @@ def metric(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs; NaN is null.")] = False,
 ) -> int:
     """Compute a metric from a table that was made elsewhere: CSV, TSV, JSON, JSON lines or parquet."""
-    from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE
-    from equivox.core.fields import parse_model_args
     from equivox.metrics.files import measure_file
 
     known = known_metrics()

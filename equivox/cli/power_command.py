@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -141,8 +141,6 @@ def _of_means(design: Design, given: _Assumed, shift: float | None) -> str:
 
 def _design_of(task: Task | None, data: str | None, given: _Assumed) -> tuple[Design, dict[int, list[str]]]:
     """Return the design of a task with what is given in its place, and its attributes by their number of values."""
-    from dataclasses import replace
-
     from equivox.run.design import Design, task_design
 
     attributes: dict[int, list[str]] = {}

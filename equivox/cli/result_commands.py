@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import partial
+from datetime import UTC, datetime
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from equivox.cli.options import RunArgument, data_option, output_option, runs_argument
-from equivox.cli.output import echo
-from equivox.core.errors import RequestError
+from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, console, echo, echo_error, opens
+from equivox.core.errors import RequestError, RunError
+from equivox.core.files import refuse_unusable, refuse_unusable_file, refuse_unusable_folder, write_text
+from equivox.core.plain import split_by
+from equivox.core.redact import redacted_text
 from equivox.core.scores import FEWEST_RESAMPLES, MOST_RESAMPLES
+from equivox.core.variants import parse_group
+from equivox.core.version import __version__
 
 
 def compare(
@@ -34,14 +40,11 @@ def compare(
     ] = False,
 ) -> int:
     """Compare runs in the tables of the papers, test models pairwise, and rank them with rank intervals."""
-    from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.show import console, show_opening, usable
     from equivox.compare.dimensions import dimension_contrasts
     from equivox.compare.impact import impact_records, impacts
     from equivox.compare.ranking import judge, judged_records, published_totals
     from equivox.compare.runs import comparison_records, open_comparison
-    from equivox.core.files import refuse_unusable_folder, write_text
-    from equivox.core.plain import split_by
     from equivox.report.comparison_tables import (
         comparison_tables,
         overlap_tables,
@@ -105,11 +108,8 @@ def impact(
     csv: Annotated[Path | None, typer.Option(help="Write every number to this CSV file too.")] = None,
 ) -> int:
     """Show the share of favourable answers by group and the impact ratios; this is not a legal audit."""
-    from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, console, echo
     from equivox.compare.impact import impact as impact_of
     from equivox.compare.impact import impact_records
-    from equivox.core.files import refuse_unusable_file, write_text
-    from equivox.core.variants import parse_group
     from equivox.report.impact_files import impact_heading, impact_tables
     from equivox.report.table import as_csv, print_tables
 
@@ -153,9 +153,7 @@ def report(
     ] = None,
 ) -> int:
     """Write one HTML file with all scores, figures and, as an option, examples; it needs no network."""
-    from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.show import console, usable
-    from equivox.core.files import refuse_unusable, refuse_unusable_file, write_text
     from equivox.report.page import build_report
     from equivox.run.opening import by_name
 
@@ -187,7 +185,6 @@ def view(
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
 ) -> int:
     """Show answers in a browser: side by side by group, unreadable ones, and two runs."""
-    from equivox.cli.output import EXIT_DONE, echo_error, opens
     from equivox.report.view.build import usable
     from equivox.report.view.server import serve
 
@@ -229,8 +226,6 @@ def _submitted(source: str, stack: ExitStack) -> Iterator[tuple[str, Callable[[]
 
 def _facts(model: str, revision: str) -> tuple[int | None, str]:
     """Return size and licence that the Hub states of a model; unknown, with a line, if the Hub does not answer."""
-    from equivox.cli.output import echo_error
-    from equivox.core.errors import RunError
     from equivox.integrations.hub.remote import model_facts
     from equivox.report.board import unknown_facts
 
@@ -255,14 +250,7 @@ def leaderboard(
     ] = Path("leaderboard"),
 ) -> int:
     """Verify runs, rank them with rank intervals, and write them as a static site, JSON and CSV."""
-    from datetime import UTC, datetime
-    from functools import cache
-
-    from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.show import console, usable
-    from equivox.core.files import refuse_unusable, write_text
-    from equivox.core.redact import redacted_text
-    from equivox.core.version import __version__
     from equivox.integrations.hub.remote import HUB
     from equivox.report.board import board_csv, board_json, board_pages, board_rows, unknown_facts
 

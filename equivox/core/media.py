@@ -8,10 +8,12 @@ a clip is read.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import io
 import math
 import os
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -292,8 +294,6 @@ def inspect_image(data: bytes, *, name: str) -> str | None:
         return "a git-lfs pointer instead of an image; run `git lfs pull` in the corpus"
     if not (data.startswith((b"\x89PNG", b"\xff\xd8\xff")) or (data[:4] == b"RIFF" and data[8:12] == b"WEBP")):
         return f"not PNG, JPEG or WebP (begins with {data[:8].hex(' ')})"
-    import importlib.util
-
     if importlib.util.find_spec("PIL") is not None:
         try:
             checked_image(data, name=name)
@@ -320,8 +320,6 @@ def checked_image(data: bytes, *, name: str) -> tuple[bytes, str]:
         raise RequestError('images need Pillow; install it with `pip install "equivox[images]"`') from None
     if not data:
         raise MediaError(f"{name}: empty (0 bytes)")
-    import warnings
-
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the limit below is stricter

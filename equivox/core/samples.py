@@ -16,11 +16,10 @@ from equivox.core.coverage import Coverage
 from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.files import read_schema, read_table
 from equivox.core.lazy import NDArray, np, pa, pc
-from equivox.core.segments import WHOLE, SegmentAnnotation
+from equivox.core.segments import WHOLE, Segment, SegmentAnnotation
 
 if TYPE_CHECKING:
     from equivox.core.annotation import AnnotatorIdentity
-    from equivox.core.segments import Segment
 
 UNANNOTATED = "unannotated"
 """The status of a response that the annotator failed on, wholly or in one segment: nothing is known of it."""

@@ -14,7 +14,7 @@ from equivox.core.attributes import Role
 from equivox.core.coverage import Coverage
 from equivox.core.detectable import Detectable
 from equivox.core.errors import RequestError, nearest
-from equivox.core.fields import typed
+from equivox.core.fields import checked_fields, typed
 from equivox.core.plain import as_plain
 
 NAN = math.nan
@@ -68,8 +68,6 @@ DEFAULT_OPTIONS = ScoringOptions()
 
 def scoring_options(*, merge: str, **given: Any) -> ScoringOptions:
     """Return the options that a user typed; RequestError for an unknown value of `merge`, and outside of a range."""
-    from equivox.core.fields import checked_fields
-
     if merge not in get_args(Merge):
         raise RequestError(
             f"`merge` is one of {', '.join(get_args(Merge))}, got {merge!r}{nearest(merge, get_args(Merge))}"

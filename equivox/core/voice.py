@@ -18,6 +18,7 @@ recording is changed.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +27,6 @@ from equivox.core.lazy import NDArray, np
 from equivox.core.media import MediaError, decode_audio, encode_audio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     Floats = NDArray[np.float64]
 
 ALGORITHM = "WORLD 1"

@@ -6,17 +6,15 @@ the model knows only the hidden states of a few words at one layer of the first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.core.errors import RequestError
 from equivox.core.requests import Patching
 from equivox.core.task import Patch
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _SETTABLE = tuple(field.name for field in fields(Patch) if field.name != "source_span")
 
@@ -92,8 +90,6 @@ def span_tokens(offsets: Sequence[tuple[int, int]], start: int, end: int) -> lis
 
 def word_tokens(offsets: Sequence[tuple[int, int]], text: str, word: str, within: tuple[int, int]) -> list[int]:
     """Return the position of the last token of each `word` (between spaces) within a part of `text`."""
-    import re
-
     found = re.finditer(rf"(?<!\S){re.escape(word)}(?!\S)", text[within[0] : within[1]])
     return [span_tokens(offsets, within[0] + m.start(), within[0] + m.end())[-1] for m in found]
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from equivox.core.errors import RequestError
-from equivox.core.redact import without_credentials
+from equivox.core.redact import cleaned, without_credentials
 
 if TYPE_CHECKING:
     import openai
@@ -278,7 +278,5 @@ def _pause(error: BaseException, attempt: int) -> float:
 
 def short(error: BaseException, longest: int = 200) -> str:
     """Return an error as one short line: its type and its first words, without credentials."""
-    from equivox.core.redact import cleaned
-
     text = cleaned(" ".join(str(error).split()))
     return f"{type(error).__name__}: {text[:longest]}" if text else type(error).__name__

