@@ -66,7 +66,7 @@ def calibrate(
         arguments=arguments,
         task=chosen,
         shifts=shifts,
-        output=output or Path("runs/calibration") / default_name([scheme, chosen.name, f"seed{seed}"]),
+        output=output or Path("runs/calibration") / f"{scheme}-{chosen.name}-seed{seed}".replace(":", "-"),
         seed=seed,
         limit=limit,
         annotator=annotator,
@@ -128,15 +128,6 @@ def _task(name: str) -> Task:
     calibration_task(chosen[0])
     libraries(chosen[0])
     return chosen[0]
-
-
-def default_name(parts: Sequence[str]) -> str:
-    """Return the name of the folder of a calibration's runs.
-
-    >>> default_name(["vllm", "vibe_gender:candidate", "seed0"])
-    'vllm-vibe_gender-candidate-seed0'
-    """
-    return "-".join(parts).replace(":", "-")
 
 
 def serve_first(task: str, seed: int, models: Sequence[Model]) -> str:

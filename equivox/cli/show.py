@@ -89,8 +89,7 @@ def show_scores(runs: Sequence[ComparedRun], *, by_attribute: bool = False) -> i
     show_opening(out, opening(runs))
     for tables in task_tables(runs):
         print_tables(out, tables)
-    _show_interventions(out, runs)
-    _show_trends(out, runs)
+    _show_changes(out, runs)
     failed = 0
     for run in runs:
         if by_attribute:
@@ -107,29 +106,24 @@ def show_scores(runs: Sequence[ComparedRun], *, by_attribute: bool = False) -> i
     return EXIT_INCOMPLETE if undefined or failed else EXIT_DONE
 
 
-def _show_interventions(out: Console, runs: Sequence[ComparedRun]) -> None:
-    """Print what system prompts and other wordings changed, in words and tables, in pairs with the plain condition."""
-    if not any(is_intervention(score.condition) for run in runs for score in run.scores):
-        return
-    from equivox.report.comparison_tables import condition_tables
-    from equivox.report.interventions import intervention_tests, interventions_in_words
+def _show_changes(out: Console, runs: Sequence[ComparedRun]) -> None:
+    """Print what system prompts and other wordings changed, and whether answers move with a changed voice."""
+    told: list[tuple[Sequence[Table], Sequence[str]]] = []
+    if any(is_intervention(score.condition) for run in runs for score in run.scores):
+        from equivox.report.comparison_tables import condition_tables
+        from equivox.report.interventions import intervention_tests, interventions_in_words
 
-    tests = intervention_tests(runs)
-    print_tables(out, condition_tables(tests))
-    for words in interventions_in_words(tests):
-        out.print(words, markup=False, soft_wrap=True)
+        tests = intervention_tests(runs)
+        told.append((condition_tables(tests), interventions_in_words(tests)))
+    if any(dose_of(task.condition) for run in runs for task in run.tasks):
+        from equivox.report.doses import trend_tables, trends_in_words, trends_of
 
-
-def _show_trends(out: Console, runs: Sequence[ComparedRun]) -> None:
-    """Print whether answers move with a changed voice, as tables and in words."""
-    if not any(dose_of(task.condition) for run in runs for task in run.tasks):
-        return
-    from equivox.report.doses import trend_tables, trends_in_words, trends_of
-
-    trends = trends_of(runs)
-    print_tables(out, trend_tables(trends))
-    for words in trends_in_words(trends):
-        out.print(words, markup=False, soft_wrap=True)
+        trends = trends_of(runs)
+        told.append((trend_tables(trends), trends_in_words(trends)))
+    for tables, words in told:
+        print_tables(out, tables)
+        for line in words:
+            out.print(line, markup=False, soft_wrap=True)
 
 
 def show_opening(out: Console, first: Opening) -> None:

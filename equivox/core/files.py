@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -276,33 +276,28 @@ def refuse_odd_files(folder: Path) -> None:
 
     A pipe or a device would be waited for without end; a link leads to files that nobody handed over.
     """
-    root = Path(os.path.realpath(folder))
-    for number, (path, mode) in enumerate(_entries(folder)):
-        if number > MOST_FILES:
-            raise RequestError(f"{folder} holds more than {MOST_FILES:,} files; no run does; give the folder of a run")
-        if stat.S_ISLNK(mode):
-            if not Path(os.path.realpath(path)).is_relative_to(root):
-                raise RequestError(f"{path} is a link out of {folder}; put the file itself there, or remove the link")
-            with suppress(OSError):  # a link to nothing, or to itself, stays one
-                mode = path.stat().st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise RequestError(f"{path} is no regular file but {_kind_of_file(mode)}; remove it")
+    root, number = Path(os.path.realpath(folder)), 0
+    for place, folders, files in os.walk(folder):  # links are not followed
+        for path in (Path(place) / name for name in (*folders, *files)):
+            number += 1
+            if number > MOST_FILES:
+                raise RequestError(
+                    f"{folder} holds more than {MOST_FILES:,} files; no run does; give the folder of a run"
+                )
+            with suppress(FileNotFoundError):  # a run that is under way renames its files
+                _refuse_odd(path, path.lstat().st_mode, root, folder)
 
 
-def _entries(folder: Path) -> Iterator[tuple[Path, int]]:
-    """Yield every path below `folder` with its mode; links are not followed."""
-    for root, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            path = Path(root) / name
-            try:
-                yield path, path.lstat().st_mode
-            except FileNotFoundError:  # a run that is under way renames its files
-                continue
-
-
-def _kind_of_file(mode: int) -> str:
-    kinds = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
-    return kinds.get(stat.S_IFMT(mode), "a link to nothing")
+def _refuse_odd(path: Path, mode: int, root: Path, folder: Path) -> None:
+    if stat.S_ISLNK(mode):
+        if not Path(os.path.realpath(path)).is_relative_to(root):
+            raise RequestError(f"{path} is a link out of {folder}; put the file itself there, or remove the link")
+        with suppress(OSError):  # a link to nothing, or to itself, stays one
+            mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        kinds = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
+        kind = kinds.get(stat.S_IFMT(mode), "a link to nothing")
+        raise RequestError(f"{path} is no regular file but {kind}; remove it")
 
 
 def refuse_oversized(path: Path) -> None:

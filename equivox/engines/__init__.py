@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import parse_model_args
-from equivox.core.plugins import ENGINES, Plugin, added
+from equivox.core.plugins import ENGINES, added
 from equivox.core.redact import LEFT_OUT, redacted, remember_secrets, without_credentials
 from equivox.core.requests import (
     Engine,
@@ -48,11 +48,7 @@ SCHEMES = ("simulated", "vllm", "endpoint", "transformers")
 
 def schemes() -> list[str]:
     """Return every scheme: those of equivox, then those of installed packages."""
-    return [*SCHEMES, *_added_engines()]
-
-
-def _added_engines() -> dict[str, Plugin]:
-    return added(ENGINES, SCHEMES)
+    return [*SCHEMES, *added(ENGINES, SCHEMES)]
 
 
 class Retirement(BaseModel):
@@ -284,6 +280,6 @@ def _one_engine(scheme: str, arguments: Mapping[str, Any]) -> Engine:
         from equivox.engines.transformers import TransformersEngine
 
         return TransformersEngine.from_args(arguments)
-    if plugin := _added_engines().get(scheme):
+    if plugin := added(ENGINES, SCHEMES).get(scheme):
         return an_engine(plugin.use()(arguments), f"the engine {scheme} of {plugin.package}")
     raise RequestError(f"unknown engine {scheme!r}; known: {', '.join(s for s in schemes() if s != 'simulated')}")

@@ -330,7 +330,8 @@ class TransformersEngine(Engine):
         width: int,
     ) -> Response:
         tokens = output.sequences[row, width:].tolist()
-        ends = set(_ids(loaded.model.generation_config.eos_token_id))
+        stated = loaded.model.generation_config.eos_token_id
+        ends = set() if stated is None else set(stated) if isinstance(stated, list) else {stated}
         end = next((place for place, token in enumerate(tokens) if token in ends), None)
         written = tokens if end is None else tokens[:end]
         text = loaded.tokenizer.decode(written, skip_special_tokens=True)
@@ -351,10 +352,6 @@ class TransformersEngine(Engine):
             media_tokens=media_tokens,
             logprobs=logprobs(loaded, output, row, written, sampling["logprobs"]) if sampling["logprobs"] else None,
         )
-
-
-def _ids(token: int | list[int] | None) -> list[int]:
-    return [] if token is None else token if isinstance(token, list) else [token]
 
 
 def _batches(requests: Iterable[Request], size: int) -> Iterator[list[Request]]:

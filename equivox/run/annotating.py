@@ -83,7 +83,6 @@ def annotate(
     stage = _Stage(
         annotator=annotator,
         simulated=engine == SIMULATED,
-        folder=folder,
         store=Store(annotations_folder(folder, name), annotation_schema()),
         shared=Store(annotations_folder(folder, TOOLS), annotation_schema()),
         progress=progress,
@@ -94,7 +93,11 @@ def annotate(
     try:
         with stage.store, stage.shared:
             for task in tasks:
-                table = stage.samples(task, _of_task(plan, task), responses)
+                asked = plan.filter(pc.equal(plan["task"], task.name))
+                metadata = [name for name in asked.column_names if name.startswith("metadata.")]
+                # Columns of metadata that only other tasks keep are empty here.
+                asked = asked.drop_columns([name for name in metadata if asked[name].null_count == len(asked)])
+                table = stage.samples(task, asked.combine_chunks(), responses)
                 write_samples(folder, name, task, table, n_answered=n_answered)
             stage.store.compact()
             stage.shared.compact()
@@ -124,7 +127,6 @@ class _Stage:
 
     annotator: Annotator
     simulated: bool
-    folder: Path
     store: Store
     shared: Store
     progress: Progress
@@ -277,13 +279,6 @@ class _Stage:
                     pending[key] = segment
             if not found:
                 return pending
-
-
-def _of_task(plan: pa.Table, task: Task) -> pa.Table:
-    own = plan.filter(pc.equal(plan["task"], task.name))
-    # Columns of metadata that only other tasks keep are empty here.
-    empty = [name for name in own.column_names if name.startswith("metadata.") and own[name].null_count == len(own)]
-    return own.drop_columns(empty).combine_chunks()
 
 
 def run_jobs(jobs: Sequence[Job], annotator: Annotator) -> Iterator[Annotation]:

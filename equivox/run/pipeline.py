@@ -74,7 +74,9 @@ def execute(
         prepared(spec, annotator, engine, corpora) as run,
     ):
         run.answer(progress)
-        run.forget_plan()
+        # The plan is stored; its memory is free from here on.
+        run.plan = run.plan.part([])
+        return_freed_memory()
         return annotate_and_score(
             spec.output, run.tasks, annotator, spec.options, retry_failed=spec.retry_failed, progress=progress
         )
@@ -115,11 +117,6 @@ class PreparedRun:
         if not self.keep_open:
             # The measured model's memory is freed before a model that annotates is loaded.
             self.engine.close()
-
-    def forget_plan(self) -> None:
-        """Free the memory of the plan, which is stored once the run was answered."""
-        self.plan = self.plan.part([])
-        return_freed_memory()
 
 
 @contextmanager

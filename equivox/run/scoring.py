@@ -181,7 +181,7 @@ def score(
         scored = task.metric.score(task, samples[task.name], options)
         endings = samples[task.name].endings()
         own = [*scored.scores, *loss_scores(task, samples[task.name], options)]
-        scores += [replace(score, coverage=score.coverage.ending(endings)) for score in own]
+        scores += [replace(score, coverage=replace(score.coverage, **endings)) for score in own]  # type: ignore[arg-type]
         kept[task.name] = _quoting(folder, scored)
         progress(Event("score", number, len(tasks)))
     for family, members in families(tasks).items():

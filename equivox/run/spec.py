@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,14 @@ TYPED: Mapping[str, tuple[type, str]] = {
 }
 """The settings that a user types, by the names of the fields of `RunSpec`: the type of what is typed, and its help."""
 
+_PARSED: Mapping[str, Callable[[str], Any]] = {
+    "compare": parse_comparisons,
+    "conditions": parse_conditions,
+    "system": read_system_prompts,
+    "options": scoring_of,
+}
+"""What makes a setting of the text that a user types."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
@@ -110,14 +118,9 @@ class RunSpec:
         workers, address = given.pop("workers", 1), given.pop("ray_address", None)
         if "data" in given:
             given["data"] = str(given["data"])
-        if isinstance(given.get("compare"), str):
-            given["compare"] = parse_comparisons(given["compare"])
-        if isinstance(given.get("conditions"), str):
-            given["conditions"] = parse_conditions(given["conditions"])
-        if isinstance(given.get("system"), str):
-            given["system"] = read_system_prompts(given["system"])
-        if isinstance(given.get("options"), str):
-            given["options"] = scoring_of(given["options"])
+        for name, parse in _PARSED.items():
+            if isinstance(given.get(name), str):
+                given[name] = parse(given[name])
         return cls(
             model=model,
             tasks=tasks,
