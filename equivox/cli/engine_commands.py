@@ -27,8 +27,8 @@ from equivox.core.task import Task
 from equivox.run.spec import RunSpec
 
 
-def _engine_command(scheme: str, metavar: str, what: str) -> Callable[[Callable[..., Any]], Callable[..., int]]:
-    """Return a decorator that makes the command of one engine; `scheme` stands before the model that is typed."""
+def _engine_command(name: str, scheme: str, metavar: str, what: str, help: str) -> Callable[..., int]:
+    """Return the command of one engine; `scheme` stands before the model that is typed, and `what` describes that."""
 
     @takes_settings()
     def command(
@@ -56,21 +56,18 @@ def _engine_command(scheme: str, metavar: str, what: str) -> Callable[[Callable[
         spec = RunSpec.typed(named, chosen, output or default_folder(named, tasks), **settings)
         return _show_dry_run(spec) if dry_run else _run(spec, quiet=quiet)
 
-    def as_named(described: Callable[..., Any]) -> Callable[..., int]:
-        command.__name__, command.__doc__ = described.__name__, described.__doc__
-        return command
-
-    return as_named
+    command.__name__, command.__doc__ = name, help
+    return command
 
 
-@_engine_command("", "MODEL", "scheme:rest, such as simulated:biased, endpoint:key=value,key=value, transformers:NAME")
-def run() -> None:
-    """Run tasks on any model, named scheme:rest, annotate and score the answers; repeat the command to resume."""
-
-
-@_engine_command("vllm:", "MODEL_ARGS", "key=value,key=value as `lighteval vllm` takes them, or a YAML file.")
-def vllm() -> None:
-    """Run tasks on this machine's vLLM, annotate and score the answers; repeat the command to resume."""
+run = _engine_command(
+    "run", "", "MODEL", "scheme:rest, such as simulated:biased, endpoint:key=value,key=value, transformers:NAME",
+    "Run tasks on any model, named scheme:rest, annotate and score the answers; repeat the command to resume.",
+)  # fmt: skip
+vllm = _engine_command(
+    "vllm", "vllm:", "MODEL_ARGS", "key=value,key=value as `lighteval vllm` takes them, or a YAML file.",
+    "Run tasks on this machine's vLLM, annotate and score the answers; repeat the command to resume.",
+)  # fmt: skip
 
 
 def _run(spec: RunSpec, *, quiet: bool) -> int:

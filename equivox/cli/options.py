@@ -121,13 +121,8 @@ def takes_settings(*left_out: str) -> Callable[[Callable[..., int]], Callable[..
         for parameter in signature.parameters.values():
             is_settings = parameter.kind is inspect.Parameter.VAR_KEYWORD
             parameters += _settings(left_out) if is_settings else [parameter]
-
-        @functools.wraps(command)
-        def filled(**given: Any) -> int:
-            return command(**given)
-
-        filled.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        return filled
+        command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return command
 
     return decorate
 

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from equivox.cli.options import RunArgument, data_option, output_option, runs_argument
-from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, console, echo, echo_error, opens
+from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, console, echo, echo_error
 from equivox.core.errors import RequestError, RunError
 from equivox.core.files import refuse_unusable, refuse_unusable_file, refuse_unusable_folder, write_text
 from equivox.core.plain import split_by
@@ -185,12 +185,20 @@ def view(
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
 ) -> int:
     """Show answers in a browser: side by side by group, unreadable ones, and two runs."""
+    import webbrowser
+
     from equivox.report.view.build import usable
     from equivox.report.view.server import serve
 
     for name, reason in usable(runs)[1]:
         echo_error(f"left out: {name}: {reason}")
-    serve(runs, data=data, host=host, port=port, ready=opens("Ctrl-C ends it", browser=browser))
+
+    def ready(address: str) -> None:
+        echo(f"{address}  (Ctrl-C ends it)")
+        if browser:
+            webbrowser.open(address)
+
+    serve(runs, data=data, host=host, port=port, ready=ready)
     return EXIT_DONE
 
 

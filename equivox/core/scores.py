@@ -319,12 +319,9 @@ class Score:
             name: tuple(value) if isinstance(value, list) else NAN if value is None and name in _NUMBERS else value
             for name, value in record.items()
         }
-        if isinstance(values.get("coverage"), Mapping):
-            values["coverage"] = typed(Coverage, values["coverage"])
-        if isinstance(values.get("mover"), Mapping):
-            values["mover"] = typed(Mover, values["mover"])
-        if isinstance(values.get("detectable"), Mapping):
-            values["detectable"] = typed(Detectable, values["detectable"])
+        for name, kind in (("coverage", Coverage), ("mover", Mover), ("detectable", Detectable)):
+            if isinstance(values.get(name), Mapping):
+                values[name] = typed(kind, values[name])
         return typed(cls, values)
 
 

@@ -180,7 +180,7 @@ class Compared:
             for row, (own, theirs) in enumerate(zip(one.to_pylist(), other.to_pylist(), strict=True), start=1):
                 self.values(where, f"{name}, row {row}", own, theirs)
 
-    def files(self, where: str, stated: Path, recomputed: Path) -> None:
+    def file(self, where: str, stated: Path, recomputed: Path) -> None:
         """Compare two parquet tables, or two other files byte by byte; one that is not there differs."""
         if stated.suffix == ".parquet" and stated.is_file() and recomputed.is_file():
             self.tables(where, read_table(stated), read_table(recomputed))
@@ -200,7 +200,7 @@ class Compared:
                 self.values(place.as_posix(), "answered", stated.get("answered"), fresh["answered"])
                 self.scores(place.as_posix(), stated["scores"], fresh["scores"])
             else:
-                self.files(place.as_posix(), run / place, recomputed / place)
+                self.file(place.as_posix(), run / place, recomputed / place)
 
     def scores(self, where: str, stated: Sequence[Any], recomputed: Sequence[Any]) -> None:
         """Compare every field of every score; scores are paired by task, metric, attribute and subset."""

@@ -10,7 +10,6 @@ because the task's score says nothing of it.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +23,7 @@ from equivox.annotate import RULES
 from equivox.core.annotation import Annotator
 from equivox.core.encoded import EncodedLabels
 from equivox.core.errors import RequestError
-from equivox.core.files import damaged, read_document, read_schema, read_table, write_document, write_table, write_whole
+from equivox.core.files import damaged, read_document, read_table, write_document, write_table, write_whole
 from equivox.core.hashing import digest
 from equivox.core.lazy import pa
 from equivox.core.progress import Event, Progress, no_progress
@@ -36,7 +35,7 @@ from equivox.core.text import inert_record
 from equivox.core.version import __version__
 from equivox.run.annotating import ask, count_answered, stored_follow_ups
 from equivox.run.manifest import read_manifest, state_hashes
-from equivox.run.stored import file_name, samples_path, scheme_digest, stored_annotator, stored_texts
+from equivox.run.stored import file_name, samples_note, samples_path, scheme_digest, stored_annotator, stored_texts
 
 LOST = {
     REFUSAL.name: ({"refused"}, {"parsed"}),
@@ -135,11 +134,9 @@ def open_samples(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[st
     found = {}
     for task in tasks:
         path = samples_path(folder, annotator, task.name)
-        try:
-            metadata = read_schema(path).metadata or {}
-        except FileNotFoundError:
-            raise RequestError(f"{folder}: {annotator} has not annotated all of {task.name}; {again}") from None
-        described = json.loads(metadata.get(b"equivox", b"{}"))
+        if not path.exists():
+            raise RequestError(f"{folder}: {annotator} has not annotated all of {task.name}; {again}")
+        described = samples_note(path)
         if described.get("scheme") != scheme_digest(task):
             raise RequestError(
                 f"{folder}: the annotations of {task.name} by {annotator} are stale: this version annotates its "

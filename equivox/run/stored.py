@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from typing import Any
 from equivox.annotate import evaluation_of
 from equivox.core.annotation import AnnotatorIdentity
 from equivox.core.errors import RequestError, StorageError
-from equivox.core.files import TEMPORARY, read_document
+from equivox.core.files import TEMPORARY, read_document, read_schema
 from equivox.core.lazy import pc
 from equivox.core.media import MOST_SOUND_BYTES
 from equivox.core.task import Task, digest
@@ -30,6 +31,11 @@ def annotations_folder(folder: Path, annotator: str) -> Path:
 def samples_path(folder: Path, annotator: str, task: str) -> Path:
     """Return the path of the samples of `task` as annotated by `annotator`."""
     return annotations_folder(folder, annotator) / "samples" / f"{file_name(task)}.parquet"
+
+
+def samples_note(path: Path) -> dict[str, Any]:
+    """Return what a table of samples says of itself: its task, its scheme, and how many requests were answered then."""
+    return dict(json.loads((read_schema(path).metadata or {}).get(b"equivox", b"{}")))
 
 
 def file_name(task: str) -> str:
