@@ -51,7 +51,7 @@ def schemes() -> list[str]:
     return [*SCHEMES, *added(ENGINES, SCHEMES)]
 
 
-class Retirement(BaseModel):
+class _Retirement(BaseModel):
     """What a provider does to a model on a day (`date`, as 2026-12-01), and where it says so."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -78,7 +78,7 @@ class ModelFile(BaseModel):
     serve: str = ""
     gpu_memory_gb: float | None = None
     remote_code: bool = False
-    retires: Retirement | None = None
+    retires: _Retirement | None = None
 
 
 def model_names() -> list[str]:

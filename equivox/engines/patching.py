@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 from equivox.core.errors import RequestError
-from equivox.core.requests import Patching
 from equivox.core.task import Patch
 
 _SETTABLE = tuple(field.name for field in fields(Patch) if field.name != "source_span")
@@ -32,11 +31,6 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         if not isinstance(value, wanted) or isinstance(value, bool):
             what = "a layer's number" if wanted is int else "a text"
             raise RequestError(f"`patch.{name}` is {what}, got {value!r}")
-
-
-def adjusted(patching: Patching, settings: Mapping[str, Any]) -> Patching:
-    """Return the patch of a request with the layers or texts that the model's arguments set."""
-    return replace(patching, patch=replace(patching.patch, **settings)) if settings else patching
 
 
 def check_layers(patch: Patch, n_layers: int, *, model: str) -> None:

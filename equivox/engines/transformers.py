@@ -19,7 +19,7 @@ from annotated_types import Ge
 from equivox.core import media
 from equivox.core.errors import RequestError
 from equivox.core.fields import checked_fields
-from equivox.core.requests import Engine, EngineIdentity, MediaPart, Patching, Request, Response
+from equivox.core.requests import Engine, EngineIdentity, MediaPart, Request, Response
 from equivox.core.task import Patch, digest
 from equivox.engines import patching
 from equivox.engines.arguments import ChatArguments, chat_template, generation_parameters, sort_arguments
@@ -184,8 +184,9 @@ class TransformersEngine(Engine):
         patch = None if request.patch is None else vars(self._patch(request.patch))
         return json.dumps([sampling, [part.kind for part in request.media], patch], sort_keys=True)
 
-    def _patch(self, request_patch: Patching) -> Patch:
-        return patching.adjusted(request_patch, self.arguments.get("patch", {})).patch
+    def _patch(self, declared: Patch) -> Patch:
+        """Return the patch of a request with the layers or texts that the model's arguments set."""
+        return replace(declared, **self.arguments.get("patch", {}))
 
     def _sampling(self, request: Request) -> dict[str, Any]:
         sampling = request.sampling
@@ -261,7 +262,7 @@ class TransformersEngine(Engine):
             source = self._render(loaded, request)
             shift = source.index(request.text)
             ids, offsets = self._tokens(loaded, source)
-            span = patching.span_tokens(offsets, shift + request.patch.start, shift + request.patch.end)
+            span = patching.span_tokens(offsets, *(shift + place for place in request.patched_span))
             tokens = torch.tensor([ids], device=loaded.model.device)
             states.append(patching.source_states(loaded.model, tokens, patch.source_layer, span))
             target = patching.target_text(patch, len(span))

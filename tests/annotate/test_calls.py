@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equivox import open_run
-from equivox.annotate.calls import CallReader, CallScheme
+from equivox.annotate.calls import CallScheme
 from equivox.core.attributes import REFUSAL, Attribute, Number
 from equivox.core.calls import CALL, Answer, Call
 from equivox.core.errors import RequestError
@@ -36,7 +36,9 @@ SALARY = Attribute(name="salary", asks="the salary", number=Number(unit="EUR", l
 
 def values(text: str, *attributes: Attribute) -> dict[str, str]:
     segment = CallScheme(attributes=attributes or (DECISION,), tools=(DECIDE,)).whole(text)
-    (found,) = CallReader((DECIDE,)).read([segment])
+    assert segment.tool is not None
+    (found,) = segment.tool.read([segment])
+    assert found is not None
     return {value.attribute: value.value for value in found}
 
 
