@@ -11,9 +11,7 @@ from annotated_types import Ge, Gt, Le
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields
-from equivox.core.requests import EngineIdentity
 from equivox.core.task import Penalty, Temperature, TokenLimit, TopK, TopP
-from equivox.core.variants import sampling_settings
 
 _REFUSED_GENERATION = {
     "seed": "every response has its own seed; the run's `--seed` changes them all",
@@ -105,19 +103,6 @@ def generation_parameters(given: Mapping[str, Any], known: Mapping[str, str]) ->
             )
     checked_fields(_GenerationParameters, given, what="generation parameters:")
     return {known[name]: value for name, value in given.items() if value is not None}
-
-
-def refuse_overrides(identity: EngineIdentity, sampling: str) -> None:
-    """Raise RequestError for a run that asks for a decoding of a model whose arguments set another one."""
-    settings = sampling_settings(sampling)
-    for argument in ("generation_parameters", "extra_body"):
-        given = identity.settings.get(argument)
-        for name, value in given.items() if isinstance(given, Mapping) else ():
-            if name in settings and value != settings[name]:
-                raise RequestError(
-                    f"`sampling` is {sampling}, but the model arguments set {argument}={{{name}: {value}}}, which "
-                    f"would take its place; leave {name} out of them, or run with `--sampling as-declared`"
-                )
 
 
 def chat_template(template: str | None) -> str | None:

@@ -11,8 +11,9 @@ from equivox.core.errors import RequestError
 from equivox.core.fields import parse_model_args
 from equivox.core.requests import EngineIdentity
 from equivox.engines import engine_from_args
-from equivox.engines.arguments import generation_parameters, refuse_overrides
+from equivox.engines.arguments import generation_parameters
 from equivox.engines.vllm_arguments import VLLMArguments
+from equivox.run.pipeline import refuse_overrides
 
 Cli = Callable[..., tuple[int, str, str]]
 
