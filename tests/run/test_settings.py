@@ -81,8 +81,8 @@ def test_settings_with_different_data_have_corpora_of_their_own(equivox: Cli, tm
     # 24 speakers and 8 of them, each with 12 clips.
     assert [model.target.calls for model in estimate(settings).models] == [288, 96]
     shutil.rmtree(tmp_path / "few")
-    (gone,) = (entry for entry in readiness.missing(settings, tmp_path / "runs") if entry.kind == "data")
-    assert str(tmp_path / "few") in gone.why
+    (gone,) = (why for kind, why in readiness.missing(settings, tmp_path / "runs") if kind == "data")
+    assert str(tmp_path / "few") in gone
 
 
 def declared(**fields: Any) -> RunFile:
