@@ -250,7 +250,7 @@ def import_responses(
     from equivox.run.spec import RunSpec
 
     spec = RunSpec.typed(model, _chosen(tasks), output, **settings)
-    return Result(spec.output, imported(responses, spec, columns=columns, match=match, progress=progress).scores)
+    return Result(spec.output, imported(responses, spec, columns=columns, match=match, progress=progress)[0])
 
 
 def open_run(folder: str | Path, *, tasks: str = "") -> Result:

@@ -24,7 +24,8 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields
 from equivox.core.plugins import ANNOTATORS, Plugin, added
 from equivox.core.progress import STOP_AFTER
-from equivox.engines.workers import Workers
+from equivox.core.requests import Workers
+from equivox.core.task import Sampling
 
 __all__ = [
     "RULES",
@@ -155,7 +156,6 @@ def declared_annotator(named: str) -> tuple[str, AnnotatorFile]:
 def _from_file(named: str, evaluations: Sequence[int | None], workers: Workers | None) -> list[Annotator]:
     """Return the annotator of a packaged or own file; for each number an evaluation of it."""
     from equivox.annotate.model import ModelAnnotator
-    from equivox.core.task import Sampling
     from equivox.engines import engine_from_args, model_names, refuse_remote_code
 
     name, declared = declared_annotator(named)

@@ -17,7 +17,7 @@ from equivox.core.task import Tool
 
 
 @dataclass(frozen=True)
-class CallReader:
+class _CallReader:
     """The tool of the scheme: finds the attributes of a segment among the arguments of its one call."""
 
     tools: tuple[Tool, ...]
@@ -105,9 +105,9 @@ class CallScheme(AnnotationScheme):
     @property
     def identity(self) -> Mapping[str, Any]:
         """The name and version of the scheme, and the tools."""
-        return CallReader(self.tools).identity
+        return _CallReader(self.tools).identity
 
     def whole(self, text: str) -> Segment:
         """Return the segment for the whole answer, which its calls annotate and nobody else."""
-        tool = CallReader(self.tools)
+        tool = _CallReader(self.tools)
         return Segment(name="", text=text, attributes=self.attributes, tool=tool, alone=True)

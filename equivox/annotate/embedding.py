@@ -11,9 +11,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from equivox.core.errors import RequestError
+from equivox.core.lazy import NDArray, np
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
     from sentence_transformers import SentenceTransformer
 
@@ -22,24 +22,16 @@ _SURE = 1e-5
 """Cosines this close to the threshold are computed again in double precision (single is good to about 1e-6)."""
 
 
-def unify(phrases: Sequence[str], encoder: str, threshold: float, *, batch_size: int = 64) -> list[str]:
+def unify(phrases: Sequence[str], encoder: str, threshold: float) -> list[str]:
     """Return, for each phrase, the leader of its cluster; a leader is its own.
 
     `phrases` are distinct and in the order in which they can become leaders; `encoder` is a sentence-transformers model
     by name or folder. Raises RequestError if the library or the model is missing.
     """
-    leaders = leader_clusters(embed(phrases, encoder, batch_size=batch_size), threshold)
-    return [phrases[leader] for leader in leaders]
-
-
-def embed(phrases: Sequence[str], encoder: str, *, batch_size: int = 64) -> npt.NDArray[np.float32]:
-    """Return one unit vector per phrase, shape (phrases, dimensions)."""
-    import numpy as np
-
     vectors = load_encoder(encoder).encode(
-        list(phrases), batch_size=batch_size, normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True
+        list(phrases), batch_size=64, normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True
     )
-    return np.asarray(vectors, dtype=np.float32)
+    return [phrases[leader] for leader in leader_clusters(vectors, threshold)]
 
 
 @cache
@@ -61,15 +53,13 @@ def load_encoder(encoder: str) -> SentenceTransformer:
         ) from error
 
 
-def leader_clusters(vectors: npt.ArrayLike, threshold: float, *, block: int = _BLOCK) -> npt.NDArray[np.int64]:
+def leader_clusters(vectors: npt.ArrayLike, threshold: float, *, block: int = _BLOCK) -> NDArray[np.int64]:
     """Return the index of the leader of each vector, shape (n,); a leader has its own index.
 
     `vectors` has shape (n, dimensions), in the order in which they can become leaders; they are scaled to unit length
     here. Memory grows with n × dimensions and the block, never with n². Raises ValueError for a threshold outside
     (0, 1], for a vector without length, and for one with a NaN.
     """
-    import numpy as np
-
     if not 0 < threshold <= 1:
         raise ValueError(f"`threshold` is a cosine in (0, 1], got {threshold}")
     units = np.array(vectors, dtype=np.float32, ndmin=2)
@@ -106,12 +96,10 @@ def leader_clusters(vectors: npt.ArrayLike, threshold: float, *, block: int = _B
     return leader_of
 
 
-def _near(left: npt.NDArray[np.float32], right: npt.NDArray[np.float32], threshold: float) -> npt.NDArray[np.bool_]:
+def _near(left: NDArray[np.float32], right: NDArray[np.float32], threshold: float) -> NDArray[np.bool_]:
     """Return which pairs reach the threshold, shape (left, right)."""
-    import numpy as np
-
     cosines = left @ right.T
-    near: npt.NDArray[np.bool_] = cosines >= threshold
+    near: NDArray[np.bool_] = cosines >= threshold
     doubtful = np.abs(cosines - threshold) < _SURE
     if doubtful.any():
         rows, columns = np.nonzero(doubtful)

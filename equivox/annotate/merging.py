@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from equivox.core.lazy import np
 from equivox.core.samples import Samples
 from equivox.core.scores import Merge, ScoringOptions
 from equivox.core.task import Task
@@ -20,26 +21,16 @@ from equivox.core.task import Task
 _WORD = re.compile(r"\w+")
 
 
-@dataclass(frozen=True)
-class MergedValue:
-    """One wording of an open attribute, its number of annotations, and the wording that it counts as."""
-
-    attribute: str
-    value: str
-    counts_as: str
-    n: int
-
-
 def merge_samples(
     samples: Mapping[str, Samples], tasks: Sequence[Task], options: ScoringOptions
-) -> tuple[dict[str, Samples], list[MergedValue]]:
-    """Return `samples` (by task) with the values of open attributes merged, and the list of merged values.
+) -> tuple[dict[str, Samples], list[dict[str, Any]]]:
+    """Return `samples` (by task) with the values of open attributes merged, and a row for each wording of a value.
+
+    A row has the attribute, the wording (`value`), the wording that it counts as, and its number of annotations.
 
     Values are pooled over all tasks with an attribute of the same name, so that a value means the same in every
     condition. Closed choices do not change. With `embedding`, lemmas are merged first.
     """
-    import numpy as np
-
     counts: dict[str, Counter[str]] = {}
     for task in tasks:
         for attribute in open_attributes(task):
@@ -50,12 +41,12 @@ def merge_samples(
         attribute: merged(values, merge=options.merge, encoder=options.encoder, threshold=options.merge_threshold)
         for attribute, values in sorted(counts.items())
     }
-    found_ = [
-        MergedValue(attribute, value, counts_as[attribute][value], n)
+    rows = [
+        {"attribute": attribute, "value": value, "counts_as": counts_as[attribute][value], "n": n}
         for attribute, values in sorted(counts.items())
         for value, n in sorted(values.items(), key=lambda entry: (-entry[1], entry[0]))
     ]
-    return {task.name: _with(samples[task.name], task, counts_as) for task in tasks}, found_
+    return {task.name: _with(samples[task.name], task, counts_as) for task in tasks}, rows
 
 
 def open_attributes(task: Task) -> list[str]:

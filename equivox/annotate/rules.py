@@ -76,7 +76,8 @@ class RulesAnnotator(Annotator):
         """Yield the annotation of each job."""
         for job in jobs:
             status: Status = "parsed"
-            values = self._values(job)
+            asked = [attribute for attribute in job.segment.attributes if attribute.role != "refusal"]
+            values = [value for attribute in asked for value in self._of_attribute(attribute, job.segment)]
             if not job.segment.text.strip():
                 status, values = "empty", []
             elif self._vocabulary.declines(job.segment.text):
@@ -87,24 +88,12 @@ class RulesAnnotator(Annotator):
                 values.append(Value("refusal", "no", ""))
             yield job.annotated(status, values)
 
-    def _values(self, job: Job) -> list[Value]:
-        return [
-            value
-            for attribute in job.segment.attributes
-            if attribute.role != "refusal"
-            for value in self._of_attribute(attribute, job.segment)
-        ]
-
     def _of_attribute(self, attribute: Attribute, segment: Segment) -> list[Value]:
         if attribute.number is not None:
             found = number_of(attribute, segment.text)
             return [] if found is None else [found]
-        if not (_left_to_annotator(segment) or self._vocabulary.knows(attribute)):
+        # What has a tool or a prompt of its own is not left to the annotator by its attributes alone.
+        if (segment.tool or segment.prompt) is not None and not self._vocabulary.knows(attribute):
             return []
         mentioned = self._vocabulary.of(attribute).mentions(segment.text)[: attribute.count]
         return [Value(attribute.name, value, words) for value, words in mentioned]
-
-
-def _left_to_annotator(segment: Segment) -> bool:
-    """Return whether nothing but the annotator annotates a segment, by its attributes alone: no tool, no own prompt."""
-    return segment.tool is None and segment.prompt is None

@@ -10,14 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel
 
 from equivox.annotate.numeric import number_text
 from equivox.core.annotation import Value
 from equivox.core.task import OTHER, UNSTATED, Attribute
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
 
 LONGEST = 60
 """The largest number of characters in an open value; a short noun phrase has fewer."""

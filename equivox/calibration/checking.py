@@ -31,14 +31,13 @@ from equivox.core.errors import RunError
 from equivox.core.files import write_document
 from equivox.core.plain import as_plain
 from equivox.core.progress import Progress, no_progress
-from equivox.core.requests import Engine, Request
+from equivox.core.requests import Engine, Request, Workers
 from equivox.core.scores import NAN, Score
 from equivox.core.task import Task
 from equivox.core.variants import DECLARED, EVERY_CONDITION, SHUFFLED, vary
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.engines import engine_from_args
 from equivox.engines.simulated import SimulatedEngine
-from equivox.engines.workers import Workers
 from equivox.run.manifest import CALIBRATION, read_manifest
 from equivox.run.pipeline import execute, open_corpora
 from equivox.run.plan import Plan, make_plan

@@ -9,24 +9,20 @@ import typer
 from equivox.cli import (
     audit_commands,
     calibrate_command,
+    check_commands,
     data_commands,
-    dossier_command,
     engine_commands,
     file_commands,
-    gate_command,
     hub_commands,
-    impact_command,
-    import_command,
     metric_commands,
     power_command,
     result_commands,
     run_commands,
     task_commands,
-    verify_command,
-    view_command,
 )
 from equivox.cli.options import Command, takes_task_files
 from equivox.cli.output import echo
+from equivox.core.version import __version__
 
 app = typer.Typer(
     name="equivox",
@@ -43,8 +39,6 @@ def root(
 ) -> None:
     """Measure what a model does differently when only the person changes."""
     if version:
-        from equivox.core.version import __version__
-
         echo(f"equivox {__version__}")
         raise typer.Exit
 
@@ -58,11 +52,11 @@ COMMANDS = {
     ),
     "Read, compare, check and publish runs": (
         result_commands.compare,
-        gate_command.gate,
-        verify_command.verify,
-        view_command.view,
+        check_commands.gate,
+        check_commands.verify,
+        result_commands.view,
         result_commands.report,
-        dossier_command.dossier,
+        check_commands.dossier,
         hub_commands.submit,
         audit_commands.app,
     ),
@@ -74,12 +68,12 @@ COMMANDS = {
         data_commands.app,
     ),
     "Responses, annotators and scores": (
-        import_command.import_,
+        engine_commands.import_,
         run_commands.score,
         run_commands.annotate,
     ),
     "Further tables and figures": (
-        impact_command.impact,
+        result_commands.impact,
         result_commands.leaderboard,
         metric_commands.metric,
     ),

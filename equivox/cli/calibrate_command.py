@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from equivox.cli.options import QuietOption, RayAddressOption, WorkersOption, output_option
+from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo
 from equivox.core.errors import RequestError, nearest
+from equivox.core.fields import parse_model_args
+from equivox.core.requests import Workers
+from equivox.core.task import Task
+from equivox.core.variants import dose_of, parse_conditions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from equivox.calibration.training import Model
-    from equivox.core.task import Task
 
 ENGINES = ("vllm", "transformers", "endpoint")
 """The engines that can be proved."""
@@ -44,15 +48,10 @@ def calibrate(
     quiet: QuietOption = False,
 ) -> int:
     """Prove an installation: run tiny models with a known bias through all of it; exit 0: passes, 1: fails."""
-    from json import dumps
-
     from equivox.calibration.checking import Settings, result, train
     from equivox.calibration.checking import calibrate as run
     from equivox.calibration.recipe import parse_shifts
-    from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo
     from equivox.cli.show import console, progress_bars
-    from equivox.core.variants import dose_of, parse_conditions
-    from equivox.engines.workers import Workers
     from equivox.report.calibration_tables import calibration_table, verdict_of
     from equivox.report.table import print_tables
 
@@ -67,7 +66,7 @@ def calibrate(
         arguments=arguments,
         task=chosen,
         shifts=shifts,
-        output=output or Path("runs/calibration") / default_name([scheme, chosen.name, f"seed{seed}"]),
+        output=output or Path("runs/calibration") / f"{scheme}-{chosen.name}-seed{seed}".replace(":", "-"),
         seed=seed,
         limit=limit,
         annotator=annotator,
@@ -106,8 +105,6 @@ def _engine(named: str) -> tuple[str, dict[str, Any]]:
     >>> _engine("vllm:dtype=bfloat16")
     ('vllm', {'gpu_memory_utilization': 0.3, 'dtype': 'bfloat16'})
     """
-    from equivox.core.fields import parse_model_args
-
     scheme, _, rest = named.partition(":")
     if scheme not in ENGINES:
         raise RequestError(
@@ -131,15 +128,6 @@ def _task(name: str) -> Task:
     calibration_task(chosen[0])
     libraries(chosen[0])
     return chosen[0]
-
-
-def default_name(parts: Sequence[str]) -> str:
-    """Return the name of the folder of a calibration's runs.
-
-    >>> default_name(["vllm", "vibe_gender:candidate", "seed0"])
-    'vllm-vibe_gender-candidate-seed0'
-    """
-    return "-".join(parts).replace(":", "-")
 
 
 def serve_first(task: str, seed: int, models: Sequence[Model]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +13,9 @@ import typer
 from equivox.cli import hub_commands, make_command
 from equivox.cli.options import Command, data_option, output_option
 from equivox.cli.output import echo
+from equivox.core.errors import RequestError, nearest
+from equivox.core.files import refuse_unusable
+from equivox.core.task import DataSource
 
 if TYPE_CHECKING:
     from equivox.dataset_builders import Builder
@@ -31,7 +35,6 @@ def list_corpora(
     ] = None,
 ) -> None:
     """List the corpora that can be built, with licence and web page; or describe one corpus of continuations."""
-    from equivox.core.errors import RequestError
     from equivox.dataset_builders import builders
 
     if corpus is not None and data is not None:
@@ -49,9 +52,6 @@ def list_corpora(
 def _describe(corpus: str, data: str, figure: Path | None) -> None:
     """Describe a corpus of continuations: speakers, instances, length, agreement of annotators, ROUGE-L."""
     from equivox.cli.show import console, figure_format, progress_bars, write_figure
-    from equivox.core.errors import RequestError, nearest
-    from equivox.core.files import refuse_unusable
-    from equivox.core.task import DataSource
     from equivox.dataset_builders import SpokenStereoSet, builders
     from equivox.dataset_builders.continuations import corpus_facts
     from equivox.dataset_builders.opening import open_corpus
@@ -104,10 +104,7 @@ def build(
     ] = None,
 ) -> None:
     """Build a corpus: parquet with media and every column, a card, and what is unusual; or download a word list."""
-    from contextlib import ExitStack
-
     from equivox.cli.show import progress_bars
-    from equivox.core.errors import RequestError
     from equivox.dataset_builders import build as build_corpus
     from equivox.dataset_builders import open_builder
     from equivox.dataset_builders.hub import download, open_hub_file, original_layout
@@ -158,7 +155,6 @@ def _fetch(name: str, output: Path | None) -> None:
 
 def _generate_images(builder: Builder, settings_file: Path | None) -> None:
     from equivox.cli.show import progress_bars
-    from equivox.core.errors import RequestError
     from equivox.dataset_builders import Genres
     from equivox.dataset_builders.genres_images import (
         clip_cosine,

@@ -1,32 +1,34 @@
-"""The commands that ask a model: run and vllm.
+"""The commands that make a run: run and vllm, which ask a model, and import.
 
 Type annotations are evaluated here (no `from __future__ import annotations`): one factory makes both
-commands, and typer reads the options from its signature.
+commands that ask, and typer reads the options from its signature.
 """
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from equivox.cli.options import (
+    ByAttributeOption,
     QuietOption,
     RayAddressOption,
     TasksArgument,
     WorkersOption,
+    columns_named,
+    names_in,
     output_option,
     takes_settings,
 )
+from equivox.cli.output import EXIT_DONE
 from equivox.core.errors import RequestError
+from equivox.core.task import Task
 from equivox.run.spec import RunSpec
 
-if TYPE_CHECKING:
-    from equivox.core.task import Task
 
-
-def _engine_command(scheme: str, metavar: str, what: str) -> Callable[[Callable[..., Any]], Callable[..., int]]:
-    """Return a decorator that makes the command of one engine; `scheme` stands before the model that is typed."""
+def _engine_command(name: str, scheme: str, metavar: str, what: str, help: str) -> Callable[..., int]:
+    """Return the command of one engine; `scheme` stands before the model that is typed, and `what` describes that."""
 
     @takes_settings()
     def command(
@@ -54,21 +56,18 @@ def _engine_command(scheme: str, metavar: str, what: str) -> Callable[[Callable[
         spec = RunSpec.typed(named, chosen, output or default_folder(named, tasks), **settings)
         return _show_dry_run(spec) if dry_run else _run(spec, quiet=quiet)
 
-    def as_named(described: Callable[..., Any]) -> Callable[..., int]:
-        command.__name__, command.__doc__ = described.__name__, described.__doc__
-        return command
-
-    return as_named
+    command.__name__, command.__doc__ = name, help
+    return command
 
 
-@_engine_command("", "MODEL", "scheme:rest, such as simulated:biased, endpoint:key=value,key=value, transformers:NAME")
-def run() -> None:
-    """Run tasks on any model, named scheme:rest, annotate and score the answers; repeat the command to resume."""
-
-
-@_engine_command("vllm:", "MODEL_ARGS", "key=value,key=value as `lighteval vllm` takes them, or a YAML file.")
-def vllm() -> None:
-    """Run tasks on this machine's vLLM, annotate and score the answers; repeat the command to resume."""
+run = _engine_command(
+    "run", "", "MODEL", "scheme:rest, such as simulated:biased, endpoint:key=value,key=value, transformers:NAME",
+    "Run tasks on any model, named scheme:rest, annotate and score the answers; repeat the command to resume.",
+)  # fmt: skip
+vllm = _engine_command(
+    "vllm", "vllm:", "MODEL_ARGS", "key=value,key=value as `lighteval vllm` takes them, or a YAML file.",
+    "Run tasks on this machine's vLLM, annotate and score the answers; repeat the command to resume.",
+)  # fmt: skip
 
 
 def _run(spec: RunSpec, *, quiet: bool) -> int:
@@ -85,7 +84,6 @@ def _run(spec: RunSpec, *, quiet: bool) -> int:
 
 def _show_dry_run(spec: RunSpec) -> int:
     """Check `spec` and show what it would take; nothing is written."""
-    from equivox.cli.output import EXIT_DONE
     from equivox.cli.show import console
     from equivox.report.cost_tables import dry_run_table
     from equivox.report.table import print_tables
@@ -95,7 +93,7 @@ def _show_dry_run(spec: RunSpec) -> int:
     return EXIT_DONE
 
 
-def _rules_if_they_can(model: str, tasks: "Sequence[Task]") -> str:
+def _rules_if_they_can(model: str, tasks: Sequence[Task]) -> str:
     """Return `rules`, the annotator when none is named; RequestError where they cannot read what `model` answers."""
     from equivox.annotate import RULES
     from equivox.annotate.rules import misread_by_rules
@@ -111,7 +109,7 @@ def _rules_if_they_can(model: str, tasks: "Sequence[Task]") -> str:
     return RULES
 
 
-def warnings_of(model: str, annotator: str, tasks: "Sequence[Task]") -> str:
+def warnings_of(model: str, annotator: str, tasks: Sequence[Task]) -> str:
     """Return what to know before a run: that `rules` will read free text, that the model retires; empty for neither."""
     from equivox.annotate.rules import FOR_SIMULATED, misread_by_rules
     from equivox.engines import model_label, retirement
@@ -119,3 +117,44 @@ def warnings_of(model: str, annotator: str, tasks: "Sequence[Task]") -> str:
     misread = misread_by_rules(model, annotator, tasks)
     told = f"the answers of {model_label(model)} will be {FOR_SIMULATED}" if misread else ""
     return "; ".join(filter(None, (told, retirement(model))))
+
+
+@takes_settings("limit", "sampling", "retry_failed", "stop_after", "trust_remote_code")
+def import_(
+    responses: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Responses made elsewhere, a row each: CSV, TSV, JSON(L) or parquet.")
+    ],
+    tasks: TasksArgument,
+    output: Annotated[Path, output_option("Where the run goes; a started one is resumed.")],
+    model: Annotated[str | None, typer.Option(help="What the model is called; the file's name by default.")] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(metavar="OURS=THEIRS", help="Which column of the file is ours: response=narrative; repeatable."),
+    ] = None,
+    match: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMNS",
+            help="Which columns tell what sample a row is about, separated by commas; sample_id, or those of the task.",
+        ),
+    ] = None,
+    by_attribute: ByAttributeOption = False,
+    quiet: QuietOption = False,
+    **settings: Any,
+) -> int:
+    """Make a run of responses that were made elsewhere, annotate and score them as if the model had been asked here."""
+    from equivox.cli.show import compared_run, console, progress_bars, show_scores
+    from equivox.run.generating import IMPORTED
+    from equivox.run.importing import import_responses
+    from equivox.tasks.registry import resolve_tasks
+
+    name = responses.stem if model is None else model
+    spec = RunSpec.typed(name, resolve_tasks(tasks), output, **settings)
+    with progress_bars(quiet=quiet) as progress:
+        scores, told = import_responses(
+            responses, spec, columns=columns_named(column or []), match=names_in(match or ""), progress=progress
+        )
+    code = show_scores([compared_run(f"{IMPORTED}:{spec.model}", spec.output, scores)], by_attribute=by_attribute)
+    for line in told:
+        console().print(line, markup=False)
+    return code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,12 +18,12 @@ from equivox.cli.options import (
     names_in,
     output_option,
 )
+from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE
 from equivox.core.errors import RequestError
+from equivox.core.files import refuse_unusable_folder
+from equivox.core.requests import Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from equivox.engines.workers import Workers
     from equivox.run.reproducing import Finished
     from equivox.run.run_files import Setting
 
@@ -57,7 +58,6 @@ def reproduce(
     quiet: QuietOption = False,
 ) -> int:
     """Run every model of a run file in all its settings; repeat the command to resume."""
-    from equivox.engines.workers import Workers
     from equivox.run.run_files import open_run_file, settings_of, split_models
     from equivox.tasks.registry import resolve_tasks
 
@@ -73,9 +73,7 @@ def reproduce(
     if tables is not None and opened.paper is None:
         raise RequestError(f"`tables` needs a run file of a paper; {file} has no field `paper`")
     if tables is not None:
-        from equivox.cli.result_commands import check_tables_folder
-
-        check_tables_folder(tables, "tables")
+        refuse_unusable_folder(tables, "tables")
     finished, code = _run_all(settings, output, shared, quiet=quiet)
     if tables is not None and opened.paper is not None:
         _show_tables(opened.paper, finished, tables)
@@ -84,7 +82,6 @@ def reproduce(
 
 def _show_dry_run(settings: Sequence[Setting], output: Path, workers: Workers) -> int:
     """Print what the runs of a run file would take and what is missing for them; return 1 if anything is."""
-    from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.show import console
     from equivox.report.audit_tables import missing_table
     from equivox.report.cost_tables import estimate_table
@@ -106,7 +103,6 @@ def _show_dry_run(settings: Sequence[Setting], output: Path, workers: Workers) -
 def _run_all(settings: Sequence[Setting], output: Path, workers: Workers, *, quiet: bool) -> tuple[list[Finished], int]:
     """Run every model of `settings` and show the scores; return the runs, and 1 if one of them could not be run."""
     from equivox.cli.engine_commands import warnings_of
-    from equivox.cli.output import EXIT_INCOMPLETE
     from equivox.cli.show import compared_run, console, progress_bars, show_scores
     from equivox.run.reproducing import run_all
 
@@ -153,7 +149,6 @@ def demo(
 ) -> int:
     """Run every benchmark on the embedded sample with models whose bias is known."""
     from equivox.cli.result_commands import report
-    from equivox.engines.workers import Workers
     from equivox.run.run_files import open_run_file, settings_of
     from equivox.tasks.registry import resolve_tasks
 

@@ -9,6 +9,7 @@ import typer
 
 from equivox.cli.options import RunArgument, data_option, opened, output_option
 from equivox.cli.output import EXIT_DONE, echo
+from equivox.core.errors import RequestError, nearest
 
 
 def push(
@@ -26,7 +27,6 @@ def push(
 ) -> int:
     """Write a corpus, or a run's responses and annotations, as a data set for the Hub, and upload it with --push."""
     from equivox.cli.show import believe_all, progress_bars
-    from equivox.core.errors import RequestError
     from equivox.integrations.hub.dataset_card import is_restricted
     from equivox.integrations.hub.dataset_folder import write_dataset
     from equivox.integrations.hub.remote import check_repo, upload
@@ -112,7 +112,6 @@ def submit(
 ) -> int:
     """Write a run for a board, or its scores for the Hub or Every Eval Ever; --push opens a pull request."""
     from equivox.cli.show import believe_all
-    from equivox.core.errors import RequestError, nearest
     from equivox.integrations.hub.remote import upload
     from equivox.integrations.hub.submission import RESULTS, Wish, write_submission
 
@@ -172,7 +171,6 @@ def submit(
 def _to_board(run: Path, board: str, repo: str | None, output: Path | None, *, send: bool) -> int:
     """Write a run as a data set, and with `send` upload it and ask a board to list it."""
     from equivox.cli.show import believe_all
-    from equivox.core.errors import RequestError
     from equivox.integrations.hub.remote import check_repo, submit_to_board
     from equivox.integrations.hub.run_folder import write_run
 

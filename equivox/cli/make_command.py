@@ -10,6 +10,7 @@ import typer
 
 from equivox.cli.options import output_option
 from equivox.cli.output import echo
+from equivox.core.errors import RequestError
 
 if TYPE_CHECKING:
     from equivox.dataset_builders.construction import Made
@@ -73,7 +74,6 @@ def make(
     StereoSet. describe: the images of narrative elements of GENRES, for `data build --generate-images`.
     """
     from equivox.cli.show import progress_bars
-    from equivox.core.errors import RequestError
     from equivox.engines import open_engine
 
     typed = {
@@ -124,8 +124,6 @@ def _made(
     step: str, source: list[Path], output: Path | None, engines: list[Any], given: dict[str, Any], progress: Any
 ) -> Made | None:
     """Do a step; None for an empty sheet."""
-    from equivox.core.errors import RequestError
-
     if step == "describe":
         from equivox.dataset_builders import Genres
         from equivox.dataset_builders.genres_descriptions import describe

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from equivox.cli.options import columns_named
-from equivox.cli.output import echo
+from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo
 from equivox.core.errors import RequestError, nearest
+from equivox.core.fields import parse_model_args
+from equivox.core.plain import as_plain
 
 if TYPE_CHECKING:
     from equivox.core.columns import ColumnMetric
@@ -40,8 +41,6 @@ def metric(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs; NaN is null.")] = False,
 ) -> int:
     """Compute a metric from a table that was made elsewhere: CSV, TSV, JSON, JSON lines or parquet."""
-    from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE
-    from equivox.core.fields import parse_model_args
     from equivox.metrics.files import measure_file
 
     known = known_metrics()
@@ -56,8 +55,7 @@ def metric(
     options = {} if option is None else parse_model_args(option, what="metric")
     found = measure_file(known[name], file, columns_named(column or ()), separator=separator, options=options)
     if as_json:
-        whole = {key: None if _is_nan(value) else value for key, value in found.items()}
-        echo(json.dumps(whole, indent=1, ensure_ascii=False))
+        echo(json.dumps(as_plain(found), indent=1, ensure_ascii=False))
     else:
         _show(known[name], found)
     undefined = any(value is not None for key, value in found.items() if key.endswith("undefined"))
@@ -101,10 +99,6 @@ def _show(metric: ColumnMetric[...], found: Mapping[str, Any]) -> None:
 def _cell(value: Any) -> str:
     from equivox.report.numbers import DASH
 
-    if value is None or _is_nan(value):
+    if value is None or value != value:
         return DASH
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)

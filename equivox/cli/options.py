@@ -13,7 +13,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from equivox.cli.output import echo_error
 from equivox.core.errors import EquivoxError, RequestError
+from equivox.core.files import refuse_unusable
 from equivox.run.spec import SCORING_HELP, TYPED
 
 
@@ -44,8 +46,6 @@ def output_option(help: str, **further: Any) -> Any:
 
 def opened(folder: Path | None) -> Path | None:
     """Return the folder of a run that can be read; what is not as it was scored is told in one line on stderr."""
-    from equivox.cli.output import echo_error
-    from equivox.core.files import refuse_unusable
     from equivox.run.opening import open_run
 
     if folder is not None:
@@ -121,13 +121,8 @@ def takes_settings(*left_out: str) -> Callable[[Callable[..., int]], Callable[..
         for parameter in signature.parameters.values():
             is_settings = parameter.kind is inspect.Parameter.VAR_KEYWORD
             parameters += _settings(left_out) if is_settings else [parameter]
-
-        @functools.wraps(command)
-        def filled(**given: Any) -> int:
-            return command(**given)
-
-        filled.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        return filled
+        command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return command
 
     return decorate
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.text import visible
@@ -20,18 +19,6 @@ _WIDTH = 400
 def echo(text: str = "") -> None:
     """Print a text on stdout."""
     print(visible(text))
-
-
-def opens(note: str, *, browser: bool) -> Callable[[str], None]:
-    """Return a function that prints the address of a page with a note and, with `browser`, opens it."""
-    import webbrowser
-
-    def ready(address: str) -> None:
-        echo(f"{address}  ({note})")
-        if browser:
-            webbrowser.open(address)
-
-    return ready
 
 
 def echo_error(text: str) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from annotated_types import Ge
 
 from equivox.core.errors import RequestError, nearest
+from equivox.core.lazy import np
 
 if TYPE_CHECKING:
     from equivox.core.task import Task
@@ -91,8 +92,6 @@ def power(
 
 def _common(design: Design, given: _Assumed) -> dict[str, Any]:
     """Return what is the same for values and for numbers; the random numbers begin anew for each."""
-    import numpy as np
-
     return {
         "responses_per_cluster": design.responses_per_cluster,
         "n_groups": design.n_groups,
@@ -142,8 +141,6 @@ def _of_means(design: Design, given: _Assumed, shift: float | None) -> str:
 
 def _design_of(task: Task | None, data: str | None, given: _Assumed) -> tuple[Design, dict[int, list[str]]]:
     """Return the design of a task with what is given in its place, and its attributes by their number of values."""
-    from dataclasses import replace
-
     from equivox.run.design import Design, task_design
 
     attributes: dict[int, list[str]] = {}

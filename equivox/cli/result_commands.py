@@ -1,19 +1,25 @@
-"""The commands about several runs: compare, report, leaderboard; nothing heavy is imported at start."""
+"""The commands that show results: compare, impact, report, view, leaderboard; nothing heavy is imported at start."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import partial
+from datetime import UTC, datetime
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from equivox.cli.options import data_option, output_option, runs_argument
-from equivox.cli.output import echo
-from equivox.core.errors import RequestError
+from equivox.cli.options import RunArgument, data_option, output_option, runs_argument
+from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, console, echo, echo_error
+from equivox.core.errors import RequestError, RunError
+from equivox.core.files import refuse_unusable, refuse_unusable_file, refuse_unusable_folder, write_text
+from equivox.core.plain import split_by
+from equivox.core.redact import redacted_text
 from equivox.core.scores import FEWEST_RESAMPLES, MOST_RESAMPLES
+from equivox.core.variants import parse_group
+from equivox.core.version import __version__
 
 
 def compare(
@@ -34,14 +40,11 @@ def compare(
     ] = False,
 ) -> int:
     """Compare runs in the tables of the papers, test models pairwise, and rank them with rank intervals."""
-    from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.show import console, show_opening, usable
     from equivox.compare.dimensions import dimension_contrasts
     from equivox.compare.impact import impact_records, impacts
     from equivox.compare.ranking import judge, judged_records, published_totals
     from equivox.compare.runs import comparison_records, open_comparison
-    from equivox.core.files import write_text
-    from equivox.core.plain import split_by
     from equivox.report.comparison_tables import (
         comparison_tables,
         overlap_tables,
@@ -55,7 +58,7 @@ def compare(
     from equivox.run.opening import by_name
 
     if tables is not None:
-        check_tables_folder(tables, "tables")
+        refuse_unusable_folder(tables, "tables")
     if fixed and published is None:
         raise RequestError("`fixed` needs a published cohort; name one with `--with`")
     found, left_out = usable(by_name(runs))
@@ -89,13 +92,47 @@ def compare(
     return EXIT_INCOMPLETE if lacking or left_out else EXIT_DONE
 
 
-def check_tables_folder(folder: Path, option: str) -> None:
-    """Raise RequestError, naming the option, for a folder that no table can be written into."""
-    from equivox.core.files import refuse_unusable
+def impact(
+    run: RunArgument,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A×B", help="Columns that the run keeps, each alone and crossed; what each task compares."
+        ),
+    ] = None,
+    favourable: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ATTRIBUTE=VALUE", help="A favourable value in place of the declared ones; repeatable."),
+    ] = None,
+    annotator: Annotated[str | None, typer.Option(help="Another annotator of the run.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write every number to this CSV file too.")] = None,
+) -> int:
+    """Show the share of favourable answers by group and the impact ratios; this is not a legal audit."""
+    from equivox.compare.impact import impact as impact_of
+    from equivox.compare.impact import impact_records
+    from equivox.report.impact_files import impact_heading, impact_tables
+    from equivox.report.table import as_csv, print_tables
 
-    refuse_unusable(folder, option)
-    if folder.exists() and not folder.is_dir():
-        raise RequestError(f"`{option}` {folder} is a file; name the folder that the tables go into")
+    if csv is not None:
+        refuse_unusable_file(csv, "csv")
+    columns = () if by is None else parse_group(by)
+    found = impact_of(run, by=columns, favourable=_favourable(favourable or []), annotator=annotator)
+    if csv is not None:
+        write_text(csv, as_csv(impact_records(found)))
+    for line in impact_heading(found):
+        echo(line)
+    print_tables(console(), impact_tables(found))
+    return EXIT_INCOMPLETE if found.undefined else EXIT_DONE
+
+
+def _favourable(given: list[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise RequestError(f"`favourable` is ATTRIBUTE=VALUE, such as compensation=high, got {text!r}")
+        found.setdefault(name, []).append(value)
+    return found
 
 
 def report(
@@ -116,9 +153,7 @@ def report(
     ] = None,
 ) -> int:
     """Write one HTML file with all scores, figures and, as an option, examples; it needs no network."""
-    from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.show import console, usable
-    from equivox.core.files import refuse_unusable, refuse_unusable_file, write_text
     from equivox.report.page import build_report
     from equivox.run.opening import by_name
 
@@ -138,6 +173,33 @@ def report(
     write_text(output, build_report([folder for folder, _ in found], left_out, examples=examples, data=data))
     console().print(f"Report: {output.resolve()} ({output.stat().st_size / 1e6:.1f} MB)", markup=False)
     return EXIT_INCOMPLETE if left_out else EXIT_DONE
+
+
+def view(
+    runs: Annotated[list[Path], runs_argument("Folders of runs; the first two are compared.")],
+    data: Annotated[str | None, data_option("Where recordings or images are now.")] = None,
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; others than this machine's show it to others.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")] = 0,
+    browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
+) -> int:
+    """Show answers in a browser: side by side by group, unreadable ones, and two runs."""
+    import webbrowser
+
+    from equivox.report.view.build import usable
+    from equivox.report.view.server import serve
+
+    for name, reason in usable(runs)[1]:
+        echo_error(f"left out: {name}: {reason}")
+
+    def ready(address: str) -> None:
+        echo(f"{address}  (Ctrl-C ends it)")
+        if browser:
+            webbrowser.open(address)
+
+    serve(runs, data=data, host=host, port=port, ready=ready)
+    return EXIT_DONE
 
 
 def _submitted(source: str, stack: ExitStack) -> Iterator[tuple[str, Callable[[], Path]]]:
@@ -172,8 +234,6 @@ def _submitted(source: str, stack: ExitStack) -> Iterator[tuple[str, Callable[[]
 
 def _facts(model: str, revision: str) -> tuple[int | None, str]:
     """Return size and licence that the Hub states of a model; unknown, with a line, if the Hub does not answer."""
-    from equivox.cli.output import echo_error
-    from equivox.core.errors import RunError
     from equivox.integrations.hub.remote import model_facts
     from equivox.report.board import unknown_facts
 
@@ -198,14 +258,7 @@ def leaderboard(
     ] = Path("leaderboard"),
 ) -> int:
     """Verify runs, rank them with rank intervals, and write them as a static site, JSON and CSV."""
-    from datetime import UTC, datetime
-    from functools import cache
-
-    from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE
     from equivox.cli.show import console, usable
-    from equivox.core.files import refuse_unusable, write_text
-    from equivox.core.redact import redacted_text
-    from equivox.core.version import __version__
     from equivox.integrations.hub.remote import HUB
     from equivox.report.board import board_csv, board_json, board_pages, board_rows, unknown_facts
 

@@ -18,7 +18,9 @@ from equivox.cli.options import (
     names_in,
 )
 from equivox.core.errors import RequestError
+from equivox.core.requests import Workers
 from equivox.core.scores import Score, ScoringOptions
+from equivox.core.variants import parse_comparisons
 from equivox.run.spec import scoring_of
 
 
@@ -38,7 +40,6 @@ def score(
 ) -> int:
     """Recompute every number of a run from its stored responses and annotations, without an engine."""
     from equivox.cli.show import progress_bars
-    from equivox.core.variants import parse_comparisons
     from equivox.run.pipeline import rescore, use_annotator
 
     if use is not None and annotator is not None:
@@ -67,7 +68,6 @@ def annotate(
 ) -> int:
     """Annotate a run with another annotator, score its annotations, and print the agreement of all annotators."""
     from equivox.cli.show import console, progress_bars, show_agreement
-    from equivox.engines.workers import Workers
     from equivox.run.declarations import read_tasks
     from equivox.run.manifest import read_manifest
     from equivox.run.pipeline import annotate_run

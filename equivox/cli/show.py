@@ -16,6 +16,8 @@ from equivox.compare.believing import believe
 from equivox.compare.runs import ComparedRun, compared_run, shown_together
 from equivox.core.errors import RequestError
 from equivox.core.files import write_whole
+from equivox.core.lazy import pc
+from equivox.core.samples import TRUNCATED, WITHHELD
 from equivox.core.task import Task
 from equivox.core.variants import dose_of, is_intervention
 from equivox.report.numbers import DASH, how_many, in_words, interval
@@ -27,8 +29,9 @@ from equivox.run.generating import count_failures
 from equivox.run.live import SILENT_S, Live, read_live, read_usage
 from equivox.run.manifest import read_manifest
 from equivox.run.opening import LeftOut, usable_runs
-from equivox.run.scoring import read_scores
-from equivox.run.status import count_requests
+from equivox.run.plan import read_plan
+from equivox.run.scoring import open_samples, read_scores
+from equivox.run.store import Store, response_schema
 from equivox.run.stored import annotations_folder, annotators_of, count_annotation_failures
 
 if TYPE_CHECKING:
@@ -86,8 +89,7 @@ def show_scores(runs: Sequence[ComparedRun], *, by_attribute: bool = False) -> i
     show_opening(out, opening(runs))
     for tables in task_tables(runs):
         print_tables(out, tables)
-    _show_interventions(out, runs)
-    _show_trends(out, runs)
+    _show_changes(out, runs)
     failed = 0
     for run in runs:
         if by_attribute:
@@ -104,29 +106,24 @@ def show_scores(runs: Sequence[ComparedRun], *, by_attribute: bool = False) -> i
     return EXIT_INCOMPLETE if undefined or failed else EXIT_DONE
 
 
-def _show_interventions(out: Console, runs: Sequence[ComparedRun]) -> None:
-    """Print what system prompts and other wordings changed, in words and tables, in pairs with the plain condition."""
-    if not any(is_intervention(score.condition) for run in runs for score in run.scores):
-        return
-    from equivox.report.comparison_tables import condition_tables
-    from equivox.report.interventions import intervention_tests, interventions_in_words
+def _show_changes(out: Console, runs: Sequence[ComparedRun]) -> None:
+    """Print what system prompts and other wordings changed, and whether answers move with a changed voice."""
+    told: list[tuple[Sequence[Table], Sequence[str]]] = []
+    if any(is_intervention(score.condition) for run in runs for score in run.scores):
+        from equivox.report.comparison_tables import condition_tables
+        from equivox.report.interventions import intervention_tests, interventions_in_words
 
-    tests = intervention_tests(runs)
-    print_tables(out, condition_tables(tests))
-    for words in interventions_in_words(tests):
-        out.print(words, markup=False, soft_wrap=True)
+        tests = intervention_tests(runs)
+        told.append((condition_tables(tests), interventions_in_words(tests)))
+    if any(dose_of(task.condition) for run in runs for task in run.tasks):
+        from equivox.report.doses import trend_tables, trends_in_words, trends_of
 
-
-def _show_trends(out: Console, runs: Sequence[ComparedRun]) -> None:
-    """Print whether answers move with a changed voice, as tables and in words."""
-    if not any(dose_of(task.condition) for run in runs for task in run.tasks):
-        return
-    from equivox.report.doses import trend_tables, trends_in_words, trends_of
-
-    trends = trends_of(runs)
-    print_tables(out, trend_tables(trends))
-    for words in trends_in_words(trends):
-        out.print(words, markup=False, soft_wrap=True)
+        trends = trends_of(runs)
+        told.append((trend_tables(trends), trends_in_words(trends)))
+    for tables, words in told:
+        print_tables(out, tables)
+        for line in words:
+            out.print(line, markup=False, soft_wrap=True)
 
 
 def show_opening(out: Console, first: Opening) -> None:
@@ -202,24 +199,14 @@ def show_status(folder: Path, tasks: Sequence[Task]) -> int:
     """Print done, missing, failed and annotated requests of a run; return 1 while something is missing."""
     out = console()
     names = annotators_of(folder)
-    counted = count_requests(folder, tasks)
-    rows = []
-    for own in counted:
-        ends = (own.truncated, own.withheld)
-        counts = (own.requested, own.answered, own.failed, own.missing, *ends, *map(own.annotated.get, names))
-        rows.append([own.task, *(DASH if count is None else str(count) for count in counts)])
-    columns = (
-        "task",
-        "requested",
-        "answered",
-        "failed",
-        "missing",
-        "cut off",
-        "withheld",
-        *(f"annotated by {name}" for name in names),
-    )
-    print_tables(out, [Table(caption=str(folder), columns=columns, align="l" + "r" * (len(columns) - 1), rows=rows)])
-    missing = sum(own.missing for own in counted)
+    counted = _count_requests(folder, tasks, names)
+    columns = (*_COUNTED, *(f"annotated by {name}" for name in names))
+    rows = [
+        [task, *(DASH if counts[name] is None else str(counts[name]) for name in columns)] for task, counts in counted
+    ]
+    align = "l" + "r" * len(columns)
+    print_tables(out, [Table(caption=str(folder), columns=("task", *columns), align=align, rows=rows)])
+    missing = sum(counts["missing"] or 0 for _, counts in counted)
     for error, count in count_failures(folder).most_common(10):
         out.print(f"  failed {how_many(count, 'time')}: {error}", markup=False)
     live = read_live(folder)
@@ -230,6 +217,44 @@ def show_status(folder: Path, tasks: Sequence[Task]) -> int:
     if missing and (live is None or live.age(time.time()) > SILENT_S):
         out.print("Give the command that began this run again to go on.")
     return EXIT_INCOMPLETE if missing or unannotated else EXIT_DONE
+
+
+_COUNTED = ("requested", "answered", "failed", "missing", "cut off", "withheld")
+
+
+def _count_requests(
+    folder: Path, tasks: Sequence[Task], annotators: Sequence[str]
+) -> list[tuple[str, dict[str, int | None]]]:
+    """Return the numbers of requests of each task by what became of them, which are columns of a table.
+
+    Responses that an annotator could tell something of are annotated; None if its annotations are stale or not
+    complete.
+    """
+    plan = read_plan(folder).select(["task", "key"])
+    responses = Store(folder / "responses", response_schema()).table(("key", "error", "finish_reason")).combine_chunks()
+    found = []
+    for task in tasks:
+        keys = plan.filter(pc.equal(plan["task"], task.name))["key"]
+        place = pc.index_in(keys, value_set=responses["key"].combine_chunks())
+        errors, ended = responses["error"].take(place), responses["finish_reason"].take(place).to_pylist()
+        missing, failed = place.null_count, len(errors) - errors.null_count
+        numbers = (
+            len(keys),
+            len(keys) - missing - failed,
+            failed,
+            missing,
+            ended.count(TRUNCATED),
+            ended.count(WITHHELD),
+        )
+        counts: dict[str, int | None] = dict(zip(_COUNTED, numbers, strict=True))
+        for name in annotators:
+            try:
+                samples = open_samples(folder, [task], name)[task.name]
+                counts[f"annotated by {name}"] = int(samples.has_status("parsed", "refused", "empty").sum())
+            except RequestError:
+                counts[f"annotated by {name}"] = None
+        found.append((task.name, counts))
+    return found
 
 
 def live_line(live: Live, now: float) -> str:

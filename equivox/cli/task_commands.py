@@ -14,6 +14,7 @@ import typer
 from equivox.cli.output import echo
 from equivox.core.errors import RequestError
 from equivox.core.plain import split_by
+from equivox.core.segments import WHOLE
 from equivox.core.task import Task
 
 
@@ -147,8 +148,6 @@ def _attribute_lines(task: Task) -> list[str]:
 
 def _segment_lines(task: Task) -> list[str]:
     """Return lines about the segments that an annotator is asked about; empty without segments."""
-    from equivox.core.segments import WHOLE
-
     lines = []
     for segment in task.annotation.asks(task):
         if segment.name != WHOLE:

@@ -23,7 +23,7 @@ def verify_with_labels(run: Path, *, data: str | None = None, progress: Progress
     found = verify(run, data=data, progress=progress)
     if not (found.wrong_files or found.problems):
         try:
-            compare_audits(run, found.compared)
+            compare_audits(run, found)
         except (EquivoxError, KeyError, TypeError, AttributeError) as error:
             found.not_verified.append(f"the scores corrected by people's labels: {error}")
     if found.doubt is None:

@@ -272,7 +272,7 @@ class _Filling:
         named = {row: f"{row} (measured)" for row in members}
         values = {named[row]: dict(own) for row, own in members.items()}
         alone = len(members) < 2
-        found = metric.cohort.totals(values, (published or None) if alone else None)
+        found = metric.cohort.totals(values, (published or None) if alone else None, False)
         same = not alone and set(members) == set(block.published)
         done = []
         for cell in cells:

@@ -291,7 +291,7 @@ def published_totals(runs: Sequence[ComparedRun], published: str, *, fixed: bool
             PublishedTotals(
                 family=family,
                 cohort=metric.cohort,
-                totals=metric.cohort.totals(values, published, fixed=fixed),
+                totals=metric.cohort.totals(values, published, fixed),
                 models=tuple(values),
                 measures=tuple(measure.name for measure in metric.measures),
                 by_stand_ins=tuple(

@@ -340,7 +340,7 @@ def transcripts_apart(run: ComparedRun) -> dict[str, float]:
     """
     import pyarrow.compute as pc
 
-    from equivox.core.sound import word_errors
+    from equivox.annotate.sounds import word_errors
 
     if not any(task.prompt.spoken for task in run.tasks):
         return {}

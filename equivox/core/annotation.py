@@ -65,16 +65,7 @@ class Annotation:
 
     def as_record(self) -> dict[str, Any]:
         """Return the annotation as a row of the store."""
-        return {
-            "key": self.key,
-            "response_key": self.response_key,
-            "task": self.task,
-            "status": self.status,
-            "values": [value._asdict() for value in self.values],
-            "output": self.output,
-            "attempts": self.attempts,
-            "segment": self.segment,
-        }
+        return {**vars(self), "values": [value._asdict() for value in self.values]}
 
     def by_attribute(self) -> dict[str, tuple[str, ...]]:
         """Return the values by attribute, in the order given."""

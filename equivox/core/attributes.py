@@ -24,7 +24,7 @@ Length = Literal["words", "sentences", "characters"]
 """What of an answer is counted, where its length is the number."""
 
 Heard = Literal["seconds", "words_per_second", "pauses", "pitch", "pitch_spread", "loudness"]
-"""What is measured in the sound of a spoken answer, see `equivox.core.sound`."""
+"""What is measured in the sound of a spoken answer, see `equivox.annotate.sounds`."""
 
 Sound = Literal[Heard, "word_errors"]
 """What of a spoken answer is measured: its sound, or how far two transcripts of it differ."""

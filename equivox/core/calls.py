@@ -8,9 +8,9 @@ Arguments that are no JSON object stay the text that the model wrote.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from equivox.core.attributes import Attribute
 from equivox.core.text import parsed_json
@@ -28,9 +28,8 @@ _MOST = 1000
 """Calls of one answer that are kept; more are counted as several all the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One call as a model made it: the tool's name, and its arguments, a text where they are no JSON object."""
+class Call(NamedTuple):
+    """One call as a model made it: the tool's name, and its arguments, as a JSON text or where they are no JSON."""
 
     name: str
     arguments: Mapping[str, Any] | str
@@ -72,11 +71,6 @@ class Answer:
             content if isinstance(content, str) else "",
             tuple(Call(str(entry.get("name", "")), _plain(entry.get("arguments", ""))) for entry in calls),
         )
-
-
-def answer_with_calls(content: str, calls: Sequence[tuple[str, str]]) -> str:
-    """Return the stored text of an answer, from the names of its calls and their arguments as JSON texts."""
-    return Answer(content, tuple(Call(name, arguments) for name, arguments in calls)).text
 
 
 def _plain(arguments: Any) -> Mapping[str, Any] | str:

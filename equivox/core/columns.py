@@ -7,6 +7,7 @@ are words.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -54,8 +55,6 @@ class ColumnMetric(Generic[Given]):
     @property
     def options(self) -> dict[str, Any]:
         """The options by name, with their defaults."""
-        import inspect
-
         parameters = inspect.signature(self.measure).parameters
         return {name: parameter.default for name, parameter in parameters.items() if name not in self.kinds}
 

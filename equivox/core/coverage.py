@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 UNEVEN = 0.05
@@ -98,10 +98,6 @@ class Coverage:
             f"{100 * lost[most]:.0f} % of the answers of group {most} are missing, {100 * lost[least]:.0f} % of group "
             f"{least}"
         )
-
-    def ending(self, counts: Mapping[str, int]) -> Coverage:
-        """Return the same counts with those of responses that did not end as usual, by their names."""
-        return replace(self, **counts)  # type: ignore[arg-type]
 
     def warnings(self, most: float = 0.05) -> list[str]:
         """Return what to know about how the responses ended, where more than `most` (a share) did not end as usual.

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
-    from numpy.typing import NDArray
+from equivox.core.lazy import NDArray, np, pa, pc
 
 MISSING = -1
 """The code of a missing entry."""
@@ -29,8 +26,6 @@ class EncodedLabels:
     @classmethod
     def of(cls, labels: Sequence[str | None]) -> EncodedLabels:
         """Encode a list of labels; names are sorted."""
-        import numpy as np
-
         names = tuple(sorted({label for label in labels if label is not None}))
         place = {name: number for number, name in enumerate(names)}
         codes = np.fromiter((MISSING if x is None else place[x] for x in labels), dtype=np.int64, count=len(labels))
@@ -39,10 +34,6 @@ class EncodedLabels:
     @classmethod
     def of_arrow(cls, column: pa.ChunkedArray | pa.Array) -> EncodedLabels:
         """Encode a column of texts; names are sorted, and names that do not occur are dropped."""
-        import numpy as np
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):  # an empty column stays chunked
@@ -60,8 +51,6 @@ class EncodedLabels:
     @classmethod
     def concatenated(cls, columns: Sequence[EncodedLabels]) -> EncodedLabels:
         """Concatenate several columns; they then share one list of names."""
-        import numpy as np
-
         names = tuple(sorted({name for column in columns for name in column.names}))
         place = {name: number for number, name in enumerate(names)}
         codes = []
@@ -81,8 +70,6 @@ class EncodedLabels:
 
     def counts(self, mask: NDArray[np.bool_] | None = None) -> dict[str, int]:
         """Count the rows with each label (in `mask`, if it is given); a label without a row counts zero."""
-        import numpy as np
-
         codes = self.codes if mask is None else self.codes[mask]
         found = np.bincount(codes[codes >= 0], minlength=len(self.names))
         return {name: int(n) for name, n in zip(self.names, found, strict=True)}
@@ -103,8 +90,6 @@ class EncodedValues:
     @classmethod
     def of(cls, values: Sequence[Iterable[str]]) -> EncodedValues:
         """Encode a list of lists of values; names come in the order of their first occurrence."""
-        import numpy as np
-
         place: dict[Hashable, int] = {}
         rows: list[int] = []
         codes: list[int] = []
@@ -118,16 +103,12 @@ class EncodedValues:
     @cached_property
     def has_value(self) -> NDArray[np.bool_]:
         """Whether each row has at least one value."""
-        import numpy as np
-
         found = np.zeros(self.n_rows, dtype=bool)
         found[self.rows] = True
         return found
 
     def take(self, mask: NDArray[np.bool_]) -> EncodedValues:
         """Return the values of the rows in `mask`; these rows are renumbered from 0."""
-        import numpy as np
-
         kept = mask[self.rows]
         number = np.cumsum(mask) - 1
         return EncodedValues(number[self.rows[kept]], self.codes[kept], self.names, int(mask.sum()))
@@ -145,8 +126,6 @@ class EncodedValues:
 
     def renamed(self, names: Sequence[str]) -> EncodedValues:
         """Return the values under other names; equal names within one row become one value."""
-        import numpy as np
-
         place: dict[str, int] = {}
         lookup = np.array([place.setdefault(name, len(place)) for name in names], dtype=np.int64)
         codes = lookup[self.codes] if len(self.codes) else self.codes

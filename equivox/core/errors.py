@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class EquivoxError(Exception):
@@ -33,7 +34,11 @@ class StorageError(RunError):
 
 
 class DamageError(RequestError):
-    """A file of a run is not what was written: cut short, changed or foreign."""
+    """A file of a run is not what was written: cut short, changed or foreign; `why` says so of the file `path`."""
+
+    def __init__(self, message: str, path: Path, why: str) -> None:
+        super().__init__(message)
+        self.path, self.why = path, why
 
 
 def nearest(word: str, known: Iterable[str], limit: int = 3) -> str:

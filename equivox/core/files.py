@@ -16,18 +16,15 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.core.errors import DamageError, RequestError, StorageError, nearest
+from equivox.core.lazy import pa, pc, pq
 from equivox.core.text import parsed_json
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
 TEMPORARY = ".writing-"
 """The beginning of a file's name while the file is being written."""
@@ -71,6 +68,13 @@ def refuse_unusable_file(path: Path, name: str) -> None:
         raise RequestError(f"`{name}` {path} is a folder; name the file")
 
 
+def refuse_unusable_folder(path: Path, name: str) -> None:
+    """Raise RequestError for a path that cannot be used as a folder, a file among them; `name` is its option."""
+    refuse_unusable(path, name)
+    if path.exists() and not path.is_dir():
+        raise RequestError(f"`{name}` {path} is a file; name a folder")
+
+
 def is_file_name(name: str) -> bool:
     """Return whether a file can be called after `name`, in its own folder and not hidden.
 
@@ -103,11 +107,11 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
             os.fsync(written.fileno())
         WRITTEN.add(path)
         os.replace(temporary, path)
-    except OSError as error:
-        _forget(temporary)
-        raise refused(path, error) from error
-    except BaseException:
-        _forget(temporary)
+    except BaseException as error:
+        with suppress(OSError):  # a read-only disk refuses this too
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise refused(path, error) from error
         raise
 
 
@@ -124,13 +128,6 @@ def refused(path: Path, error: OSError) -> StorageError:
         f"cannot write {path}: {error.strerror or error}; nothing half-written was left; "
         "free space or permissions there, then give the same command again to go on"
     )
-
-
-def _forget(temporary: Path) -> None:
-    try:
-        temporary.unlink(missing_ok=True)
-    except OSError:  # a read-only disk refuses this too
-        return
 
 
 def write_text(path: Path, text: str) -> None:
@@ -178,16 +175,17 @@ def _checksum(document: Mapping[str, Any]) -> str:
 
 def damaged(path: Path, why: str) -> DamageError:
     """Return the error of a file that is not what was written."""
+    why = " ".join(why.split())[:200]
     return DamageError(
-        f"{path} is damaged ({' '.join(why.split())[:200]}); restore it from a copy, or delete it and give the run's "
-        "command again: what it held is made again"
+        f"{path} is damaged ({why}); restore it from a copy, or delete it and give the run's command again: what it "
+        "held is made again",
+        path,
+        why,
     )
 
 
 def write_table(path: Path, table: pa.Table) -> None:
     """Write `table` as parquet with checksums of its pages and of its schema to `path`, whole or not at all."""
-    import pyarrow.parquet as pq
-
     table = table.replace_schema_metadata(_without_check(table.schema) | {_CHECK: _check(table.schema, table.num_rows)})
     write_whole(path, lambda temporary: pq.write_table(table, temporary, compression="zstd", write_page_checksum=True))
 
@@ -204,9 +202,6 @@ def read_table(path: Path, columns: Sequence[str] | None = None, *, memory_map: 
 
     Raises DamageError, naming the file, for one that was cut short or changed, and FileNotFoundError if there is none.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     wanted = None if columns is None else list(columns)
     try:
         footer, schema = _verified(path, _state(path))
@@ -241,8 +236,6 @@ def _check(schema: pa.Schema, n_rows: int) -> bytes:
 
 def _kind(kind: pa.DataType) -> str:
     """Return the type of a column in the words that parquet keeps."""
-    import pyarrow as pa
-
     if pa.types.is_dictionary(kind):
         return _kind(kind.value_type)
     if pa.types.is_list(kind):
@@ -256,8 +249,6 @@ def _verified(path: Path, state: tuple[int, ...]) -> tuple[pq.FileMetaData, pa.S
 
     A comparison reads columns of the same tables many times, and the footer takes longer than a column.
     """
-    import pyarrow.parquet as pq
-
     with pq.ParquetFile(path) as file:
         _verify(path, file)
         return file.metadata, file.schema_arrow
@@ -280,8 +271,6 @@ def _verify(path: Path, file: pq.ParquetFile) -> None:
 
 def read_schema(path: Path) -> pa.Schema:
     """Return the columns of a parquet file and what it says of itself, as `read_table` does."""
-    import pyarrow as pa
-
     try:
         _, schema = _verified(path, _state(path))
         return schema.with_metadata(_without_check(schema) or None)
@@ -304,33 +293,28 @@ def refuse_odd_files(folder: Path) -> None:
 
     A pipe or a device would be waited for without end; a link leads to files that nobody handed over.
     """
-    root = Path(os.path.realpath(folder))
-    for number, (path, mode) in enumerate(_entries(folder)):
-        if number > MOST_FILES:
-            raise RequestError(f"{folder} holds more than {MOST_FILES:,} files; no run does; give the folder of a run")
-        if stat.S_ISLNK(mode):
-            if not Path(os.path.realpath(path)).is_relative_to(root):
-                raise RequestError(f"{path} is a link out of {folder}; put the file itself there, or remove the link")
-            with suppress(OSError):  # a link to nothing, or to itself, stays one
-                mode = path.stat().st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise RequestError(f"{path} is no regular file but {_kind_of_file(mode)}; remove it")
+    root, number = Path(os.path.realpath(folder)), 0
+    for place, folders, files in os.walk(folder):  # links are not followed
+        for path in (Path(place) / name for name in (*folders, *files)):
+            number += 1
+            if number > MOST_FILES:
+                raise RequestError(
+                    f"{folder} holds more than {MOST_FILES:,} files; no run does; give the folder of a run"
+                )
+            with suppress(FileNotFoundError):  # a run that is under way renames its files
+                _refuse_odd(path, path.lstat().st_mode, root, folder)
 
 
-def _entries(folder: Path) -> Iterator[tuple[Path, int]]:
-    """Yield every path below `folder` with its mode; links are not followed."""
-    for root, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            path = Path(root) / name
-            try:
-                yield path, path.lstat().st_mode
-            except FileNotFoundError:  # a run that is under way renames its files
-                continue
-
-
-def _kind_of_file(mode: int) -> str:
-    kinds = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
-    return kinds.get(stat.S_IFMT(mode), "a link to nothing")
+def _refuse_odd(path: Path, mode: int, root: Path, folder: Path) -> None:
+    if stat.S_ISLNK(mode):
+        if not Path(os.path.realpath(path)).is_relative_to(root):
+            raise RequestError(f"{path} is a link out of {folder}; put the file itself there, or remove the link")
+        with suppress(OSError):  # a link to nothing, or to itself, stays one
+            mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        kinds = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
+        kind = kinds.get(stat.S_IFMT(mode), "a link to nothing")
+        raise RequestError(f"{path} is no regular file but {kind}; remove it")
 
 
 def refuse_oversized(path: Path) -> None:
@@ -344,8 +328,6 @@ def refuse_oversized(path: Path) -> None:
 
 
 def _refuse_large_table(path: Path) -> None:
-    import pyarrow as pa
-
     try:
         size = table_bytes(path, most=LONGEST_TABLE)
     except FileNotFoundError:
@@ -362,8 +344,6 @@ def table_bytes(path: Path, *, most: int) -> int:
     What the file declares is counted first. Its texts are then read, each distinct one once: a text that many rows
     share is stored once, so that a small file can hold more than fits into memory. Raises what pyarrow raises.
     """
-    import pyarrow.parquet as pq
-
     metadata = pq.ParquetFile(path).metadata
     chunks = [
         metadata.row_group(group).column(column)
@@ -384,9 +364,6 @@ def table_bytes(path: Path, *, most: int) -> int:
 
 def _written_out(array: pa.Array) -> int:
     """Return the bytes of the texts in an array, each counted as often as it occurs."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind: Any = array.type
     if pa.types.is_dictionary(kind):
         lengths = pc.binary_length(array.dictionary)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Later", "NDArray", "datasets", "np", "on_one_core", "pa", "pq"]
+__all__ = ["Later", "NDArray", "datasets", "np", "on_one_core", "pa", "pc", "pq"]
 
 
 class Later:
@@ -41,8 +41,10 @@ if TYPE_CHECKING:
     import datasets
     import numpy as np
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
     from numpy.typing import NDArray
 else:
     NDArray = Any
-    np, pa, pq, datasets = map(Later, ("numpy", "pyarrow", "pyarrow.parquet", "datasets"))
+    np, pa, datasets = map(Later, ("numpy", "pyarrow", "datasets"))
+    pc, pq = map(Later, ("pyarrow.compute", "pyarrow.parquet"))

@@ -8,20 +8,19 @@ a clip is read.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import io
 import math
 import os
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.core.errors import EquivoxError, RequestError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+from equivox.core.lazy import NDArray, np
 
 LFS_POINTER = b"version https://git-lfs"
 SILENCE = 2e-4
@@ -105,7 +104,6 @@ def inspect_audio(data: bytes, *, name: str) -> AudioFacts:
 
 
 def _inspected(data: bytes, descriptor: int) -> AudioFacts:
-    import numpy as np
     import soundfile
 
     try:
@@ -146,7 +144,7 @@ def _inspected(data: bytes, descriptor: int) -> AudioFacts:
     return AudioFacts(codec, rate, channels, duration, problem, clipped)
 
 
-def decode_audio(data: bytes, *, name: str, sampling_rate: int = 16_000) -> npt.NDArray[np.float32]:
+def decode_audio(data: bytes, *, name: str, sampling_rate: int = 16_000) -> NDArray[np.float32]:
     """Decode a clip to mono float32 in [-1, 1] at `sampling_rate` samples per second.
 
     Channels are averaged; resampling is polyphase (`scipy.signal.resample_poly`), so a clip of n samples at
@@ -157,14 +155,13 @@ def decode_audio(data: bytes, *, name: str, sampling_rate: int = 16_000) -> npt.
     MediaError
         The clip is not audio, is damaged, has no samples, or has samples that are not finite.
     """
-    import numpy as np
     import soundfile
 
     if sampling_rate < 1:
         raise RequestError(f"`sampling_rate` must be at least 1, got {sampling_rate}; 16000 suits speech")
     if reason := _not_audio(data):
         raise MediaError(f"{name}: {reason}")
-    samples: npt.NDArray[np.float32]
+    samples: NDArray[np.float32]
     with audio_file(data) as descriptor:
         try:
             samples, rate = soundfile.read(descriptor, dtype="float32", always_2d=True, closefd=False)
@@ -271,8 +268,6 @@ def silent_wav(seconds: float, *, sampling_rate: int = 16_000) -> bytes:
     >>> decode_audio(silent_wav(0.5), name="silence").shape
     (8000,)
     """
-    import numpy as np
-
     samples = np.zeros(max(1, round(seconds * sampling_rate)), dtype=np.float32)
     return encode_audio(samples, sampling_rate=sampling_rate, container="WAV", subtype="FLOAT")
 
@@ -299,8 +294,6 @@ def inspect_image(data: bytes, *, name: str) -> str | None:
         return "a git-lfs pointer instead of an image; run `git lfs pull` in the corpus"
     if not (data.startswith((b"\x89PNG", b"\xff\xd8\xff")) or (data[:4] == b"RIFF" and data[8:12] == b"WEBP")):
         return f"not PNG, JPEG or WebP (begins with {data[:8].hex(' ')})"
-    import importlib.util
-
     if importlib.util.find_spec("PIL") is not None:
         try:
             checked_image(data, name=name)
@@ -327,8 +320,6 @@ def checked_image(data: bytes, *, name: str) -> tuple[bytes, str]:
         raise RequestError('images need Pillow; install it with `pip install "equivox[images]"`') from None
     if not data:
         raise MediaError(f"{name}: empty (0 bytes)")
-    import warnings
-
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the limit below is stricter

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from equivox.core.errors import RequestError
+from equivox.core.lazy import np
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from equivox.core.columns import ColumnMetric
     from equivox.core.samples import Samples
     from equivox.core.scores import Score, Scored, ScoringOptions
@@ -151,19 +150,6 @@ class CohortTotals:
     undefined: Mapping[str, str] = field(default_factory=dict)
 
 
-class CohortTotalsOf(Protocol):
-    """Function of the models' signed numbers that returns their total scores.
-
-    `published` names a published cohort whose models count too, RequestError for an unknown one. With `fixed` they
-    alone are the cohort.
-    """
-
-    def __call__(
-        self, models: Mapping[str, Mapping[str, float]], published: str | None, *, fixed: bool = False
-    ) -> CohortTotals:
-        """Return the total scores."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Cohort:
     """A total score that is relative to a cohort of models.
@@ -179,7 +165,9 @@ class Cohort:
     scores
         Function of family, members, resamples and seed that returns the total scores of the members, with intervals.
     totals
-        Function of the signed numbers of runs that returns total scores without intervals.
+        Function of the signed numbers of runs (model → measure → value), the name of a published cohort whose models
+        count too, or None, and whether they alone are the cohort. It returns total scores without intervals, and raises
+        RequestError for an unknown cohort.
     """
 
     title: str
@@ -187,7 +175,7 @@ class Cohort:
     needs: str
     stand_ins: str
     scores: Callable[[str, Sequence[CohortMember], int, int], Sequence[CohortScore]] = field(repr=False)
-    totals: CohortTotalsOf = field(repr=False)
+    totals: Callable[[Mapping[str, Mapping[str, float]], str | None, bool], CohortTotals] = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)

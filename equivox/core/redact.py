@@ -87,41 +87,31 @@ def redacted(value: Any, *, also: Collection[str] = ()) -> Any:
     >>> redacted({"base_url": "https://me:pw@host/v1?key=1", "extra_body": {"X-Api-Key": 4711, "top_k": 5}})
     {'base_url': 'https://host/v1', 'extra_body': {'X-Api-Key': '(left out)', 'top_k': 5}}
     """
-    return _redacted(value, PUBLIC | set(also), known=True)
-
-
-def _redacted(value: Any, public: Collection[str], *, known: bool) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _redacted(entry, public, known=known and key in public) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_redacted(entry, public, known=known) for entry in value]
-    if value is None or isinstance(value, bool) or value == "":
-        return value
-    if not known:
-        return LEFT_OUT
-    return without_credentials(value) if isinstance(value, str) else value
+    return _redacted(value, PUBLIC | set(also), set(), known=True)
 
 
 def remember_secrets(settings: Any, *, also: Collection[str] = ()) -> None:
     """Remember what `redacted` leaves out of some settings, so that `cleaned` takes it out of every later text."""
-    _given.update(
-        secret for secret in _left_out(settings, PUBLIC | set(also), known=True) if len(secret) >= _SHORTEST_GIVEN
-    )
+    secrets: set[str] = set()
+    _redacted(settings, PUBLIC | set(also), secrets, known=True)
+    _given.update(secret for secret in secrets if len(secret) >= _SHORTEST_GIVEN)
 
 
-def _left_out(value: Any, public: Collection[str], *, known: bool) -> Iterator[str]:
+def _redacted(value: Any, public: Collection[str], secrets: set[str], *, known: bool) -> Any:
+    """Return settings without what is private, which is added to `secrets`; `known` says that `value` is not."""
     if isinstance(value, Mapping):
-        for key, entry in value.items():
-            yield from _left_out(entry, public, known=known and key in public)
-    elif isinstance(value, list | tuple):
-        for entry in value:
-            yield from _left_out(entry, public, known=known)
-    elif not known and value is not None and not isinstance(value, bool):
-        yield str(value)
-        yield str(value).removeprefix("Bearer ").removeprefix("Basic ")
-    elif isinstance(value, str):
-        for url in _URL.findall(value):
-            yield from _credentials(url)
+        return {key: _redacted(entry, public, secrets, known=known and key in public) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_redacted(entry, public, secrets, known=known) for entry in value]
+    if value is None or isinstance(value, bool) or value == "":
+        return value
+    if not known:
+        secrets |= {str(value), str(value).removeprefix("Bearer ").removeprefix("Basic ")}
+        return LEFT_OUT
+    if not isinstance(value, str):
+        return value
+    secrets.update(secret for url in _URL.findall(value) for secret in _credentials(url))
+    return without_credentials(value)
 
 
 def _credentials(url: str) -> Iterator[str]:

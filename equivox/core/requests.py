@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Literal, Self
 
+from equivox.core.errors import RequestError
 from equivox.core.hashing import KEY_LENGTH, digest
 from equivox.core.progress import Event
 from equivox.core.redact import redacted
@@ -59,8 +60,9 @@ class Request:
 
     `key` is the content hash under which the response is stored (see `request_key`). `schema` is the JSON schema that
     the answer must follow; only annotators set it. With `patch` the model does not answer the text: hidden states are
-    taken from it. `before` has the turns of a dialogue that come before the text; `media` holds those of all turns, in
-    order. The model may call `tools`, and if it is `spoken` it answers with its voice.
+    taken from `patched_span` of it (character offsets). `before` has the turns of a dialogue that come before the text;
+    `media` holds those of all turns, in order. The model may call `tools`, and if it is `spoken` it answers with its
+    voice.
     """
 
     key: str
@@ -74,20 +76,12 @@ class Request:
     seed: int
     labels: Labels
     schema: Mapping[str, Any] | None = None
-    patch: Patching | None = None
+    patch: Patch | None = None
+    patched_span: tuple[int, int] = (0, 0)
     system: str = ""
     before: tuple[Exchange, ...] = ()
     tools: tuple[Tool, ...] = ()
     spoken: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Patching:
-    """A task's patch for one request; hidden states are taken from a span of its text (character offsets)."""
-
-    patch: Patch
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,6 +216,26 @@ class Engine:
         return ""
 
 
+@dataclass(frozen=True)
+class Workers:
+    """A number of engines of one model; `address` is that of a Ray cluster, None for this machine.
+
+    RequestError for a number that is not 1 or more.
+    """
+
+    count: int = 1
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
+            raise RequestError(f"`workers` must be a whole number of 1 or more, got {self.count!r}")
+
+    @property
+    def pooled(self) -> bool:
+        """Whether engines run in a pool: there are several workers, or a cluster."""
+        return self.count > 1 or self.address is not None
+
+
 def request_key(identity: EngineIdentity, request: Request, seed: int) -> str:
     """Return the hash of everything that determines the response to `request` with this seed; its own does not count.
 
@@ -231,7 +245,7 @@ def request_key(identity: EngineIdentity, request: Request, seed: int) -> str:
     these turns (`follows` in the plan). Two tasks that ask a real model the same
     question about the same sample share its response.
     """
-    labels, patch = request.labels, request.patch
+    labels, patch, (start, end) = request.labels, request.patch, request.patched_span
     seen = [request.task, labels.group, labels.groups, labels.cluster, labels.stratum, dict(labels.metadata)]
     return digest(
         [
@@ -242,7 +256,7 @@ def request_key(identity: EngineIdentity, request: Request, seed: int) -> str:
             seed,
             request.condition,
             seen if identity.reads_labels else None,
-            None if patch is None else dataclasses.asdict(patch),
+            None if patch is None else {"patch": dataclasses.asdict(patch), "start": start, "end": end},
             # Requests without these keep the keys that they had before there were any.
             *([request.system] if request.system else []),
             *([{"before": [[turn.text, turn.n_media] for turn in request.before]}] if request.before else []),

@@ -15,15 +15,11 @@ from typing import TYPE_CHECKING, Any
 from equivox.core.coverage import Coverage
 from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.files import read_schema, read_table
-from equivox.core.segments import WHOLE, SegmentAnnotation
+from equivox.core.lazy import NDArray, np, pa, pc
+from equivox.core.segments import WHOLE, Segment, SegmentAnnotation
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
     from equivox.core.annotation import AnnotatorIdentity
-    from equivox.core.segments import Segment
 
 UNANNOTATED = "unannotated"
 """The status of a response that the annotator failed on, wholly or in one segment: nothing is known of it."""
@@ -186,15 +182,11 @@ class Samples:
 
     def metadata(self, name: str) -> EncodedLabels:
         """Return one column of metadata; every code is -1 when the task keeps no such column."""
-        import numpy as np
-
         column = f"{_METADATA}{name}"
         return self.label(column) if column in self.columns else EncodedLabels(np.full(len(self), -1), ())
 
     def has_status(self, *statuses: str, segment: str = WHOLE) -> NDArray[np.bool_]:
         """Return, for each sample, whether its status (or that of one of its segments) is one of `statuses`."""
-        import numpy as np
-
         if segment and f"{_STATUS}{segment}" not in self.columns:
             return np.zeros(len(self), dtype=bool)
         status = self.label(f"{_STATUS}{segment}") if segment else self.status
@@ -203,9 +195,6 @@ class Samples:
 
     def values(self, attribute: str, segment: str = WHOLE) -> EncodedValues:
         """Return the values of an attribute; open values are replaced by the wording that they count as."""
-        import numpy as np
-        import pyarrow.compute as pc
-
         name = value_column(segment, attribute)
         if name not in self.columns:
             nothing = np.array([], dtype=np.int64)
@@ -266,14 +255,10 @@ class Samples:
 
     def take(self, rows: Sequence[int] | NDArray[Any]) -> Samples:
         """Return the samples with these row numbers, in this order."""
-        import pyarrow as pa
-
         return replace(self, source=self.read(self.columns).take(pa.array(rows, pa.int64())))
 
     def filter(self, mask: NDArray[np.bool_]) -> Samples:
         """Return the samples where `mask` is true."""
-        import numpy as np
-
         return self if mask.all() else self.take(np.flatnonzero(mask))
 
     def coverage(self, used: NDArray[np.bool_], *, refusal_counts: bool = False) -> Coverage:
@@ -281,8 +266,6 @@ class Samples:
 
         With `refusal_counts` a refusal counts as an answer, because the score is about whether the model declines.
         """
-        import numpy as np
-
         refused = {"refused"} if refusal_counts else set()
         requested, kept = self.groups.counts(), self.groups.counts(used)
         return Coverage(
@@ -304,8 +287,6 @@ def rows_of(samples: Samples) -> Sequence[Row]:
 
 def samples_table(rows: Sequence[Row]) -> pa.Table:
     """Return rows as a table with the columns of `Samples`."""
-    import pyarrow as pa
-
     columns: dict[str, Any] = {
         name: [getattr(row, name) for row in rows]
         for name in ("key", "sample_id", "repeat", "group", "cluster", "stratum", "block", "item", "status")

@@ -14,7 +14,7 @@ from equivox.core.attributes import Role
 from equivox.core.coverage import Coverage
 from equivox.core.detectable import Detectable
 from equivox.core.errors import RequestError, nearest
-from equivox.core.fields import typed
+from equivox.core.fields import checked_fields, typed
 from equivox.core.plain import as_plain
 
 NAN = math.nan
@@ -68,8 +68,6 @@ DEFAULT_OPTIONS = ScoringOptions()
 
 def scoring_options(*, merge: str, **given: Any) -> ScoringOptions:
     """Return the options that a user typed; RequestError for an unknown value of `merge`, and outside of a range."""
-    from equivox.core.fields import checked_fields
-
     if merge not in get_args(Merge):
         raise RequestError(
             f"`merge` is one of {', '.join(get_args(Merge))}, got {merge!r}{nearest(merge, get_args(Merge))}"
@@ -321,12 +319,9 @@ class Score:
             name: tuple(value) if isinstance(value, list) else NAN if value is None and name in _NUMBERS else value
             for name, value in record.items()
         }
-        if isinstance(values.get("coverage"), Mapping):
-            values["coverage"] = typed(Coverage, values["coverage"])
-        if isinstance(values.get("mover"), Mapping):
-            values["mover"] = typed(Mover, values["mover"])
-        if isinstance(values.get("detectable"), Mapping):
-            values["detectable"] = typed(Detectable, values["detectable"])
+        for name, kind in (("coverage", Coverage), ("mover", Mover), ("detectable", Detectable)):
+            if isinstance(values.get(name), Mapping):
+                values[name] = typed(kind, values[name])
         return typed(cls, values)
 
 

@@ -36,7 +36,9 @@ def check_task(task: Task, where: str) -> Task:
     for field, part, kind in _parts(task):
         if not isinstance(part, kind):
             raise RequestError(f"{where}: the task {task.name!r}: `{field}` needs a {kind.__name__}, got {part!r:.80}")
-        _check_types(part, kind, f"{where}: {_named(part, task)}")
+        name = getattr(part, "name", None)
+        named = repr(name) if isinstance(name, str) else f"of the task {task.name!r}"
+        _check_types(part, kind, f"{where}: {type(part).__name__} {named}")
     for problem in (*_problems(task), *(found for one in task.attributes for found in _attribute_problems(one))):
         raise RequestError(f"{where}: the task {task.name!r}: {problem}")
     return task
@@ -60,12 +62,6 @@ def _check_types(part: Any, kind: type, where: str) -> None:
         text = str(error).removeprefix(f"{kind.__name__}: ")
         hint = "; a tuple of one text has a comma: (…,)" if "valid tuple" in text else ""
         raise RequestError(f"{where}: {text}{hint}") from None
-
-
-def _named(part: Any, task: Task) -> str:
-    kind = type(part).__name__
-    name = getattr(part, "name", None)
-    return f"{kind} {name!r}" if isinstance(name, str) else f"{kind} of the task {task.name!r}"
 
 
 def _problems(task: Task) -> Iterator[str]:

@@ -18,18 +18,15 @@ recording is changed.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.errors import RequestError
+from equivox.core.lazy import NDArray, np
 from equivox.core.media import MediaError, decode_audio, encode_audio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy as np
-    from numpy.typing import NDArray
-
     Floats = NDArray[np.float64]
 
 ALGORITHM = "WORLD 1"
@@ -59,8 +56,6 @@ def changed_voice(data: bytes, *, semitones: float, vocal_tract: bool, name: str
     RequestError
         pyworld is not installed.
     """
-    import numpy as np
-
     world = _world()
     samples = decode_audio(data, name=name, sampling_rate=RATE).astype(np.float64)
     if (parts := _parts(samples.tobytes())) is None:
@@ -83,8 +78,6 @@ def load_changed(load: Callable[[], bytes], semitones: float, vocal_tract: bool,
 
 def median_f0(data: bytes, *, name: str) -> float:
     """Return the median F0 of a recording in Hz; NaN if no voice is found. Otherwise raises as `changed_voice`."""
-    import numpy as np
-
     f0, _ = _f0(_world(), decode_audio(data, name=name, sampling_rate=RATE).astype(np.float64))
     return float(np.median(f0[f0 > 0])) if _is_voiced(f0) else math.nan
 
@@ -117,8 +110,6 @@ def _parts(samples: bytes) -> tuple[Floats, Floats, Floats] | None:
 
     They are kept for the next doses of a recording, whose requests are neighbours: they take two thirds of the time.
     """
-    import numpy as np
-
     world, column = _world(), np.frombuffer(samples, dtype=np.float64)
     f0, times = _f0(world, column)
     if not _is_voiced(f0):
@@ -146,8 +137,6 @@ def _stretched(envelope: Floats, factor: float) -> Floats:
 
     It is interpolated in its logarithm; above what was known its last value is repeated, as in WORLD's own example.
     """
-    import numpy as np
-
     last = envelope.shape[1] - 1
     place = np.minimum(np.arange(last + 1) / factor, last)
     low = np.minimum(place.astype(np.int64), last - 1)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import parse_model_args
-from equivox.core.plugins import ENGINES, Plugin, added
+from equivox.core.plugins import ENGINES, added
 from equivox.core.redact import LEFT_OUT, redacted, remember_secrets, without_credentials
 from equivox.core.requests import (
     Engine,
@@ -22,10 +22,10 @@ from equivox.core.requests import (
     MediaPart,
     Request,
     Response,
+    Workers,
     request_key,
 )
 from equivox.core.task import Task
-from equivox.engines.workers import Workers
 
 __all__ = [
     "Engine",
@@ -48,14 +48,10 @@ SCHEMES = ("simulated", "vllm", "endpoint", "transformers")
 
 def schemes() -> list[str]:
     """Return every scheme: those of equivox, then those of installed packages."""
-    return [*SCHEMES, *_added_engines()]
+    return [*SCHEMES, *added(ENGINES, SCHEMES)]
 
 
-def _added_engines() -> dict[str, Plugin]:
-    return added(ENGINES, SCHEMES)
-
-
-class Retirement(BaseModel):
+class _Retirement(BaseModel):
     """What a provider does to a model on a day (`date`, as 2026-12-01), and where it says so."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -82,7 +78,7 @@ class ModelFile(BaseModel):
     serve: str = ""
     gpu_memory_gb: float | None = None
     remote_code: bool = False
-    retires: Retirement | None = None
+    retires: _Retirement | None = None
 
 
 def model_names() -> list[str]:
@@ -284,6 +280,6 @@ def _one_engine(scheme: str, arguments: Mapping[str, Any]) -> Engine:
         from equivox.engines.transformers import TransformersEngine
 
         return TransformersEngine.from_args(arguments)
-    if plugin := _added_engines().get(scheme):
+    if plugin := added(ENGINES, SCHEMES).get(scheme):
         return an_engine(plugin.use()(arguments), f"the engine {scheme} of {plugin.package}")
     raise RequestError(f"unknown engine {scheme!r}; known: {', '.join(s for s in schemes() if s != 'simulated')}")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,15 +11,27 @@ from annotated_types import Ge, Gt, Le
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields
-from equivox.core.requests import EngineIdentity
 from equivox.core.task import Penalty, Temperature, TokenLimit, TopK, TopP
-from equivox.core.variants import sampling_settings
 
 _REFUSED_GENERATION = {
     "seed": "every response has its own seed; the run's `--seed` changes them all",
     "truncate_prompt": "a prompt is never cut; raise `max_model_length`",
     "response_format": "the annotator's schema decides the format",
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatArguments:
+    """The arguments about prompts and clips that the engines on this machine share; what is not given is not set.
+
+    `generation_parameters` are lighteval's. Clips longer than `max_audio_seconds` fail; None: as the model limits them.
+    """
+
+    chat_template: str | None = None
+    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    generation_parameters: Mapping[str, Any] = field(default_factory=dict)
+    max_audio_seconds: Annotated[float, Gt(0)] | None = None
+    system_prompt: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,16 +88,12 @@ def unknown_argument(given: str, known: Collection[str]) -> RequestError:
     return RequestError(f"unknown model argument {given!r}{nearest(given, known)}")
 
 
-def generation_parameters(given: Any, known: Mapping[str, str]) -> dict[str, Any]:
+def generation_parameters(given: Mapping[str, Any], known: Mapping[str, str]) -> dict[str, Any]:
     """Return lighteval's `generation_parameters` under the engine's names (`known`: lighteval's → the engine's).
 
     >>> generation_parameters({"max_new_tokens": 64}, {"max_new_tokens": "max_tokens"})
     {'max_tokens': 64}
     """
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise RequestError(f"`generation_parameters` must be {{name: value, …}}, got {given!r}")
     for name in given:
         if name in _REFUSED_GENERATION:
             raise RequestError(f"generation parameter {name} cannot be used: {_REFUSED_GENERATION[name]}")
@@ -98,59 +105,11 @@ def generation_parameters(given: Any, known: Mapping[str, str]) -> dict[str, Any
     return {known[name]: value for name, value in given.items() if value is not None}
 
 
-def refuse_overrides(identity: EngineIdentity, sampling: str) -> None:
-    """Raise RequestError for a run that asks for a decoding of a model whose arguments set another one."""
-    settings = sampling_settings(sampling)
-    for argument in ("generation_parameters", "extra_body"):
-        given = identity.settings.get(argument)
-        for name, value in given.items() if isinstance(given, Mapping) else ():
-            if name in settings and value != settings[name]:
-                raise RequestError(
-                    f"`sampling` is {sampling}, but the model arguments set {argument}={{{name}: {value}}}, which "
-                    f"would take its place; leave {name} out of them, or run with `--sampling as-declared`"
-                )
-
-
-def chat_template(given: Any) -> str | None:
+def chat_template(template: str | None) -> str | None:
     """Return the text of a chat template, given as text or as a file; None if none is given."""
-    if given is None:
-        return None
-    template = text(given, "chat_template") or ""
-    if "{" in template:
+    if template is None or "{" in template:
         return template
     try:
         return Path(template).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"`chat_template` {template!r} is no template and no file ({error}); give either") from error
-
-
-def positive(given: Any, name: str) -> float | None:
-    """Return a positive number, or None when none is given."""
-    if given is None:
-        return None
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or not (math.isfinite(given) and given > 0):
-        raise RequestError(f"`{name}` must be a positive number, got {given!r}")
-    return float(given)
-
-
-def whole(given: Any, name: str) -> int | None:
-    """Return a positive whole number, or None when none is given."""
-    number = positive(given, name)
-    if number is not None and not number.is_integer():
-        raise RequestError(f"`{name}` must be a whole number, got {given!r}")
-    return None if number is None else int(number)
-
-
-def text(given: Any, name: str) -> str | None:
-    """Return text, or None when none is given."""
-    if given is not None and not isinstance(given, str):
-        raise RequestError(f"`{name}` must be text, got {given!r}")
-    return given
-
-
-def mapping(arguments: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the argument `name`, which must be a mapping; empty if it is not given."""
-    given = arguments.get(name) or {}
-    if not isinstance(given, Mapping):
-        raise RequestError(f"`{name}` must be {{name: value, …}}, got {given!r}")
-    return dict(given)

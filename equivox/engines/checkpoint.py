@@ -193,13 +193,12 @@ def _content(folder: Path) -> str:
     Files up to 8 MiB are hashed whole; larger ones by size and 256 evenly spread blocks of 64 KiB, because a different
     training or quantization changes nearly every block, and reading all of 200 GB would take minutes.
     """
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and not _hidden(path.relative_to(folder)))
-    content = {path.relative_to(folder).as_posix(): [path.stat().st_size, _sampled(path)] for path in files}
+    content = {
+        path.relative_to(folder).as_posix(): [path.stat().st_size, _sampled(path)]
+        for path in folder.rglob("*")
+        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    }
     return f"files-{digest(content)[:32]}"
-
-
-def _hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
 
 
 def _sampled(path: Path) -> str:

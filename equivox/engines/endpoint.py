@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le, MinLen
 
-from equivox.core.calls import answer_with_calls
+from equivox.core.calls import Answer, Call
 from equivox.core.errors import RequestError
 from equivox.core.fields import checked_fields
 from equivox.core.media import MOST_SOUND_BYTES, MediaError, container_of, silent_wav
@@ -126,21 +126,10 @@ class EndpointEngine(Engine):
         self.audio_sent = f"{RESAMPLED}, WAV of 16 bits" if settings.resample else "as stored"
         self._used = {"requests": 0, "prompt_tokens": 0, "completion_tokens": 0, "cost": 0.0}
         self._served_as: set[str] = set()
-        self._servers = Servers(
-            [settings.base_url] if isinstance(settings.base_url, str) else settings.base_url,
-            settings.api_key_env,
-            settings.max_concurrency,
-            settings.timeout_s,
-            settings.max_retries,
-            settings.requests_per_minute,
-        )
-        self._asr = Servers(
-            [settings.asr_url] if settings.asr_url else self._servers.urls,
-            settings.api_key_env,
-            settings.max_concurrency,
-            settings.timeout_s,
-            settings.max_retries,
-        )
+        urls = [settings.base_url] if isinstance(settings.base_url, str) else settings.base_url
+        limits = (settings.api_key_env, settings.max_concurrency, settings.timeout_s, settings.max_retries)
+        self._servers = Servers(urls, *limits, settings.requests_per_minute)
+        self._asr = Servers([settings.asr_url] if settings.asr_url else urls, *limits)
         self._text_tokens: dict[tuple[Any, ...], int | None] = {}
         self._lock = threading.Lock()
         self._counting = threading.Lock()
@@ -304,7 +293,7 @@ class EndpointEngine(Engine):
         if sound is not None and self.settings.asr:
             said, answer = answer, self._transcript(sound)
         if request.tools:
-            answer = answer_with_calls(answer, _calls(choice.message))
+            answer = Answer(answer, _calls(choice.message)).text
         reasoning = getattr(choice.message, "reasoning_content", None) or getattr(choice.message, "reasoning", None)
         prompt_tokens = usage.prompt_tokens if usage else None
         completion_tokens = usage.completion_tokens if usage else None
@@ -372,10 +361,10 @@ def _said(content: Any) -> str:
     return content if isinstance(content, str) else str(content)
 
 
-def _calls(message: Any) -> list[tuple[str, str]]:
+def _calls(message: Any) -> tuple[Call, ...]:
     """Return the calls in a message: the name of each tool, and its arguments as the model wrote them."""
     functions = [getattr(call, "function", None) for call in getattr(message, "tool_calls", None) or []]
-    return [(str(getattr(one, "name", "")), str(getattr(one, "arguments", ""))) for one in functions]
+    return tuple(Call(str(getattr(one, "name", "")), str(getattr(one, "arguments", ""))) for one in functions)
 
 
 def _spoken(choices: Sequence[Any]) -> tuple[bytes, str]:

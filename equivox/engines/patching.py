@@ -6,17 +6,14 @@ the model knows only the hidden states of a few words at one layer of the first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields
+from typing import Any
 
 from equivox.core.errors import RequestError
-from equivox.core.requests import Patching
 from equivox.core.task import Patch
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _SETTABLE = tuple(field.name for field in fields(Patch) if field.name != "source_span")
 
@@ -34,11 +31,6 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         if not isinstance(value, wanted) or isinstance(value, bool):
             what = "a layer's number" if wanted is int else "a text"
             raise RequestError(f"`patch.{name}` is {what}, got {value!r}")
-
-
-def adjusted(patching: Patching, settings: Mapping[str, Any]) -> Patching:
-    """Return the patch of a request with the layers or texts that the model's arguments set."""
-    return replace(patching, patch=replace(patching.patch, **settings)) if settings else patching
 
 
 def check_layers(patch: Patch, n_layers: int, *, model: str) -> None:
@@ -92,8 +84,6 @@ def span_tokens(offsets: Sequence[tuple[int, int]], start: int, end: int) -> lis
 
 def word_tokens(offsets: Sequence[tuple[int, int]], text: str, word: str, within: tuple[int, int]) -> list[int]:
     """Return the position of the last token of each `word` (between spaces) within a part of `text`."""
-    import re
-
     found = re.finditer(rf"(?<!\S){re.escape(word)}(?!\S)", text[within[0] : within[1]])
     return [span_tokens(offsets, within[0] + m.start(), within[0] + m.end())[-1] for m in found]
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from equivox.core.errors import RequestError
-from equivox.core.redact import without_credentials
+from equivox.core.redact import cleaned, without_credentials
 
 if TYPE_CHECKING:
     import openai
@@ -134,7 +134,7 @@ class Servers:
             neutral = {**server.neutral, **extra}
             found = server.client.chat.completions.create(**body, extra_body=neutral or None, timeout=limit_s)
             if not found.choices:
-                raise NotAnAnswer("the server's answer has no choices")
+                raise _NotAnAnswer("the server's answer has no choices")
             return found
 
         return self._answered(completion)
@@ -147,7 +147,7 @@ class Servers:
                 model=model, file=("answer.wav", sound, "audio/wav"), temperature=0, timeout=limit_s
             )
             if not isinstance(found.text, str):
-                raise NotAnAnswer("the server's answer is no transcript")
+                raise _NotAnAnswer("the server's answer is no transcript")
             return found.text.strip()
 
         return self._answered(transcript)
@@ -162,7 +162,8 @@ class Servers:
             self._wait_for_turn()
             try:
                 with self._place() as server:
-                    return _in_time(ask, server, self._limit(server))
+                    limit_s = max(self.timeout_s, _TIMES_THE_LONGEST * server.longest_s)
+                    return _in_time(ask, server, limit_s)
             except Exception as error:
                 if attempt == self.max_retries or not _passes(error):
                     raise
@@ -210,9 +211,6 @@ class Servers:
                 server.waiting -= 1
                 self._changed.notify_all()
 
-    def _limit(self, server: _Server) -> float:
-        return max(self.timeout_s, _TIMES_THE_LONGEST * server.longest_s)
-
     def _wait_for_turn(self) -> None:
         if not self.requests_per_minute:
             return
@@ -222,7 +220,7 @@ class Servers:
         time.sleep(max(0.0, start - time.monotonic()))
 
 
-class NotAnAnswer(ValueError):
+class _NotAnAnswer(ValueError):
     """The body of an answer has another form than was asked for."""
 
 
@@ -230,7 +228,7 @@ def _in_time(ask: Callable[[_Server, float], Answer], server: _Server, limit_s: 
     try:
         return ask(server, limit_s)
     except (json.JSONDecodeError, UnicodeDecodeError, AttributeError) as error:
-        raise NotAnAnswer(f"the server's answer cannot be read ({short(error)})") from error
+        raise _NotAnAnswer(f"the server's answer cannot be read ({short(error)})") from error
     except Exception as error:
         if _timed_out(error):
             raise TimeoutError(
@@ -263,7 +261,7 @@ def _passes(error: BaseException) -> bool:
     if isinstance(error, openai.APIStatusError):
         busy = error.status_code in (408, 409, 429) or error.status_code >= 500
         return busy and error.code != "insufficient_quota"
-    return isinstance(error, NotAnAnswer) or unreached(error)
+    return isinstance(error, _NotAnAnswer) or unreached(error)
 
 
 def _pause(error: BaseException, attempt: int) -> float:
@@ -280,7 +278,5 @@ def _pause(error: BaseException, attempt: int) -> float:
 
 def short(error: BaseException, longest: int = 200) -> str:
     """Return an error as one short line: its type and its first words, without credentials."""
-    from equivox.core.redact import cleaned
-
     text = cleaned(" ".join(str(error).split()))
     return f"{type(error).__name__}: {text[:longest]}" if text else type(error).__name__

@@ -33,14 +33,18 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge, Le
 
 from equivox.configs import load_config
 from equivox.configs.vocabulary import Vocabulary, load_vocabulary
 from equivox.core.calls import CALL, Answer, Call
 from equivox.core.errors import RequestError, nearest
+from equivox.core.fields import checked_fields
 from equivox.core.hashing import hashed_number
 from equivox.core.media import MediaError
 from equivox.core.requests import Engine, EngineIdentity, Labels, Request, Response
@@ -53,7 +57,6 @@ from equivox.engines.simulated_numbers import (
     lengthened,
     limits_of,
     otherwise,
-    parse_hears,
     pitch_of,
     spoken,
     stated,
@@ -70,22 +73,24 @@ _PLANTED = ("shift", "obeys", "hears", "yields")
 
 MODELS = ("oracle", "random", "biased", "planted")
 
+Probability = Annotated[float, Ge(0), Le(1)]
+
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedSettings:
-    """The options of a simulated model; probabilities are in [0, 1]."""
+    """The options of a simulated model."""
 
-    shift: float = 0.0
-    speaker: float = 0.0
-    refusal: float = 0.0
-    refusal_gap: float = 0.0
-    fail: float = 0.0
+    shift: Probability = 0.0
+    speaker: Probability = 0.0
+    refusal: Probability = 0.0
+    refusal_gap: Probability = 0.0
+    fail: Probability = 0.0
     seed: int = 0
-    obeys: float = 0.0
-    bland: float = 0.0
-    declines: float = 0.0
-    hears: str = ""
-    yields: float = 0.0
+    obeys: Probability = 0.0
+    bland: Probability = 0.0
+    declines: Probability = 0.0
+    hears: Literal["", "pitch", "identity"] = ""
+    yields: Probability = 0.0
 
     @classmethod
     def from_text(cls, model: str, given_text: str) -> SimulatedSettings:
@@ -100,27 +105,25 @@ class SimulatedSettings:
                 raise RequestError(
                     f"`model` simulated:{model} has no option {name!r}{nearest(name, known)}; known: {', '.join(known)}"
                 )
-        values: dict[str, Any] = {}
-        for name, raw in given.items():
-            if name == "hears":
-                values[name] = parse_hears(raw)
-                continue
-            try:
-                value = int(raw) if name == "seed" else float(raw)
-            except ValueError:
-                raise RequestError(f"`model` option {name} must be a number, got {raw!r}") from None
-            if name != "seed" and not 0 <= value <= 1:
-                raise RequestError(f"`model` option {name} must lie between 0 and 1, got {raw}")
-            values[name] = value
-        if model == "planted" and "shift" not in values:
+        if model == "planted" and "shift" not in given:
             raise RequestError("`model` simulated:planted needs its shift, for example simulated:planted,shift=0.2")
-        settings = cls(**values)
+        if given.get("hears") == "identity":
+            del given["hears"]  # it reads the labels, as without the option
+        settings = cls(**checked_fields(cls, {k: _plain(v) for k, v in given.items()}, what=f"simulated:{model}"))
         if settings.refusal + settings.refusal_gap > 1:
             raise RequestError(
                 f"`model` options refusal and refusal_gap add up to {settings.refusal + settings.refusal_gap:g}; "
                 "together they must not exceed 1"
             )
         return settings
+
+
+def _plain(text: str) -> int | float | str:
+    """Return a number that is written as one, and any other text as it is."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
 
 
 class SimulatedEngine(Engine):

@@ -10,7 +10,7 @@ no vocal tract.
 
 **Speaking.** A spoken answer is a hum of a known pitch, pace and loudness, with pauses of a known length. Each word is
 a voiced sound whose overtones fall like those of a voice. Nobody understands it; its measures are exact by
-construction, so they check those of `equivox.core.sound`.
+construction, so they check those of `equivox.annotate.sounds`.
 """
 
 from __future__ import annotations
@@ -25,17 +25,14 @@ from typing import TYPE_CHECKING
 from equivox.core.attributes import Attribute, Heard, Length, Number, Sound
 from equivox.core.errors import RequestError
 from equivox.core.hashing import hashed_number
+from equivox.core.lazy import NDArray, np
 from equivox.core.media import encode_audio
 from equivox.core.requests import Labels, Request
 from equivox.core.voice import median_f0
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from equivox.engines.simulated import SimulatedSettings
 
-PITCH, IDENTITY = "pitch", "identity"
 MIDDLE_HZ = 165.0
 """About halfway, in semitones, between the mean F0 of men and women who speak English (130 and 220 Hz)."""
 STEEPNESS = 1 / 3
@@ -64,13 +61,6 @@ _PAUSE_S = 0.35
 _SWING_HZ = 0.7
 """How often in a second the pitch goes up and down."""
 _TABLE, _OVERTONES = 2048, 12
-
-
-def parse_hears(text: str) -> str:
-    """Return what a model hears: `pitch`, or nothing for `identity`, which reads the labels as without the option."""
-    if text not in (PITCH, IDENTITY):
-        raise RequestError(f"`model` option hears is {PITCH} or {IDENTITY}, got {text!r}")
-    return "" if text == IDENTITY else text
 
 
 def pitch_of(request: Request, known: dict[str, float]) -> float:
@@ -105,8 +95,6 @@ def spoken(text: str, voice: Mapping[str, float]) -> bytes:
 
     The same text and voice always give the same bytes.
     """
-    import numpy as np
-
     wanted = {**_USUAL, **voice}
     words = max(1, len(text.split()))
     seconds = min(wanted.get("seconds", words / wanted["words_per_second"]), _LONGEST_S)
@@ -144,8 +132,6 @@ def otherwise(text: str, percent: float) -> str:
 @lru_cache(maxsize=1)
 def _wave() -> NDArray[np.float64]:
     """Return one period of a voice: overtones that fall by 6 dB an octave."""
-    import numpy as np
-
     phase = 2 * np.pi * np.arange(_TABLE) / _TABLE
     return np.asarray(sum(np.sin(overtone * phase) / overtone for overtone in range(1, _OVERTONES + 1)))
 

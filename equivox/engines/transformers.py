@@ -11,23 +11,18 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Annotated, Any
+
+from annotated_types import Ge
 
 from equivox.core import media
 from equivox.core.errors import RequestError
-from equivox.core.requests import Engine, EngineIdentity, MediaPart, Patching, Request, Response
+from equivox.core.fields import checked_fields
+from equivox.core.requests import Engine, EngineIdentity, MediaPart, Request, Response
 from equivox.core.task import Patch, digest
 from equivox.engines import patching
-from equivox.engines.arguments import (
-    chat_template,
-    generation_parameters,
-    mapping,
-    positive,
-    sort_arguments,
-    text,
-    whole,
-)
+from equivox.engines.arguments import ChatArguments, chat_template, generation_parameters, sort_arguments
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
 from equivox.engines.limits import failed, refuse_dropped, refuse_missing_modality, refuse_short_context
 from equivox.engines.messages import RESAMPLED, SAMPLING_RATE, chat_of, split_thinking
@@ -56,24 +51,25 @@ _REFUSED: Mapping[str, tuple[Any, str]] = {
     "skip_special_tokens": (True, "an annotator reads text; leave it out"),
     "subfolder": (None, "download the folder and name it"),
 }
-_KNOWN = (
-    "batch_size",
-    "chat_template",
-    "chat_template_kwargs",
-    "device",
-    "dtype",
-    "generation_parameters",
-    "max_audio_seconds",
-    "max_model_length",
-    "model_loading_kwargs",
-    "model_name",
-    "model_parallel",
-    "patch",
-    "revision",
-    "system_prompt",
-    "tokenizer",
-    "trust_remote_code",
-)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Arguments(ChatArguments):
+    """The arguments of lighteval's transformers models, and where hidden states are patched."""
+
+    model_name: str
+    batch_size: Annotated[int, Ge(1)] | None = None
+    device: str | None = None
+    dtype: str | None = None
+    max_model_length: Annotated[int, Ge(1)] | None = None
+    model_loading_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    model_parallel: bool | None = None
+    patch: Mapping[str, Any] = field(default_factory=dict)
+    revision: str | None = None
+    tokenizer: str | None = None
+    trust_remote_code: bool | None = None
+
+
 _NEUTRAL = {"batch_size", "chat_template", "device", "model_name", "model_parallel", "revision"}
 _GENERATION = {
     "frequency_penalty": "frequency_penalty",
@@ -119,18 +115,15 @@ class TransformersEngine(Engine):
         Raises RequestError when transformers is not installed, an argument is unknown or the model cannot be found.
         """
         version()
-        parsed = sort_arguments(arguments, known=_KNOWN, aliases=_ALIASES, refused=_REFUSED)
-        if not isinstance(parsed.get("model_name"), str):
+        known = [own.name for own in fields(_Arguments)]
+        given = sort_arguments(arguments, known=known, aliases=_ALIASES, refused=_REFUSED)
+        if not isinstance(given.get("model_name"), str):
             raise RequestError("model arguments need model_name=org/model, or a folder")
-        parsed["chat_template"] = chat_template(parsed.get("chat_template"))
-        parsed["generation_parameters"] = generation_parameters(parsed.get("generation_parameters"), _GENERATION)
-        parsed["system_prompt"] = text(parsed.get("system_prompt"), "system_prompt")
-        parsed["max_audio_seconds"] = positive(parsed.get("max_audio_seconds"), "max_audio_seconds")
-        for name in ("batch_size", "max_model_length"):
-            parsed[name] = whole(parsed.get(name), name)
-        for name in ("chat_template_kwargs", "model_loading_kwargs", "patch"):
-            parsed[name] = mapping(parsed, name)
-        patching.check_settings(parsed["patch"] or {})
+        given = {name: value for name, value in given.items() if value is not None}
+        parsed = checked_fields(_Arguments, given, what="model")
+        parsed["chat_template"] = chat_template(parsed["chat_template"])
+        parsed["generation_parameters"] = generation_parameters(parsed["generation_parameters"], _GENERATION)
+        patching.check_settings(parsed["patch"])
         parsed = {name: value for name, value in parsed.items() if value not in (None, {})}
         return cls(parsed, open_checkpoint(parsed["model_name"], revision=parsed.get("revision")))
 
@@ -191,8 +184,9 @@ class TransformersEngine(Engine):
         patch = None if request.patch is None else vars(self._patch(request.patch))
         return json.dumps([sampling, [part.kind for part in request.media], patch], sort_keys=True)
 
-    def _patch(self, request_patch: Patching) -> Patch:
-        return patching.adjusted(request_patch, self.arguments.get("patch", {})).patch
+    def _patch(self, declared: Patch) -> Patch:
+        """Return the patch of a request with the layers or texts that the model's arguments set."""
+        return replace(declared, **self.arguments.get("patch", {}))
 
     def _sampling(self, request: Request) -> dict[str, Any]:
         sampling = request.sampling
@@ -268,7 +262,7 @@ class TransformersEngine(Engine):
             source = self._render(loaded, request)
             shift = source.index(request.text)
             ids, offsets = self._tokens(loaded, source)
-            span = patching.span_tokens(offsets, shift + request.patch.start, shift + request.patch.end)
+            span = patching.span_tokens(offsets, *(shift + place for place in request.patched_span))
             tokens = torch.tensor([ids], device=loaded.model.device)
             states.append(patching.source_states(loaded.model, tokens, patch.source_layer, span))
             target = patching.target_text(patch, len(span))
@@ -337,7 +331,8 @@ class TransformersEngine(Engine):
         width: int,
     ) -> Response:
         tokens = output.sequences[row, width:].tolist()
-        ends = set(_ids(loaded.model.generation_config.eos_token_id))
+        stated = loaded.model.generation_config.eos_token_id
+        ends = set() if stated is None else set(stated) if isinstance(stated, list) else {stated}
         end = next((place for place, token in enumerate(tokens) if token in ends), None)
         written = tokens if end is None else tokens[:end]
         text = loaded.tokenizer.decode(written, skip_special_tokens=True)
@@ -358,10 +353,6 @@ class TransformersEngine(Engine):
             media_tokens=media_tokens,
             logprobs=logprobs(loaded, output, row, written, sampling["logprobs"]) if sampling["logprobs"] else None,
         )
-
-
-def _ids(token: int | list[int] | None) -> list[int]:
-    return [] if token is None else token if isinstance(token, list) else [token]
 
 
 def _batches(requests: Iterable[Request], size: int) -> Iterator[list[Request]]:

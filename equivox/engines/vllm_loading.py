@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from equivox.core.errors import RequestError
@@ -94,15 +95,8 @@ def engine_args(arguments: Mapping[str, Any], checkpoint: Checkpoint) -> Any:
 
 def configuration(arguments: Mapping[str, Any], checkpoint: Checkpoint) -> Any:
     """Return the VllmConfig for `arguments`, without loading any weights."""
-    with quiet() as noise:
-        try:
-            return engine_args(arguments, checkpoint).create_engine_config()
-        except RequestError:
-            raise
-        except Exception as error:
-            raise explained(error, checkpoint, noise) from error
-        finally:
-            noise.close()
+    with _explaining(checkpoint):
+        return engine_args(arguments, checkpoint).create_engine_config()
 
 
 def media_limits(config: Any, checkpoint: Checkpoint) -> dict[str, int | None]:
@@ -111,18 +105,13 @@ def media_limits(config: Any, checkpoint: Checkpoint) -> dict[str, int | None]:
         return {}
     from vllm.multimodal import MULTIMODAL_REGISTRY
 
-    with quiet() as noise:
-        try:
-            info = MULTIMODAL_REGISTRY.get_processing_info(config.model_config)
-            limits = info.allowed_mm_limits
-            if config.model_config.using_transformers_backend():
-                # A model that vLLM has no code for: whether its processor can count media shows only here.
-                kinds = {name: 1 for name, limit in limits.items() if limit != 0}
-                info.get_mm_max_tokens_per_item(config.model_config.max_model_len, kinds)
-        except Exception as error:  # the model's own processor can raise any error
-            raise explained(error, checkpoint, noise) from error
-        finally:
-            noise.close()
+    with _explaining(checkpoint):  # the model's own processor can raise any error
+        info = MULTIMODAL_REGISTRY.get_processing_info(config.model_config)
+        limits = info.allowed_mm_limits
+        if config.model_config.using_transformers_backend():
+            # A model that vLLM has no code for: whether its processor can count media shows only here.
+            kinds = {name: 1 for name, limit in limits.items() if limit != 0}
+            info.get_mm_max_tokens_per_item(config.model_config.max_model_len, kinds)
     return {name: limit for name, limit in limits.items() if limit != 0}
 
 
@@ -134,13 +123,8 @@ def load(arguments: Mapping[str, Any], checkpoint: Checkpoint) -> tuple[Any, Noi
         given["default_mm_loras"] = locate_adapters(
             named, checkpoint, cache=given.get("download_dir"), rank=given.get("max_lora_rank", _VLLM_RANK)
         )
-    with quiet() as noise:
-        try:
-            return import_vllm().LLM.from_engine_args(engine_args(given, checkpoint)), noise
-        except RequestError:
-            raise
-        except Exception as error:
-            raise explained(error, checkpoint, noise) from error
+    with _explaining(checkpoint, keep=True) as noise:
+        return import_vllm().LLM.from_engine_args(engine_args(given, checkpoint)), noise
 
 
 def unload(llm: Any) -> None:
@@ -154,6 +138,21 @@ def unload(llm: Any) -> None:
 
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
+
+
+@contextmanager
+def _explaining(checkpoint: Checkpoint, *, keep: bool = False) -> Iterator[Noise]:
+    """Hide what vLLM prints, and explain its errors; with `keep` the output can still be read after the block."""
+    with quiet() as noise:
+        try:
+            yield noise
+        except RequestError:
+            raise
+        except Exception as error:
+            raise explained(error, checkpoint, noise) from error
+        finally:
+            if not keep:
+                noise.close()
 
 
 def explained(error: Exception, checkpoint: Checkpoint, noise: Noise | None = None) -> RequestError:

@@ -53,7 +53,9 @@ class Journal:
             WRITTEN.add(self.path)
             how = os.O_WRONLY | os.O_APPEND | os.O_CREAT | (os.O_EXCL if self._new else 0)
             self._file = os.open(self.path, how, 0o666)
-            self.size = _mended(self._file, self.path)
+            # What follows the last whole line is cut off.
+            self.size = self.path.read_bytes().rfind(b"\n") + 1
+            os.ftruncate(self._file, self.size)
             self._syncing = _Syncing(self._file, self._sync_seconds)
         try:
             rest = memoryview(line)
@@ -97,13 +99,6 @@ def read_journal(path: Path) -> list[dict[str, Any]]:
             raise damaged(path, f"line {number} does not fit its checksum")
         records.append(json.loads(text))
     return records
-
-
-def _mended(file: int, path: Path) -> int:
-    """Cut what follows the last whole line of a file, and return the size that is left."""
-    whole = path.read_bytes().rfind(b"\n") + 1
-    os.ftruncate(file, whole)
-    return whole
 
 
 class _Syncing:

@@ -140,7 +140,7 @@ def signed_statement(path: Path, content: bytes, key: Ed25519PublicKey) -> Mappi
 
 
 def _refused(path: Path, why: str) -> DamageError:
-    return DamageError(f"{path} proves nothing: {why}; ask the sender for the statement again")
+    return DamageError(f"{path} proves nothing: {why}; ask the sender for the statement again", path, why)
 
 
 def _decoded(text: str) -> bytes:

@@ -10,7 +10,6 @@ from equivox.audit.stored import AdjustedScore
 from equivox.report.numbers import DASH, how_many, interval, p_value, percent, score_interval, score_value
 from equivox.report.table import Table
 from equivox.run.panel import PanelScore
-from equivox.run.readiness import Missing
 
 
 def audit_tables(audit: Audit, *, errors: int = 3) -> list[Table]:
@@ -127,16 +126,16 @@ def stage_table(measures: Sequence[Mapping[str, Any]], left_out: Mapping[str, in
     )
 
 
-def missing_table(found: Sequence[Missing]) -> Table:
+def missing_table(found: Mapping[tuple[str, str], Sequence[str]]) -> Table:
     """Return what is missing before a run file can be run, and what waits for it."""
-    order = list(dict.fromkeys(entry.kind for entry in found))
+    order = list(dict.fromkeys(kind for kind, _ in found))
     return Table(
         caption=f"{len(found)} missing",
         columns=("kind", "reason", "needed by"),
         align="lll",
         rows=[
-            [entry.kind, entry.why, _few(entry.needed_by)]
-            for entry in sorted(found, key=lambda entry: order.index(entry.kind))
+            [kind, why, _few(waiting)]
+            for (kind, why), waiting in sorted(found.items(), key=lambda entry: order.index(entry[0][0]))
         ],
         grouped=1,
     )

@@ -17,7 +17,7 @@ EXIT_CODES = {"verified": 0, "verified in part": 1, "differs": 1}
 
 def verdict(found: Verification) -> str:
     """Return the result in one line."""
-    good = f"{_count(found.files, 'file')} and {_count(found.compared.numbers, 'number')}"
+    good = f"{_count(found.files, 'file')} and {_count(found.numbers, 'number')}"
     if found.outcome != "differs":
         return f"{found.outcome}: {good}"
     wrong = [
@@ -76,7 +76,7 @@ def verification_document(found: Verification) -> dict[str, Any]:
         "exit_code": EXIT_CODES[found.outcome],
         "manifest_sha256": found.manifest,
         "files": found.files,
-        "numbers": found.compared.numbers,
+        "numbers": found.numbers,
         "wrong_files": dict(found.wrong_files),
         "differences": [
             as_plain(vars(entry)) for entry in found.differences

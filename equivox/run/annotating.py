@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.annotate.sounds import SoundReader
 from equivox.core.annotation import (
@@ -21,9 +21,11 @@ from equivox.core.annotation import (
     Status,
     Value,
     annotation_key,
+    grouped,
 )
 from equivox.core.calls import CALL, ONE
 from equivox.core.files import return_freed_memory, write_document, write_table
+from equivox.core.lazy import pa, pc
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.samples import ENDED, UNANNOTATED, segment_columns
 from equivox.core.segments import SAID_BY_MODEL, SOUND, SOUND_DIGEST, Segment, SegmentAnnotation, SegmentTool
@@ -37,11 +39,7 @@ from equivox.run.stored import (
     read_sound,
     samples_path,
     scheme_digest,
-    values_by_attribute,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 TOOLS = "_tools"
 """Folder of the annotations that rules and tools made without an annotator; all annotators share them."""
@@ -74,17 +72,17 @@ def annotate(
     in the store and no longer count. `retry_failed` asks again what the annotator failed on before.
     """
     name = annotator.identity.name
-    responses = Responses.of(folder)
+    columns = ("key", "text", "finish_reason", "sound", "said")
+    responses = Store(folder / "responses", response_schema()).table(columns).combine_chunks()
     plan = read_plan(folder)
     return_freed_memory()
-    n_answered = len(responses.table) - responses.table["text"].null_count
+    n_answered = len(responses) - responses["text"].null_count
     forget_hashes(folder)
     write_document(annotations_folder(folder, name) / "annotator.json", annotator.identity.as_dict())
     progress(Event("annotate", 0, 0))
     stage = _Stage(
         annotator=annotator,
         simulated=engine == SIMULATED,
-        folder=folder,
         store=Store(annotations_folder(folder, name), annotation_schema()),
         shared=Store(annotations_folder(folder, TOOLS), annotation_schema()),
         progress=progress,
@@ -95,7 +93,11 @@ def annotate(
     try:
         with stage.store, stage.shared:
             for task in tasks:
-                table = stage.samples(task, _of_task(plan, task), responses)
+                asked = plan.filter(pc.equal(plan["task"], task.name))
+                metadata = [name for name in asked.column_names if name.startswith("metadata.")]
+                # Columns of metadata that only other tasks keep are empty here.
+                asked = asked.drop_columns([name for name in metadata if asked[name].null_count == len(asked)])
+                table = stage.samples(task, asked.combine_chunks(), responses)
                 write_samples(folder, name, task, table, n_answered=n_answered)
             stage.store.compact()
             stage.shared.compact()
@@ -105,30 +107,8 @@ def annotate(
 
 def count_answered(folder: Path) -> int:
     """Return how many requests of the run in `folder` have a response with a text; no texts are kept in memory."""
-    import pyarrow.compute as pc
-
     answered = Store(folder / "responses", response_schema()).filled("text")["text"]
     return int(pc.sum(answered).as_py() or 0)
-
-
-@dataclass(frozen=True, eq=False)
-class Responses:
-    """The responses of a run by key; `text` is null if the request failed."""
-
-    table: pa.Table
-
-    @classmethod
-    def of(cls, folder: Path) -> Responses:
-        """Return the stored responses of the run in `folder`."""
-        columns = ("key", "text", "finish_reason", "sound", "said")
-        return cls(Store(folder / "responses", response_schema()).table(columns).combine_chunks())
-
-    def of_keys(self, keys: pa.ChunkedArray) -> tuple[pa.Table, list[bool]]:
-        """Return the response of each key (null: none), and whether the request was made at all."""
-        import pyarrow.compute as pc
-
-        place = pc.index_in(keys, value_set=self.table["key"].combine_chunks())
-        return self.table.take(place), pc.is_valid(place).to_pylist()
 
 
 @dataclass
@@ -147,7 +127,6 @@ class _Stage:
 
     annotator: Annotator
     simulated: bool
-    folder: Path
     store: Store
     shared: Store
     progress: Progress
@@ -164,24 +143,21 @@ class _Stage:
         event = Event("annotate", done, self.total, self.failed)
         self.progress(event if engine is None else engine.event("annotate", done, self.total, failed=self.failed))
 
-    def samples(self, task: Task, plan: pa.Table, responses: Responses) -> pa.Table:
-        """Annotate the responses of one task and return the table of its samples."""
-        import pyarrow as pa
-
+    def samples(self, task: Task, plan: pa.Table, responses: pa.Table) -> pa.Table:
+        """Annotate the responses of one task, which are among `responses`, and return the table of its samples."""
         blocks = []
         stored = self._stored(plan)
         for start in range(0, plan.num_rows, _BLOCK):
             block = plan.slice(start, _BLOCK)
-            blocks.append(self._block(task, block, *responses.of_keys(block["key"]), stored))
+            place = pc.index_in(block["key"], value_set=responses["key"].combine_chunks())
+            requested = pc.is_valid(place).to_pylist()
+            blocks.append(self._block(task, block, responses.take(place), requested, stored))
         self.store.flush()
         self.shared.flush()
         return pa.concat_tables(blocks, promote_options="default").combine_chunks()
 
     def _stored(self, plan: pa.Table) -> pa.Table:
         """Return the stored annotations of the responses in `plan`."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         columns = ("key", "response_key", "status", "values")
         keys = plan["key"].combine_chunks()
         if not self.annotated:
@@ -202,9 +178,6 @@ class _Stage:
     def _block(
         self, task: Task, plan: pa.Table, responses: pa.Table, requested: Sequence[bool], stored: pa.Table
     ) -> pa.Table:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         keys = plan["key"].to_pylist()
         names = [name for name in plan.column_names if name.startswith("metadata.")]
         metadata = [plan[name].to_pylist() for name in names]
@@ -308,15 +281,6 @@ class _Stage:
                 return pending
 
 
-def _of_task(plan: pa.Table, task: Task) -> pa.Table:
-    import pyarrow.compute as pc
-
-    own = plan.filter(pc.equal(plan["task"], task.name))
-    # Columns of metadata that only other tasks keep are empty here.
-    empty = [name for name in own.column_names if name.startswith("metadata.") and own[name].null_count == len(own)]
-    return own.drop_columns(empty).combine_chunks()
-
-
 def run_jobs(jobs: Sequence[Job], annotator: Annotator) -> Iterator[Annotation]:
     """Yield one annotation per job: by the segment's tool if it has one that can tell, else by the annotator."""
     left: list[Job] = []
@@ -350,7 +314,7 @@ def _status(segment: Segment, values: Sequence[Value]) -> Status:
 
 
 def _stored_segment(record: Mapping[str, Any]) -> SegmentAnnotation:
-    return SegmentAnnotation(record["status"], values_by_attribute(record["values"]))
+    return SegmentAnnotation(record["status"], grouped((v["attribute"], v["value"]) for v in record["values"]))
 
 
 def stored_follow_ups(folder: Path, annotator: str) -> dict[str, SegmentAnnotation]:

@@ -31,7 +31,13 @@ def asked_of(data: str | None, tasks: Sequence[Task]) -> list[Task]:
         return list(tasks)
     folder = Path(data)
     facts, media = facts_of(read_build(folder)), media_of(folder)
-    return [_moved(task, facts, media) if _can_move(task, facts) else task for task in tasks]
+    fixed = openers()
+    return [
+        task
+        if task.data.corpus == facts.name or task.data.table or (task.data.builder or task.data.corpus) in fixed
+        else _moved(task, facts, media)
+        for task in tasks
+    ]
 
 
 def moved_tasks(tasks: Sequence[Task]) -> list[str]:
@@ -41,11 +47,6 @@ def moved_tasks(tasks: Sequence[Task]) -> list[str]:
 
 def _ending(corpus: str) -> str:
     return f"_on_{corpus}_"
-
-
-def _can_move(task: Task, facts: CorpusFacts) -> bool:
-    own = task.data.corpus == facts.name or task.data.table is not None
-    return not own and (task.data.builder or task.data.corpus) not in openers()
 
 
 def _moved(task: Task, facts: CorpusFacts, media: str | None) -> Task:

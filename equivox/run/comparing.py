@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import damaged, read_table, write_table
+from equivox.core.lazy import pa, pc
 from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED, with_group
 from equivox.run.annotating import count_answered, write_samples
@@ -17,9 +17,6 @@ from equivox.run.manifest import forget_hashes, read_manifest, write_manifest
 from equivox.run.plan import COLUMN, PLAN_FILE, read_plan
 from equivox.run.presented import JOIN, blocks_of, check_clusters, permuted_groups
 from equivox.run.stored import annotators_of, samples_path
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -32,8 +29,6 @@ class _Further:
 
     def of(self, table: pa.Table) -> pa.Table:
         """Return the rows of a table about the asking task as they are about this one."""
-        import pyarrow as pa
-
         table = table.take(pa.array(self.rows, pa.int64()))
         for name, values in self.columns.items():
             cells = pa.array(values, pa.string()).dictionary_encode()
@@ -74,8 +69,6 @@ def compare_further(folder: Path, compare: Sequence[tuple[str, ...]]) -> None:
 
 
 def _further(task: Task, asked: Task, plan: pa.Table, seed: int) -> _Further:
-    import pyarrow.compute as pc
-
     known = [name.removeprefix(COLUMN) for name in plan.column_names if name.startswith(COLUMN)]
     own = plan.filter(pc.equal(plan["task"], asked.name))
     if unknown := [name for name in task.group if name not in known]:
@@ -120,9 +113,6 @@ def _values(own: pa.Table, asked: Task, known: Sequence[str]) -> dict[str, list[
 
 
 def _extended(plan: pa.Table, added: Sequence[_Further]) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     # A run that was stopped before its tasks were written has the rows already.
     names = pa.array([one.task.name for one in added])
     tables = [plan.filter(pc.invert(pc.is_in(plan["task"].cast(pa.string()), names)))]

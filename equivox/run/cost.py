@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from equivox.annotate import RULES, added_annotators, declared_annotator, evaluation_of, open_annotator
 from equivox.annotate.model import prompt_text
+from equivox.core.lazy import pc
 from equivox.core.requests import Request
 from equivox.core.task import Task
 from equivox.core.variants import asks_nothing
@@ -30,6 +31,7 @@ from equivox.run.run_files import EstimateFields, RunFile, Setting
 from equivox.run.spec import RunSpec
 
 _NOBODY = EngineIdentity(engine="none", model="none", revision="")
+_GUESSES = EstimateFields()
 
 
 ONE_AT_A_TIME = 40.0
@@ -115,7 +117,16 @@ def estimate(settings: Sequence[Setting], output: Path | None = None, *, workers
     for setting in settings:
         responses, calls, own = _requests(setting.file, setting.varied, opened_in[setting.file.data])
         sources += own
-        models += [_of_model(setting, model, responses, calls, output, workers) for model in setting.file.models]
+        for model in setting.file.models:
+            folder = None if output is None else setting.spec(model, output).output
+            reckoned = setting.file.estimate
+            target = target_effort(model, responses, reckoned, folder=folder, workers=workers)
+            annotators = [
+                annotator_effort(name, calls * setting.file.evaluations, reckoned, workers=workers)
+                for name in setting.file.annotators
+                if name != RULES
+            ]
+            models.append(ModelEstimate(setting=setting.name, target=target, annotators=annotators))
     return Estimate(
         models=models,
         tasks=sum(len(setting.varied) for setting in settings),
@@ -125,40 +136,21 @@ def estimate(settings: Sequence[Setting], output: Path | None = None, *, workers
     )
 
 
-def _of_model(
-    setting: Setting, model: str, responses: int, calls: int, output: Path | None, workers: int
-) -> ModelEstimate:
-    file = setting.file
-    folder = None if output is None else setting.spec(model, output).output
-    target = target_effort(model, responses, folder=folder, reckoned=file.estimate, workers=workers)
-    readers = [
-        annotator_effort(name, calls * file.evaluations, reckoned=file.estimate, workers=workers)
-        for name in file.annotators
-        if name != RULES
-    ]
-    return ModelEstimate(setting=setting.name, target=target, annotators=readers)
-
-
 def target_effort(
     model: str,
     calls: int,
+    reckoned: EstimateFields = _GUESSES,
     *,
     folder: Path | None = None,
-    reckoned: EstimateFields | None = None,
-    prompt_tokens: float | None = None,
-    completion_tokens: float | None = None,
     workers: int = 1,
 ) -> Effort:
     """Return what so many requests to `model` take.
 
-    Tokens per request are those of the run in `folder`, if it has enough responses, else those given, else guesses.
+    Tokens per request are those of the run in `folder`, if it has enough responses, else those that are reckoned.
     """
-    reckoned = reckoned or EstimateFields()
     engine, arguments = engine_of(model)
     speed = _guessed_speed(engine, arguments, reckoned.tokens_per_second)
-    prompt = reckoned.prompt_tokens if prompt_tokens is None else prompt_tokens
-    length = reckoned.completion_tokens if completion_tokens is None else completion_tokens
-    measured = False
+    prompt, length, measured = reckoned.prompt_tokens, reckoned.completion_tokens, False
     if folder is not None:
         found, usage = read_speed(folder), read_usage(folder)
         if speed and not math.isnan(found.per_second):
@@ -172,25 +164,17 @@ def target_effort(
     )  # fmt: skip
 
 
-def annotator_effort(
-    name: str,
-    calls: int,
-    *,
-    reckoned: EstimateFields | None = None,
-    prompt_tokens: float | None = None,
-    workers: int = 1,
-) -> Effort:
+def annotator_effort(name: str, calls: int, reckoned: EstimateFields = _GUESSES, *, workers: int = 1) -> Effort:
     """Return what so many requests to an annotator that is a model take; nothing is known of one without a file."""
     own = evaluation_of(name)[0]
     if own in added_annotators():
         return Effort(name=name, engine="", calls=calls)
-    reckoned = reckoned or EstimateFields()
     _, declared = declared_annotator(own)
     speed = _guessed_speed(declared.engine, declared.model_parameters, reckoned.annotation_tokens_per_second)
     return _effort(
         name, declared.engine, declared.model_parameters, calls,
-        prompt=reckoned.annotation_prompt_tokens if prompt_tokens is None else prompt_tokens,
-        length=reckoned.annotation_tokens, speed=speed, measured=False, workers=workers,
+        prompt=reckoned.annotation_prompt_tokens, length=reckoned.annotation_tokens,
+        speed=speed, measured=False, workers=workers,
     )  # fmt: skip
 
 
@@ -332,21 +316,16 @@ def _reckoned(run: PreparedRun) -> DryRun:
     spec, workers = run.spec, run.spec.workers.count
     pending = pending_rows(spec.output, run.plan, retry_failed=spec.retry_failed)
     prompt, longest = _lengths(run.plan.requests(pending[run.plan.usable[pending]]))
-    answer = min(longest, EstimateFields().completion_tokens)
-    target = target_effort(
-        spec.model,
-        run.to_ask,
-        folder=spec.output,
-        prompt_tokens=prompt,
-        completion_tokens=answer,
-        workers=workers,
-    )
+    answer = min(longest, _GUESSES.completion_tokens)
+    guessed = _GUESSES.model_copy(update={"prompt_tokens": prompt, "completion_tokens": answer})
+    target = target_effort(spec.model, run.to_ask, guessed, folder=spec.output, workers=workers)
     speaks = any(task.prompt.spoken for task in run.tasks)
     spoken = sum(request.spoken for request in run.plan.requests(pending)) if speaks else 0
     annotator = None
     if evaluation_of(spec.annotator)[0] != RULES:
         calls, tokens = _annotator_calls(run.plan, run.tasks)
-        annotator = annotator_effort(spec.annotator, calls, prompt_tokens=tokens, workers=workers)
+        guessed = _GUESSES.model_copy(update={"annotation_prompt_tokens": tokens})
+        annotator = annotator_effort(spec.annotator, calls, guessed, workers=workers)
     return DryRun(
         requests=len(run.plan.distinct),
         answered=len(run.plan.distinct) - len(pending),
@@ -367,7 +346,7 @@ def _lengths(requests: Sequence[Request]) -> tuple[float, float]:
     prompts = sum(
         (len(one.system + one.text) + sum(len(turn.text) for turn in one.before)) / CHARACTERS_PER_TOKEN
         + MEDIA_TOKENS * len(one.media)
-        + EstimateFields().completion_tokens * len(one.before)
+        + _GUESSES.completion_tokens * len(one.before)
         for one in looked
     )
     return prompts / len(looked), sum(one.sampling.max_new_tokens for one in looked) / len(looked)
@@ -375,8 +354,6 @@ def _lengths(requests: Sequence[Request]) -> tuple[float, float]:
 
 def _annotator_calls(plan: Plan, tasks: Sequence[Task]) -> tuple[int, float]:
     """Return the calls to an annotator, at most one per segment of a response, and the mean tokens of their prompts."""
-    import pyarrow.compute as pc
-
     calls, characters = 0, 0.0
     for task in tasks:
         if asks_nothing(task):
@@ -386,5 +363,5 @@ def _annotator_calls(plan: Plan, tasks: Sequence[Task]) -> tuple[int, float]:
         for segment in task.annotation.most_calls(task):
             calls += n
             characters += n * len(prompt_text(segment))
-    answers = EstimateFields().completion_tokens
+    answers = _GUESSES.completion_tokens
     return calls, characters / calls / CHARACTERS_PER_TOKEN + answers if calls else 0.0

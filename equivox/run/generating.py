@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from equivox.core.errors import EquivoxError, RunError
+from equivox.core.lazy import NDArray, np, pa, pc
 from equivox.core.progress import STOP_AFTER, Progress, no_progress, until_outage
 from equivox.core.redact import cleaned
 from equivox.core.requests import Request, Response
@@ -23,10 +23,6 @@ from equivox.run.manifest import read_manifest, write_manifest
 from equivox.run.plan import Plan
 from equivox.run.store import Store, response_schema
 from equivox.run.stored import keep_sound
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 Send = Callable[[Iterable[Request]], Iterator[Response]]
 """Function that has an engine answer requests, which it takes one by one as it has room for them."""
@@ -129,9 +125,6 @@ def generate(
     engine did not use the media it was given, because such answers say nothing about the person; responses that were
     made elsewhere are not checked for it. Raises RunError too for an outage of the engine (`until_outage`).
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     pending = pending_rows(folder, plan, retry_failed=retry_failed)
     total = len(plan.distinct)
     finished = total - len(pending)

@@ -181,27 +181,6 @@ _MANY, _TOO_SPARSE = 100_000, 100
 """Requests from which on a table is refused that answers fewer than one of so many."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Imported:
-    """The result of an import: the scores of the run, and the counts of rows and requests.
-
-    Attributes
-    ----------
-    n_rows, n_missing
-        The numbers of rows that are responses, and of requests without a row.
-    described
-        Whether the samples were made from the rows instead of a corpus.
-    without_rows
-        The tasks without rows; they are not in the run.
-    """
-
-    scores: Sequence[Score]
-    n_rows: int
-    n_missing: int
-    described: bool
-    without_rows: tuple[str, ...]
-
-
 def import_responses(
     responses: Any,
     spec: RunSpec,
@@ -209,8 +188,10 @@ def import_responses(
     columns: Mapping[str, str] | None = None,
     match: Sequence[str] = (),
     progress: Progress = no_progress,
-) -> Imported:
+) -> tuple[list[Score], list[str]]:
     """Make the run `spec`, whose model is a name, from the responses in a table; annotate and score it.
+
+    Return the scores, and sentences about how the rows met the requests.
 
     `responses` is a file (CSV, TSV, JSON, JSON lines, parquet) or a table in memory. `columns` maps our column names to
     the table's (`{"response": "narrative"}`). `match` names the columns that identify the sample of a row; without it,
@@ -241,13 +222,17 @@ def import_responses(
         corpora=dict(corpora),
         progress=progress,
     )
-    return Imported(
-        scores=scores,
-        n_rows=len(slots),
-        n_missing=count_failures(spec.output)[NO_ROW],
-        described=own is not None,
-        without_rows=tuple(name for name in tasks if name not in repeats),
-    )
+    missing = count_failures(spec.output)[NO_ROW]
+    told = [
+        f"{len(slots):,} responses of {table.name}, "
+        f"{'matched to the corpus' if own is None else 'the rows describe their samples'}"
+        f"{f'; requests without a row, which count as failed: {missing:,}' if missing else ''}."
+    ]
+    if without := [name for name in tasks if name not in repeats]:
+        told.append(f"No row is about {', '.join(without)}: not in this run.")
+    if any(task.media for task in spec.tasks):
+        told.append("Whether the media reached the model cannot be known of responses made elsewhere.")
+    return scores, told
 
 
 def _refuse_sparse(

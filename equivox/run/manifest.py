@@ -13,7 +13,7 @@ import json
 import os
 import platform
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -265,15 +265,13 @@ def run_files(folder: Path) -> dict[str, Path]:
 
     Folders behind links are not read.
     """
-    return dict(sorted((path.relative_to(folder).as_posix(), path) for path in _walk(folder)))
-
-
-def _walk(folder: Path) -> Iterator[Path]:
+    found: dict[str, Path] = {}
     for root, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in files:
-            if not name.startswith(".") and not (Path(root) == folder and name in _APART):
-                yield Path(root) / name
+        for path in (Path(root) / name for name in files if not name.startswith(".")):
+            if not (path.parent == folder and path.name in _APART):
+                found[path.relative_to(folder).as_posix()] = path
+    return dict(sorted(found.items()))
 
 
 def file_hash(path: Path) -> str:

@@ -21,19 +21,19 @@ from typing import Any
 
 from equivox.annotate import Annotator, evaluation_of, open_annotator
 from equivox.core.errors import RequestError
-from equivox.core.files import refuse_unusable, return_freed_memory, write_table
+from equivox.core.files import refuse_unusable_folder, return_freed_memory, write_table
 from equivox.core.progress import Progress, no_progress
 from equivox.core.redact import remember_secrets
+from equivox.core.requests import EngineIdentity
 from equivox.core.scores import DEFAULT_OPTIONS, Score, ScoringOptions
 from equivox.core.segments import check_tools
 from equivox.core.task import Task
 from equivox.core.task_checks import refuse_unable
-from equivox.core.variants import dose_of
+from equivox.core.variants import dose_of, sampling_settings
 from equivox.core.voice import require_world
 from equivox.dataset_builders.corpus import Corpus
 from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import Engine, Workers, open_engine, public_name
-from equivox.engines.arguments import refuse_overrides
 from equivox.run.annotating import annotate
 from equivox.run.comparing import compare_further
 from equivox.run.declarations import TASKS_FILE, give, read_tasks, write_tasks
@@ -74,7 +74,9 @@ def execute(
         prepared(spec, annotator, engine, corpora) as run,
     ):
         run.answer(progress)
-        run.forget_plan()
+        # The plan is stored; its memory is free from here on.
+        run.plan = run.plan.part([])
+        return_freed_memory()
         return annotate_and_score(
             spec.output, run.tasks, annotator, spec.options, retry_failed=spec.retry_failed, progress=progress
         )
@@ -115,11 +117,6 @@ class PreparedRun:
         if not self.keep_open:
             # The measured model's memory is freed before a model that annotates is loaded.
             self.engine.close()
-
-    def forget_plan(self) -> None:
-        """Free the memory of the plan, which is stored once the run was answered."""
-        self.plan = self.plan.part([])
-        return_freed_memory()
 
 
 @contextmanager
@@ -188,6 +185,19 @@ def _checked(
         spec=spec, tasks=tasks, plan=plan, identity=identity, engine=engine,
         annotator=annotator.identity.name, keep_open=keep_open, to_ask=len(sendable),
     )  # fmt: skip
+
+
+def refuse_overrides(identity: EngineIdentity, sampling: str) -> None:
+    """Raise RequestError for a run that asks for a decoding of a model whose arguments set another one."""
+    settings = sampling_settings(sampling)
+    for argument in ("generation_parameters", "extra_body"):
+        given = identity.settings.get(argument)
+        for name, value in given.items() if isinstance(given, Mapping) else ():
+            if name in settings and value != settings[name]:
+                raise RequestError(
+                    f"`sampling` is {sampling}, but the model arguments set {argument}={{{name}: {value}}}, which "
+                    f"would take its place; leave {name} out of them, or run with `--sampling as-declared`"
+                )
 
 
 def annotate_and_score(
@@ -311,9 +321,7 @@ def open_corpora(tasks: Sequence[Task], data: str | None, cache: dict[str, Corpu
 
 def check_output(folder: Path) -> None:
     """Raise RequestError for a folder that cannot hold a run: unusable, a file, or full of other files."""
-    refuse_unusable(folder, "output")
-    if folder.exists() and not folder.is_dir():
-        raise RequestError(f"`output` {folder} is a file; name a folder")
+    refuse_unusable_folder(folder, "output")
     visible = folder.is_dir() and any(not entry.name.startswith(".") for entry in folder.iterdir())
     if visible and not (folder / MANIFEST_FILE).exists():
         raise RequestError(f"`output` {folder} holds other files and no run; name a new or empty folder")

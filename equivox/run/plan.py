@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from equivox.core.errors import RequestError
 from equivox.core.files import read_table
+from equivox.core.lazy import NDArray, np, pa, pc
 from equivox.core.requests import EngineIdentity, Request, request_key
 from equivox.core.task import Task, digest
 from equivox.core.variants import SHUFFLED
@@ -36,11 +37,6 @@ from equivox.run.presented import (
     unkeyed,
     with_answers,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
-    from numpy.typing import NDArray
 
 PLAN_FILE = "plan.parquet"
 COLUMN = "column."
@@ -79,8 +75,6 @@ class Plan:
 
         `answers` are those of the turns before them, by key; without them, these answers are empty.
         """
-        import numpy as np
-
         chosen = np.arange(len(self)) if rows is None else np.array(rows, dtype=np.int64)
         return Requests(self, chosen, answers or {})
 
@@ -109,9 +103,6 @@ class Plan:
 
     def part(self, rows: Sequence[int]) -> Plan:
         """Return a plan of some of the rows; it holds their samples alone."""
-        import numpy as np
-        import pyarrow as pa
-
         chosen = np.array(rows, dtype=np.int64)
         needed, places = np.unique(self._places[chosen], return_inverse=True)
         return replace(
@@ -125,17 +116,12 @@ class Plan:
     @cached_property
     def distinct(self) -> NDArray[np.int64]:
         """The first row of every key; tasks with equal requests share a response."""
-        import numpy as np
-
         codes = self.table["key"].combine_chunks().dictionary_encode().indices.to_numpy()
         # Codes are given in the order in which keys first occur, and so are the rows in order.
         return np.unique(codes, return_index=True)[1]
 
     def pending(self, done: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
         """Return the rows whose keys are not among `done`, each key once."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         keys = self.table["key"].combine_chunks().take(pa.array(self.distinct))
         known = pc.is_in(keys, value_set=done).to_numpy(zero_copy_only=False)
         pending: NDArray[np.int64] = self.distinct[~known]
@@ -201,8 +187,6 @@ def make_plan(
 
     Raises RequestError if a column is missing or fewer than two groups are left.
     """
-    import numpy as np
-
     presented: list[tuple[tuple[str, int, int], Presented]] = []
     left_out: dict[str, int] = {}
     positions: dict[str, dict[str, int]] = {}
@@ -267,8 +251,6 @@ def _expanded(
     `presented` is sorted by the first members of its entries, which are equal for the presentations of one sample; each
     repeat has all of them. `kept` names the metadata.
     """
-    import numpy as np
-
     named = (
         *("key", "task", "sample_id", "condition", "group", "cluster", "stratum", "block", "item"),
         *("repeat", "seed", "media_sha256", *(f"metadata.{name}" for name in kept)),
@@ -308,8 +290,6 @@ def _expanded(
 
 def _comparable(corpora: Iterable[Corpus], presented: Sequence[Presented]) -> dict[str, pa.DictionaryArray]:
     """Return, for each presented sample, the columns of few values by which answers can be compared."""
-    import pyarrow as pa
-
     values: dict[str, set[str]] = defaultdict(set)
     for corpus in corpora:
         for sample in corpus.samples:
@@ -327,8 +307,6 @@ def _comparable(corpora: Iterable[Corpus], presented: Sequence[Presented]) -> di
 
 
 def _table(columns: Mapping[str, list[Any]]) -> pa.Table:
-    import pyarrow as pa
-
     texts = pa.list_(pa.string())
     kinds = {"repeat": pa.int32(), "seed": pa.int64(), "media_sha256": texts, FOLLOWS: texts}
     arrays = {}

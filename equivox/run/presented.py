@@ -12,7 +12,7 @@ from typing import Any
 
 from equivox.core.errors import RequestError
 from equivox.core.media import silent_wav
-from equivox.core.requests import Exchange, Labels, MediaPart, Patching, Request
+from equivox.core.requests import Exchange, Labels, MediaPart, Request
 from equivox.core.task import PLACEHOLDER, Media, Task, digest, placeholders_of
 from equivox.core.variants import SHUFFLED, SILENCE, TURN, VOICE, declared_name, dose_of
 from equivox.core.voice import ALGORITHM, load_changed
@@ -198,7 +198,8 @@ def unkeyed(one: Presented) -> Request:
         sampling=task.sampling,
         seed=0,
         labels=labels_of(task, sample, groups, one.presentation),
-        patch=_patching(task, filled),
+        patch=task.prompt.patch,
+        patched_span=_patched_span(task, filled),
     )
 
 
@@ -250,13 +251,12 @@ def labels_of(task: Task, sample: Sample, groups: tuple[str, ...], presentation:
     )
 
 
-def _patching(task: Task, filled: Mapping[str, Any]) -> Patching | None:
-    """Return where in the filled-in prompt the hidden states of the patch are taken from."""
-    patch = task.prompt.patch
-    if patch is None:
-        return None
+def _patched_span(task: Task, filled: Mapping[str, Any]) -> tuple[int, int]:
+    """Return where in the filled-in prompt the hidden states of its patch are taken from; (0, 0) without one."""
+    if task.prompt.patch is None:
+        return 0, 0
     places = []
-    for mark in patch.source_span:
+    for mark in task.prompt.patch.source_span:
         before, found, _ = task.prompt.text.partition(mark)
         if not found:
             raise RequestError(
@@ -264,7 +264,7 @@ def _patching(task: Task, filled: Mapping[str, Any]) -> Patching | None:
             )
         start = len(_fill(before, filled))
         places.append((start, start + len(_fill(mark, filled))))
-    return Patching(patch=patch, start=places[0][0], end=places[1][1])
+    return places[0][0], places[1][1]
 
 
 def _fill(text: str, filled: Mapping[str, Any]) -> str:

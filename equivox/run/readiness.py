@@ -7,7 +7,6 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -32,27 +31,19 @@ FIRST_SAMPLES = 4
 """The number of samples whose requests are shown to an engine; those of one task are alike."""
 
 
-@dataclass
-class Missing:
-    """One thing that is missing: its kind, the reason with what helps, and what waits for it."""
+def missing(settings: Sequence[Setting], output: Path) -> dict[tuple[str, str], list[str]]:
+    """Return everything that `settings` need and this machine lacks; servers get one short request.
 
-    kind: str
-    why: str
-    needed_by: list[str] = field(default_factory=list)
-
-
-def missing(settings: Sequence[Setting], output: Path) -> list[Missing]:
-    """Return everything that `settings` need and this machine lacks, each once; servers get one short request.
-
-    The weights of models and annotators are not loaded; the sentence encoder is, if a setting merges by meaning.
-    Nothing is written. An empty list means that all runs can start.
+    Each thing has its kind and the reason, with what helps, and what waits for it. The weights of models and annotators
+    are not loaded; the sentence encoder is, if a setting merges by meaning. Nothing is written. If nothing is missing,
+    all runs can start.
     """
-    found: dict[tuple[str, str], Missing] = {}
+    found: dict[tuple[str, str], list[str]] = {}
 
     def note(kind: str, why: str, who: str) -> None:
-        entry = found.setdefault((kind, why), Missing(kind, why))
-        if who not in entry.needed_by:
-            entry.needed_by.append(who)
+        waiting = found.setdefault((kind, why), [])
+        if who not in waiting:
+            waiting.append(who)
 
     opened_in: defaultdict[str | None, dict[str, Corpus]] = defaultdict(dict)
     for setting in settings:
@@ -70,12 +61,8 @@ def missing(settings: Sequence[Setting], output: Path) -> list[Missing]:
         for model in setting.file.models:
             with _noting(note, "models", model, _serving(model)):
                 _check_model(model, setting, ready, corpora)
-            for why in _retired(model):
-                note("models", why, model)
-            for why in _memory(model):
-                note("GPU memory", why, model)
-            for why in _key(*engine_of(model)):
-                note("keys", why, model)
+            for kind, why in _lacking(model):
+                note(kind, why, model)
             with _noting(note, "output", model):
                 check_output(setting.spec(model, output).output)
         for annotator in setting.file.annotators:
@@ -85,45 +72,38 @@ def missing(settings: Sequence[Setting], output: Path) -> list[Missing]:
                 declared = read_config_file(AnnotatorFile, annotator, "annotators")
                 for why in _key(declared.engine, declared.model_parameters):
                     note("keys", why, annotator)
-    return list(found.values())
+    return found
 
 
 def _check_model(model: str, setting: Setting, tasks: Sequence[Task], corpora: dict[str, Corpus]) -> None:
     """Raise an error if `model` could not answer the tasks whose data are there."""
     with closing(open_engine(model, setting.varied, trust_remote_code=setting.trust_remote_code)) as engine:
         refuse_unable(setting.varied, engine.able, engine.identity.engine)
+        few = {}
+        for task in tasks:  # as many samples as have every group
+            samples = corpora[task.data.corpus].samples
+            groups = {tuple(sample.columns.get(name) for name in task.group) for sample in samples}
+            few[task.name] = max(FIRST_SAMPLES, len(groups))
         plans = [
-            make_plan([task], corpora, engine.identity, limit=_few(task, corpora), seed=setting.file.seed)
-            for task in tasks
+            make_plan([task], corpora, engine.identity, limit=few[task.name], seed=setting.file.seed) for task in tasks
         ]
         engine.check([request for plan in plans for request in plan.requests()])
 
 
-def _few(task: Task, corpora: dict[str, Corpus]) -> int:
-    """Return a number of samples that has every group."""
-    groups = {tuple(sample.columns.get(name) for name in task.group) for sample in corpora[task.data.corpus].samples}
-    return max(FIRST_SAMPLES, len(groups))
-
-
-def _retired(model: str) -> Iterator[str]:
-    """Yield when the model's provider ended it or let another answer, if that day has come."""
+def _lacking(model: str) -> Iterator[tuple[str, str]]:
+    """Yield what its file says that `model` needs and that is not there: the model itself, memory of a GPU, a key."""
     declared = model_file(model)
     told = None if declared is None else declared.retires
     if told is not None and date.today() >= date.fromisoformat(told.date):
-        yield retirement(model)
-
-
-def _memory(model: str) -> Iterator[str]:
-    """Yield why this machine's GPU does not hold `model`, if its file says what it needs."""
-    declared = model_file(model)
-    if declared is None or declared.engine not in ("vllm", "transformers") or declared.gpu_memory_gb is None:
-        return
-    needed = declared.gpu_memory_gb
-    there = gpu_memory_gb()
-    if there is None:
-        yield f"no GPU was found; {model} needs about {needed:g} GB"
-    elif there < needed:
-        yield f"the GPU has {there:.0f} GB; {model} needs about {needed:g} GB: give it several (tensor_parallel_size)"
+        yield "models", retirement(model)
+    needed = None if declared is None or declared.engine not in ("vllm", "transformers") else declared.gpu_memory_gb
+    there = None if needed is None else gpu_memory_gb()
+    if needed is not None and there is None:
+        yield "GPU memory", f"no GPU was found; {model} needs about {needed:g} GB"
+    elif needed is not None and there is not None and there < needed:
+        size = f"the GPU has {there:.0f} GB; {model} needs about {needed:g} GB"
+        yield "GPU memory", f"{size}: give it several (tensor_parallel_size)"
+    yield from (("keys", why) for why in _key(*engine_of(model)))
 
 
 def _key(scheme: str, arguments: Mapping[str, Any] | str) -> Iterator[str]:

@@ -16,13 +16,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.annotate import RULES, open_annotator
 from equivox.annotate.model import read_again
 from equivox.core.annotation import Annotation, Annotator, AnnotatorIdentity, Job
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, read_table
+from equivox.core.lazy import pa
 from equivox.core.progress import Progress, no_progress
 from equivox.core.scores import ScoringOptions
 from equivox.core.segments import Value, check_tools
@@ -34,9 +35,6 @@ from equivox.run.panel import PANEL, combine
 from equivox.run.plan import PLAN_FILE
 from equivox.run.scoring import follow_up
 from equivox.run.stored import SOUNDS, stored_annotations
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 RELATIVE, ABSOLUTE = 1e-9, 1e-12
 """Two numbers are equal within these; an addition in another order changes less."""
@@ -182,7 +180,7 @@ class Compared:
             for row, (own, theirs) in enumerate(zip(one.to_pylist(), other.to_pylist(), strict=True), start=1):
                 self.values(where, f"{name}, row {row}", own, theirs)
 
-    def files(self, where: str, stated: Path, recomputed: Path) -> None:
+    def file(self, where: str, stated: Path, recomputed: Path) -> None:
         """Compare two parquet tables, or two other files byte by byte; one that is not there differs."""
         if stated.suffix == ".parquet" and stated.is_file() and recomputed.is_file():
             self.tables(where, read_table(stated), read_table(recomputed))
@@ -202,7 +200,7 @@ class Compared:
                 self.values(place.as_posix(), "answered", stated.get("answered"), fresh["answered"])
                 self.scores(place.as_posix(), stated["scores"], fresh["scores"])
             else:
-                self.files(place.as_posix(), run / place, recomputed / place)
+                self.file(place.as_posix(), run / place, recomputed / place)
 
     def scores(self, where: str, stated: Sequence[Any], recomputed: Sequence[Any]) -> None:
         """Compare every field of every score; scores are paired by task, metric, attribute and subset."""
@@ -242,8 +240,6 @@ def _is_number(value: Any) -> bool:
 
 
 def _numbers_of(column: pa.ChunkedArray) -> int:
-    import pyarrow as pa
-
     is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     return len(column) - column.null_count if is_number else 0
 

@@ -16,7 +16,7 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.task import Task, digest
 from equivox.core.variants import AS_DECLARED, DECLARED, System, system_prompts_in
 from equivox.dataset_builders.corpus import SAMPLE
-from equivox.engines import model_names, schemes
+from equivox.engines import model_label, model_names, schemes
 from equivox.run.spec import RunSpec
 
 Resolve = Callable[[str], Sequence[Task]]
@@ -263,8 +263,6 @@ def default_folder(model: str, tasks: str) -> Path:
     >>> default_folder("vllm:model_name=org/model,dtype=bfloat16", "badf").as_posix()
     'runs/vllm-org-model-badf'
     """
-    from equivox.engines import model_label
-
     asked = [
         Path(task.strip()).stem if task.strip().endswith((".yaml", ".py")) else task.strip()
         for task in tasks.split(",")

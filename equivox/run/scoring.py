@@ -10,12 +10,11 @@ because the task's score says nothing of it.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +23,9 @@ from equivox.annotate import RULES
 from equivox.core.annotation import Annotator
 from equivox.core.encoded import EncodedLabels
 from equivox.core.errors import RequestError
-from equivox.core.files import damaged, read_document, read_schema, read_table, write_document, write_table, write_whole
+from equivox.core.files import damaged, read_document, read_table, write_document, write_table, write_whole
 from equivox.core.hashing import digest
-from equivox.core.lazy import on_one_core
+from equivox.core.lazy import on_one_core, pa
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.samples import UNANNOTATED, UNANSWERED, Row, Samples
 from equivox.core.scores import NAN, Mover, Score, Scored, ScoringOptions, family_of
@@ -36,12 +35,7 @@ from equivox.core.text import inert_record
 from equivox.core.version import __version__
 from equivox.run.annotating import ask, count_answered, stored_follow_ups
 from equivox.run.manifest import read_manifest, state_hashes
-from equivox.run.stored import file_name, samples_path, scheme_digest, stored_annotator, stored_texts
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from equivox.annotate.merging import MergedValue
+from equivox.run.stored import file_name, samples_note, samples_path, scheme_digest, stored_annotator, stored_texts
 
 LOST = {
     REFUSAL.name: ({"refused"}, {"parsed"}),
@@ -140,11 +134,9 @@ def open_samples(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[st
     found = {}
     for task in tasks:
         path = samples_path(folder, annotator, task.name)
-        try:
-            metadata = read_schema(path).metadata or {}
-        except FileNotFoundError:
-            raise RequestError(f"{folder}: {annotator} has not annotated all of {task.name}; {again}") from None
-        described = json.loads(metadata.get(b"equivox", b"{}"))
+        if not path.exists():
+            raise RequestError(f"{folder}: {annotator} has not annotated all of {task.name}; {again}")
+        described = samples_note(path)
         if described.get("scheme") != scheme_digest(task):
             raise RequestError(
                 f"{folder}: the annotations of {task.name} by {annotator} are stale: this version annotates its "
@@ -187,7 +179,7 @@ def score(
         scored = task.metric.score(task, samples[task.name], options)
         endings = samples[task.name].endings()
         own = [*scored.scores, *loss_scores(task, samples[task.name], options)]
-        scores += [replace(score, coverage=score.coverage.ending(endings)) for score in own]
+        scores += [replace(score, coverage=replace(score.coverage, **endings)) for score in own]  # type: ignore[arg-type]
         kept[task.name] = _quoting(folder, scored)
         progress(Event("score", number, len(tasks)))
     for family, members in families(tasks).items():
@@ -207,7 +199,7 @@ def score(
         "scores": [entry.as_dict() for entry in scores],
     }
     if merged:
-        kept[""] = {"open_values": [vars(value) for value in merged]}
+        kept[""] = {"open_values": merged}
     _store_scores(scores_path(folder, annotator), document, kept)
     state_hashes(folder)
     return scores
@@ -255,7 +247,7 @@ def _told(score: Score, shift: float) -> Score:
 
 def scoring_samples(
     folder: Path, tasks: Sequence[Task], annotator: str, options: ScoringOptions, *, others: Sequence[str] = ()
-) -> tuple[dict[str, Samples], list[MergedValue]]:
+) -> tuple[dict[str, Samples], list[dict[str, Any]]]:
     """Return the samples of each task as they are scored, and which open values count as which."""
     from equivox.annotate.merging import merge_samples
 
@@ -302,8 +294,6 @@ def tables_folder(scores: Path) -> Path:
 
 def _arrow_table(records: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Return rows as a table with the columns of all rows; pyarrow would take only those of the first row."""
-    import pyarrow as pa
-
     columns = dict.fromkeys(column for record in records for column in record)
     return pa.Table.from_pylist([{column: record.get(column) for column in columns} for record in records])
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.core.errors import RequestError, nearest
+from equivox.core.fields import parse_model_args
 from equivox.core.progress import STOP_AFTER
+from equivox.core.requests import Workers
 from equivox.core.scores import DEFAULT_OPTIONS, ScoringOptions, scoring_options
+from equivox.core.task import Task
 from equivox.core.variants import (
     AS_DECLARED,
     DECLARED,
@@ -17,14 +20,10 @@ from equivox.core.variants import (
     SYSTEM,
     parse_comparisons,
     parse_conditions,
+    read_system_prompts,
     vary,
     with_system_prompts,
 )
-
-if TYPE_CHECKING:
-    from equivox.core.task import Task
-    from equivox.engines.workers import Workers
-
 
 SCORING_HELP = (
     "How scores are computed: n_resamples=10000, shift=10 (what one looks for), min_coverage=0.8, min_count, seed, "
@@ -38,8 +37,6 @@ def scoring_of(text: str | None) -> ScoringOptions:
     RequestError for an option that does not exist or a value out of its range. The level of the intervals is no option:
     tables and pages call them 95 % intervals.
     """
-    from equivox.core.fields import parse_model_args
-
     given = {} if text is None else parse_model_args(text, what="scoring")
     if "confidence" in given:
         raise RequestError("`scoring` has no `confidence`: the intervals of a run are 95 % intervals")
@@ -65,11 +62,13 @@ TYPED: Mapping[str, tuple[type, str]] = {
 }
 """The settings that a user types, by the names of the fields of `RunSpec`: the type of what is typed, and its help."""
 
-
-def _one_worker() -> Workers:
-    from equivox.engines.workers import Workers
-
-    return Workers()
+_PARSED: Mapping[str, Callable[[str], Any]] = {
+    "compare": parse_comparisons,
+    "conditions": parse_conditions,
+    "system": read_system_prompts,
+    "options": scoring_of,
+}
+"""What makes a setting of the text that a user types."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +93,7 @@ class RunSpec:
     options: ScoringOptions = DEFAULT_OPTIONS
     retry_failed: bool = False
     stop_after: int = STOP_AFTER
-    workers: Workers = field(default_factory=_one_worker, compare=False)
+    workers: Workers = field(default_factory=Workers, compare=False)
     trust_remote_code: bool = field(default=False, compare=False)
     about: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
@@ -112,8 +111,6 @@ class RunSpec:
         and `system` names text files ("fair.txt"). `workers` is a number and `ray_address` the cluster that they run
         on. None stands for the default.
         """
-        from equivox.engines.workers import Workers
-
         known = [*(own.name for own in fields(cls)), "ray_address"]
         if unknown := [name for name in settings if name not in known]:
             raise RequestError(f"a run has no setting {unknown[0]!r}{nearest(unknown[0], known)}")
@@ -121,16 +118,9 @@ class RunSpec:
         workers, address = given.pop("workers", 1), given.pop("ray_address", None)
         if "data" in given:
             given["data"] = str(given["data"])
-        if isinstance(given.get("compare"), str):
-            given["compare"] = parse_comparisons(given["compare"])
-        if isinstance(given.get("conditions"), str):
-            given["conditions"] = parse_conditions(given["conditions"])
-        if isinstance(given.get("system"), str):
-            from equivox.core.variants import read_system_prompts
-
-            given["system"] = read_system_prompts(given["system"])
-        if isinstance(given.get("options"), str):
-            given["options"] = scoring_of(given["options"])
+        for name, parse in _PARSED.items():
+            if isinstance(given.get(name), str):
+                given[name] = parse(given[name])
         return cls(
             model=model,
             tasks=tasks,

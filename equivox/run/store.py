@@ -10,14 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.core.errors import StorageError
 from equivox.core.files import TEMPORARY, damaged, read_table, write_table
+from equivox.core.lazy import np, pa, pc, pq
 from equivox.io.journal import Journal, read_journal
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _SHARD = "shard-{:06d}.parquet"
 _JOURNAL = "journal-{:06d}.jsonl"
@@ -65,16 +63,12 @@ class Store:
 
         Raises DamageError, naming the file, where one was cut short or changed.
         """
-        import pyarrow as pa
-
         wanted = list(self.schema.names if columns is None else dict.fromkeys((*columns, "key")))
         table = _latest(self._all(pa.schema([self.schema.field(name) for name in wanted])))
         return table if columns is None else table.select(list(columns))
 
     def filled(self, column: str) -> pa.Table:
         """Return the key of each record and whether it has a value in `column`, which is read file by file."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
 
         def told(table: pa.Table) -> pa.Table:
             return pa.table({"key": table["key"], column: pc.is_valid(table[column])})
@@ -86,23 +80,16 @@ class Store:
 
         No later record of a key may have another value there.
         """
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         wanted = pa.array(values, pa.string())
         schema = self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
         return _latest(self._all(schema, lambda table: table.filter(pc.is_in(table[column], value_set=wanted))))
 
     def every(self, columns: Sequence[str]) -> pa.Table:
         """Return some columns of all rows, also of those that a later record of the same key replaces."""
-        import pyarrow as pa
-
         return self._all(pa.schema([self.schema.field(name) for name in columns]))
 
     def _all(self, schema: pa.Schema, shown: Callable[[pa.Table], pa.Table] = lambda table: table) -> pa.Table:
         """Return what `shown` makes of each file, later records last, whatever a writer does meanwhile."""
-        import pyarrow as pa
-
         for attempt in range(20):
             try:
                 # A journal is read before the shards are listed: when it becomes one in between, it is met twice
@@ -173,8 +160,6 @@ class Store:
 
         Other processes never see fewer records. Large shards stay: merging them would cost memory and save no time.
         """
-        import pyarrow.parquet as pq
-
         shards = self.shards()
         if len(shards) <= above:
             return
@@ -212,15 +197,11 @@ def _number(path: Path) -> int:
 
 
 def _table(records: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
-    import pyarrow as pa
-
     columns = {name: [record.get(name) for record in records] for name in schema.names}
     return pa.table(columns, schema=schema)
 
 
 def _cast(path: Path, table: pa.Table, schema: pa.Schema) -> pa.Table:
-    import pyarrow as pa
-
     for name in _LATER:
         if name in schema.names and name not in table.column_names:
             table = table.append_column(schema.field(name), pa.nulls(len(table), schema.field(name).type))
@@ -232,9 +213,6 @@ def _cast(path: Path, table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _latest(table: pa.Table) -> pa.Table:
     """Return one row per key, the latest, in the order of first occurrence."""
-    import numpy as np
-    import pyarrow as pa
-
     keys = table["key"].combine_chunks().dictionary_encode()
     if isinstance(keys, pa.ChunkedArray):
         keys = keys.chunk(0) if keys.num_chunks else pa.array([], keys.type)
@@ -248,8 +226,6 @@ def _latest(table: pa.Table) -> pa.Table:
 
 def _fit_for(field: pa.Field) -> Any:
     """Return the function that makes a value storable in this column."""
-    import pyarrow as pa
-
     if pa.types.is_string(field.type):
         return _text if field.nullable else lambda value: _text(value) or ""
     if pa.types.is_integer(field.type):
@@ -286,8 +262,6 @@ def response_schema() -> pa.Schema:
 
     `sound` is the SHA-256 of a spoken answer (`equivox.run.stored`).
     """
-    import pyarrow as pa
-
     return pa.schema(
         [
             pa.field("key", pa.string(), nullable=False),
@@ -308,8 +282,6 @@ def response_schema() -> pa.Schema:
 
 def annotation_schema() -> pa.Schema:
     """Return the columns of a stored annotation: `equivox.core.annotation.Annotation`, values as a list of structs."""
-    import pyarrow as pa
-
     value = pa.struct([("attribute", pa.string()), ("value", pa.string()), ("raw", pa.string())])
     return pa.schema(
         [

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from equivox.annotate import evaluation_of
-from equivox.core.annotation import AnnotatorIdentity, grouped
+from equivox.core.annotation import AnnotatorIdentity
 from equivox.core.errors import RequestError, StorageError
-from equivox.core.files import TEMPORARY, read_document
+from equivox.core.files import TEMPORARY, read_document, read_schema
+from equivox.core.lazy import pc
 from equivox.core.media import MOST_SOUND_BYTES
 from equivox.core.task import Task, digest
 from equivox.run.store import Store, annotation_schema, response_schema
@@ -29,6 +31,11 @@ def annotations_folder(folder: Path, annotator: str) -> Path:
 def samples_path(folder: Path, annotator: str, task: str) -> Path:
     """Return the path of the samples of `task` as annotated by `annotator`."""
     return annotations_folder(folder, annotator) / "samples" / f"{file_name(task)}.parquet"
+
+
+def samples_note(path: Path) -> dict[str, Any]:
+    """Return what a table of samples says of itself: its task, its scheme, and how many requests were answered then."""
+    return dict(json.loads((read_schema(path).metadata or {}).get(b"equivox", b"{}")))
 
 
 def file_name(task: str) -> str:
@@ -66,8 +73,6 @@ def stored_annotator(folder: Path, name: str) -> AnnotatorIdentity:
 
 def count_annotation_failures(folder: Path, name: str) -> Counter[str]:
     """Count the responses and questions that `name` failed on, by the error."""
-    import pyarrow.compute as pc
-
     table = Store(annotations_folder(folder, name), annotation_schema()).table(("status", "output"))
     return Counter(table.filter(pc.equal(table["status"], "failed"))["output"].to_pylist())
 
@@ -76,11 +81,6 @@ def stored_annotations(folder: Path, name: str) -> dict[str, dict[str, Any]]:
     """Return the annotations by the annotator `name`: key → record."""
     store = Store(annotations_folder(folder, name), annotation_schema())
     return {record["key"]: record for record in store.records()}
-
-
-def values_by_attribute(values: Sequence[Mapping[str, str]]) -> dict[str, tuple[str, ...]]:
-    """Group the values of one annotation record by attribute, in the order stored."""
-    return grouped((value["attribute"], value["value"]) for value in values)
 
 
 def stored_responses(folder: Path) -> dict[str, dict[str, Any]]:

@@ -12,14 +12,15 @@ from typing import Any, Literal
 
 from equivox.core.annotation import AnnotatorIdentity
 from equivox.core.errors import DamageError, EquivoxError, RequestError
-from equivox.core.files import read_document, read_schema, read_table, refuse_oversized
+from equivox.core.files import read_document, read_table, refuse_oversized
+from equivox.core.lazy import pc
 from equivox.core.progress import Progress, no_progress
 from equivox.core.redact import LEFT_OUT
 from equivox.core.requests import EngineIdentity
 from equivox.core.scores import DEFAULT_OPTIONS, ScoringOptions, scoring_options
 from equivox.core.task import Task
 from equivox.core.version import __version__
-from equivox.run.annotating import TOOLS, Responses
+from equivox.run.annotating import TOOLS
 from equivox.run.declarations import TASKS_FILE, read_tasks
 from equivox.run.live import read_live
 from equivox.run.manifest import (
@@ -34,12 +35,13 @@ from equivox.run.manifest import (
 )
 from equivox.run.pipeline import open_corpora
 from equivox.run.plan import make_plan, read_plan, request_seed
-from equivox.run.recomputing import Compared, Difference, annotate_again, copied, is_panel
+from equivox.run.recomputing import Compared, annotate_again, copied, is_panel
 from equivox.run.scoring import score, scores_path, tables_folder
 from equivox.run.store import Store, response_schema
 from equivox.run.stored import (
     annotations_folder,
     annotators_of,
+    samples_note,
     samples_path,
     scheme_digest,
     stored_annotations,
@@ -58,8 +60,8 @@ _FOREIGN = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
 
 @dataclass
-class Verification:
-    """The result of verifying one run.
+class Verification(Compared):
+    """The result of verifying one run: what was recomputed and compared, and what else was found.
 
     Attributes
     ----------
@@ -67,8 +69,6 @@ class Verification:
         The SHA-256 of `manifest.json`, which names every other file by its hash.
     files
         The number of files whose hash is the stated one.
-    compared
-        The numbers that were recomputed and found equal, counted, and everything that differs.
     wrong_files
         What is wrong with a file, by its path.
     problems
@@ -79,19 +79,13 @@ class Verification:
         What was not checked because it was not asked for, and what the check rests on.
     """
 
-    run: Path
+    run: Path = field(kw_only=True)
     manifest: str = ""
     files: int = 0
-    compared: Compared = field(default_factory=Compared)
     wrong_files: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     not_verified: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-
-    @property
-    def differences(self) -> list[Difference]:
-        """Every stated entry that recomputing does not give."""
-        return self.compared.differences
 
     @property
     def outcome(self) -> Outcome:
@@ -119,13 +113,17 @@ def verify(run: Path, *, data: str | None = None, progress: Progress = no_progre
     RequestError if there is no run, if it is under way, or if `data` does not hold its corpora. Damage and changes are
     part of the result.
     """
-    found = Verification(run)
+    found = Verification(run=run)
     try:
         manifest = read_manifest(run)
         found.manifest = file_hash(run / MANIFEST_FILE)
-        _refuse_running(run)
+        if (live := read_live(run)) is not None:
+            raise RequestError(
+                f"{run} is under way or was stopped ({live.stage}: {live.done} of {live.total}); wait for it, or give "
+                "its command again to go on, and verify it then"
+            )
     except DamageError as error:
-        found.wrong_files[_damaged(error, run)] = _damage(error)
+        _note_damage(found, error)
         return found
     if not _check_files(found, manifest):
         found.not_verified.append("numbers: nothing is recomputed, because a file takes more memory than any of a run")
@@ -145,11 +143,7 @@ def verify(run: Path, *, data: str | None = None, progress: Progress = no_progre
             )
         _recompute(found, manifest, tasks, progress)
     except DamageError as error:
-        name = _damaged(error, run)
-        # A file is read in the run or in its copy, and was perhaps found damaged before.
-        name = next((known for known in found.wrong_files if name.endswith(known)), name)
-        if not found.wrong_files.get(name, "").startswith("damaged"):
-            found.wrong_files[name] = _damage(error)
+        _note_damage(found, error)
         found.not_verified.append("numbers: not all could be recomputed, because a file is damaged")
     except FileNotFoundError as error:
         found.problems.append(f"{Path(str(error.filename)).name} is missing, so that nothing can be recomputed from it")
@@ -168,15 +162,6 @@ class _Bad(RequestError):
     """A request of the user's that cannot be done."""
 
 
-def _refuse_running(run: Path) -> None:
-    live = read_live(run)
-    if live is not None:
-        raise RequestError(
-            f"{run} is under way or was stopped ({live.stage}: {live.done} of {live.total}); wait for it, or give its "
-            "command again to go on, and verify it then"
-        )
-
-
 def _check_files(found: Verification, manifest: Mapping[str, Any]) -> bool:
     """Compare the hashes of all files with those stated, and read each file's own checksums.
 
@@ -191,13 +176,14 @@ def _check_files(found: Verification, manifest: Mapping[str, Any]) -> bool:
         try:
             refuse_oversized(path)
         except DamageError as error:
-            found.wrong_files[name], readable = _damage(error), False
+            _note_damage(found, error)
+            readable = False
             continue
         try:
             if found.wrong_files.get(name) != NOT_LISTED:
                 _read(name, path)
         except DamageError as error:
-            found.wrong_files[name] = _damage(error)
+            _note_damage(found, error)
         except EquivoxError as error:
             found.wrong_files[name] = str(error)
         found.files += stated is not None and name not in found.wrong_files
@@ -212,15 +198,12 @@ def _read(name: str, path: Path) -> None:
         read_document(path)
 
 
-def _damage(error: DamageError) -> str:
-    why = str(error).partition(" is damaged (")[2].rpartition("); restore it")[0]
-    return f"damaged: {why}" if why else str(error)
-
-
-def _damaged(error: DamageError, run: Path) -> str:
-    """Return the file that an error names, as seen from the run."""
-    path = Path(str(error).partition(" is damaged (")[0])
-    return path.relative_to(run).as_posix() if path.is_relative_to(run) else path.as_posix()
+def _note_damage(found: Verification, error: DamageError) -> None:
+    """Note what is wrong with a file, which was read in the run or in its copy, unless it was found damaged before."""
+    name = error.path.relative_to(found.run).as_posix() if error.path.is_relative_to(found.run) else str(error.path)
+    name = next((known for known in found.wrong_files if name.endswith(known)), name)
+    if not found.wrong_files.get(name, "").startswith("damaged"):
+        found.wrong_files[name] = f"damaged: {error.why}"
 
 
 def _check_model(found: Verification, stated: Mapping[str, Any]) -> None:
@@ -249,13 +232,11 @@ def _check_tasks(found: Verification, manifest: Mapping[str, Any], tasks: Sequen
                 f"pip install equivox=={manifest.get('equivox')} verifies it"
             )
         else:
-            found.compared.values(TASKS_FILE, f"fingerprint of {name}", stated.get(name), fresh.get(name))
+            found.values(TASKS_FILE, f"fingerprint of {name}", stated.get(name), fresh.get(name))
 
 
 def _check_responses(found: Verification) -> None:
     """Note what no run of equivox holds: requests without a response, with several, or with a failure after one."""
-    import pyarrow.compute as pc
-
     planned = read_plan(found.run)["key"].unique()
     rows = Store(found.run / "responses", response_schema()).every(("key", "text"))
     keys, answered = rows["key"].to_pylist(), rows["text"].is_valid().to_pylist()
@@ -311,7 +292,7 @@ def _check_plan(found: Verification, manifest: Mapping[str, Any], tasks: Sequenc
     except RequestError as error:
         raise _Bad(str(error)) from error
     for name, corpus in corpora.items():
-        found.compared.values(name, "fingerprint of the corpus", identity["corpora"].get(name), corpus.fingerprint)
+        found.values(name, "fingerprint of the corpus", identity["corpora"].get(name), corpus.fingerprint)
     stated, made = (
         {(row["task"], row["key"]): row for row in plan.to_pylist()} for plan in (read_plan(found.run), fresh)
     )
@@ -322,7 +303,7 @@ def _check_plan(found: Verification, manifest: Mapping[str, Any], tasks: Sequenc
         if left:
             found.problems.append(f"{len(left)} {what}: {_listed([key for _, key in left])}")
     for key in stated.keys() & made.keys():
-        found.compared.values(key[0], f"plan, {made[key]['sample_id']}:", stated[key], made[key])
+        found.values(key[0], f"plan, {made[key]['sample_id']}:", stated[key], made[key])
     found.remarks.append(f"{len(stated.keys() & made.keys())} requests were made again from the data")
 
 
@@ -355,7 +336,7 @@ def _recompute(found: Verification, manifest: Mapping[str, Any], tasks: Sequence
                 _score_again(found, folder, tasks, name, annotated, progress)
         for name in (*annotated, TOOLS):
             _compare_annotations(found, folder, name)
-        found.compared.trees(run, folder, [p for name in annotated for p in _recomputed(folder, name)])
+        found.trees(run, folder, [p for name in annotated for p in _recomputed(folder, name)])
 
 
 @contextmanager
@@ -379,10 +360,11 @@ def _options_of(found: Verification, name: str, identity: AnnotatorIdentity, tas
         raise RequestError("its annotations are another annotator's")
     path = scores_path(found.run, name)
     options = DEFAULT_OPTIONS
-    schemes = {task.name: _scheme_of(found.run, name, task) for task in tasks}
+    paths = {task.name: samples_path(found.run, name, task.name) for task in tasks}
+    annotated = {task: samples_note(own).get("scheme") for task, own in paths.items() if own.exists()}
     if path.is_file():
         document = read_document(path)
-        found.compared.values(path.name, "annotator", document["annotator"], identity.as_dict())
+        found.values(path.name, "annotator", document["annotator"], identity.as_dict())
         try:
             options = scoring_options(**document["options"])
         except EquivoxError as error:
@@ -394,18 +376,9 @@ def _options_of(found: Verification, name: str, identity: AnnotatorIdentity, tas
         stated = {}
     for task in tasks:
         current = scheme_digest(task)
-        if schemes[task.name] not in {None, current} or stated.get(task.name, current) != current:
+        if {annotated.get(task.name, current), stated.get(task.name, current)} != {current}:
             raise RequestError(f"the annotation of {task.name} has changed since; use the equivox that made the run")
     return options
-
-
-def _scheme_of(run: Path, name: str, task: Task) -> str | None:
-    """Return the annotation scheme that stored samples name; None if there are no samples."""
-    try:
-        metadata = read_schema(samples_path(run, name, task.name)).metadata or {}
-    except FileNotFoundError:
-        return None
-    return str(json.loads(metadata.get(b"equivox", b"{}")).get("scheme"))
 
 
 def _score_again(
@@ -445,12 +418,12 @@ def _compare_annotations(found: Verification, folder: Path, name: str) -> None:
         if key in stored:
             for entry in ("status", "values"):
                 if stored[key][entry] != record[entry]:
-                    found.compared.values(where, what, _told(stored[key]), _told(record))
+                    found.values(where, what, _told(stored[key]), _told(record))
                     break
         elif record["response_key"]:
-            found.compared.values(where, what, "no annotation of this text", _told(record))
-    answered = Responses.of(found.run).table
-    with_text = set(answered.filter(answered["text"].is_valid())["key"].to_pylist())
+            found.values(where, what, "no annotation of this text", _told(record))
+    answered = Store(found.run / "responses", response_schema()).filled("text")
+    with_text = set(answered.filter(answered["text"])["key"].to_pylist())
     left = sorted({record["response_key"] for key, record in stored.items() if key not in fresh} - with_text - {""})
     if left:
         found.problems.append(f"{len(left)} response(s) that {name} annotated are not in the run: {_listed(left)}")

@@ -19,9 +19,7 @@ from equivox.metrics.genres.paired import compare_narratives
 from equivox.metrics.genres.scorer import score_genres, score_genres_family
 
 
-def cohort_totals(
-    models: Mapping[str, Mapping[str, float]], published: str | None, *, fixed: bool = False
-) -> CohortTotals:
+def cohort_totals(models: Mapping[str, Mapping[str, float]], published: str | None, fixed: bool) -> CohortTotals:
     """Return the total bias scores of `models`, relative to all of them and to a published cohort."""
     found = total_bias(models, published=published, fixed=fixed)
     values = {**(published_cohort(published) if published else {}), **models}

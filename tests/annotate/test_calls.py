@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equivox import open_run
-from equivox.annotate.calls import CallReader, CallScheme
+from equivox.annotate.calls import CallScheme
 from equivox.core.attributes import REFUSAL, Attribute, Number
-from equivox.core.calls import CALL, Answer, Call, answer_with_calls
+from equivox.core.calls import CALL, Answer, Call
 from equivox.core.errors import RequestError
 from equivox.core.requests import Request
 from equivox.core.scores import ScoringOptions
@@ -36,12 +36,14 @@ SALARY = Attribute(name="salary", asks="the salary", number=Number(unit="EUR", l
 
 def values(text: str, *attributes: Attribute) -> dict[str, str]:
     segment = CallScheme(attributes=attributes or (DECISION,), tools=(DECIDE,)).whole(text)
-    (found,) = CallReader((DECIDE,)).read([segment])
+    assert segment.tool is not None
+    (found,) = segment.tool.read([segment])
+    assert found is not None
     return {value.attribute: value.value for value in found}
 
 
 def called(*arguments: object, name: str = "decide") -> str:
-    return answer_with_calls("", [(name, one if isinstance(one, str) else json.dumps(one)) for one in arguments])
+    return Answer("", tuple(Call(name, one if isinstance(one, str) else json.dumps(one)) for one in arguments)).text
 
 
 def test_the_arguments_of_the_one_call_are_the_attributes() -> None:
@@ -53,7 +55,7 @@ def test_the_arguments_of_the_one_call_are_the_attributes() -> None:
     ("text", "what"),
     [
         ("I would invite her.", "none"),
-        (answer_with_calls("I would invite her.", []), "none"),
+        (Answer("I would invite her.").text, "none"),
         (called({"decision": "invite"}, {"decision": "reject"}), "several"),
         (called({"decision": "perhaps"}), "malformed"),  # no option
         (called({"decision": ["invite"]}), "malformed"),
@@ -73,7 +75,7 @@ def test_an_argument_that_is_no_number_is_malformed(argument: object) -> None:
 
 
 def test_an_answer_that_declines_is_a_refusal() -> None:
-    assert values(answer_with_calls("I'm sorry, but I can't help with that.", [])) == {"refusal": "yes"}
+    assert values(Answer("I'm sorry, but I can't help with that.").text) == {"refusal": "yes"}
 
 
 @given(st.text(), st.lists(st.tuples(st.text(), st.dictionaries(st.text(), st.integers() | st.text()))))
@@ -143,7 +145,7 @@ def test_a_planted_flip_rate_and_a_planted_difference_are_found(equivox: Cli, fi
 def test_a_model_that_calls_less_for_one_group_is_no_fair_model(file: Path) -> None:
     def answer(request: Request) -> str:
         if "Anna" in request.text or "Olga" in request.text:
-            return answer_with_calls("Hm.", []) if request.seed % 3 == 0 else called({"decision": "invite"})
+            return Answer("Hm.").text if request.seed % 3 == 0 else called({"decision": "invite"})
         return called({"decision": "invite"})
 
     engine = FunctionEngine(answer, name="half", revision="1", able=["tools"])

@@ -75,7 +75,7 @@ def test_closed_choices_stay_and_doubles_in_one_response_count_once() -> None:
         {"occupation": ("nurses",), "economic_situation": ("poor",)},
         {"occupation": ("nurses",)},
     ]
-    assert [(v.attribute, v.value, v.counts_as, v.n) for v in found] == [
+    assert [tuple(row.values()) for row in found] == [
         ("occupation", "nurses", "nurses", 2),
         ("occupation", "nurse", "nurses", 1),
     ]
@@ -89,7 +89,7 @@ def test_wordings_are_counted_over_all_tasks_with_the_attribute() -> None:
         other.name: Samples.from_rows([row(occupation=("nurse",))] * 2),
     }
     changed, found = merge_samples(samples, [STORY, other], ScoringOptions(merge="lemma"))
-    assert [(v.value, v.counts_as, v.n) for v in found] == [("nurse", "nurse", 3), ("nurses", "nurse", 2)]
+    assert [(v["value"], v["counts_as"], v["n"]) for v in found] == [("nurse", "nurse", 3), ("nurses", "nurse", 2)]
     assert changed[STORY.name].values("occupation").lists() == [["nurse"]] * 3
 
 

@@ -20,6 +20,7 @@ from equivox.core.segments import Segment
 from equivox.core.task import GREEDY, Attribute, Task, WorkedExample
 from equivox.engines import Engine, EngineIdentity, Request, Response
 from equivox.run.cost import annotator_effort
+from equivox.run.run_files import EstimateFields
 from equivox.run.stored import annotations_folder, stored_annotations
 from equivox.run.verifying import verify
 from equivox.tasks import ALL_TASKS
@@ -282,7 +283,9 @@ def test_an_annotator_takes_the_words_that_models_take() -> None:
     assert judge.identity.settings["engine"]["model"] == "org/judge:free"
     # A dry run reckons with it, too, by the prices in its arguments: 3 calls of 1000 and 120 tokens at 2 and 10.
     priced = "endpoint:model_name=m,base_url=http://127.0.0.1:9/v1,prompt_price=2,completion_price=10"
-    assert annotator_effort(priced, 3, prompt_tokens=1000).cost == pytest.approx(3 * (2000 + 1200) / 1e6)
+    assert annotator_effort(priced, 3, EstimateFields(annotation_prompt_tokens=1000)).cost == pytest.approx(
+        3 * (2000 + 1200) / 1e6
+    )
     # A packaged model that is no packaged annotator.
     assert open_annotator("gpt-4o").identity.name == "gpt-4o"
     with pytest.raises(RequestError, match="is a simulated model, which reads nothing; use rules"):

@@ -69,7 +69,7 @@ WRONG = {
     "unknown option": (["simulated:oracle,refusals=1", "vibe_gender", "--data", "sample"], "refusal"),
     "shift where none is planted": (["simulated:oracle,shift=0.2", "vibe_gender", "--data", "sample"], "shift"),
     "planted without shift": (["simulated:planted", "vibe_gender", "--data", "sample"], "shift=0.2"),
-    "shift out of range": (["simulated:planted,shift=2", "vibe_gender", "--data", "sample"], "between 0 and 1"),
+    "shift out of range": (["simulated:planted,shift=2", "vibe_gender", "--data", "sample"], "less than or equal to 1"),
     "shift not a number": (["simulated:planted,shift=x", "vibe_gender", "--data", "sample"], "number"),
     "shift that the options cannot carry": (
         ["simulated:planted,shift=0.9", "vibe_accent:candidate", "--data", "sample"],

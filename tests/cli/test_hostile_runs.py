@@ -146,7 +146,7 @@ HOSTILE: Mapping[str, Callable[[dict[str, Any], Path], Any]] = {
     "dots out of a module": field("card", lambda c: popen("equivox.run.readiness:subprocess.Popen", c)),
     "dots as the metric": field("metric", lambda c: popen("equivox.core.files:os.subprocess.Popen", c)),
     "a class of the standard library": field("card", lambda c: popen("subprocess:Popen", c)),
-    "a class of its own module": field("card", lambda c: popen("equivox.run.status:Path", c)),
+    "a class of its own module": field("card", lambda c: popen("equivox.run.live:Path", c)),
     "a function in place of a class": field(
         "card", lambda c: {"$type": "equivox.core.files:write_text", "path": {"$path": str(c)}, "text": "x"}
     ),

@@ -190,7 +190,7 @@ def test_a_run_is_resumed_only_with_the_same_text(equivox: Cli, tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("model", "told"),
-    [("random,obeys=1", "has no option 'obeys'"), ("planted,shift=0.2,bland=2", "between 0 and 1")],
+    [("random,obeys=1", "has no option 'obeys'"), ("planted,shift=0.2,bland=2", "less than or equal to 1, got 2")],
 )
 def test_wrong_options_of_simulated_models(model: str, told: str, equivox: Cli, tmp_path: Path) -> None:
     code, _, err = equivox(

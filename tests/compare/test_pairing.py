@@ -184,9 +184,10 @@ def rewritten(source: Path, target: Path, file: str, change: Callable[[dict[str,
 def test_a_run_opened_task_by_task_is_the_run(runs: Sequence[Path]) -> None:
     from made_requests import plan_rows
 
+    from equivox.core.annotation import grouped
     from equivox.run.declarations import read_tasks
     from equivox.run.scoring import sample_rows
-    from equivox.run.stored import stored_annotations, stored_texts, values_by_attribute
+    from equivox.run.stored import stored_annotations, stored_texts
 
     texts, annotations = stored_texts(runs[4]), stored_annotations(runs[4], "rules")
     plan = plan_rows(runs[4])
@@ -204,7 +205,8 @@ def test_a_run_opened_task_by_task_is_the_run(runs: Sequence[Path]) -> None:
             elif name.startswith("vibe"):
                 read += 1
                 stored = [a for a in annotations.values() if a["response_key"] == row.key]
-                assert (row.status, row.values) in [(a["status"], values_by_attribute(a["values"])) for a in stored]
+                values = [grouped((v["attribute"], v["value"]) for v in a["values"]) for a in stored]
+                assert (row.status, row.values) in list(zip([a["status"] for a in stored], values, strict=True))
     assert read > 100
     assert 0.5 < failed / len(plan) < 0.7  # the model fails six times in ten
 

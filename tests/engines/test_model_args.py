@@ -11,7 +11,9 @@ from equivox.core.errors import RequestError
 from equivox.core.fields import parse_model_args
 from equivox.core.requests import EngineIdentity
 from equivox.engines import engine_from_args
-from equivox.engines.arguments import generation_parameters, positive, refuse_overrides
+from equivox.engines.arguments import generation_parameters
+from equivox.engines.vllm_arguments import VLLMArguments
+from equivox.run.pipeline import refuse_overrides
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -95,10 +97,21 @@ def test_a_generation_parameter_out_of_its_range_is_refused(name: str, value: ob
         generation_parameters({name: value}, {name: name})
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1, 0, True, "1"])
-def test_what_is_not_a_positive_number_is_refused(value: object) -> None:
-    with pytest.raises(RequestError, match="`max_audio_seconds` must be a positive number"):
-        positive(value, "max_audio_seconds")
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        *(({"max_audio_seconds": value}, "max_audio_seconds.*finite") for value in (float("nan"), float("inf"))),
+        *(({"max_audio_seconds": value}, "max_audio_seconds.*greater than 0, got") for value in (-1, 0)),
+        *(({"max_audio_seconds": value}, "max_audio_seconds.*valid number, got") for value in (True, "1")),
+        ({"system_prompt": 3}, "system_prompt.*valid string, got 3; put it into quotes"),
+        ({"chat_template_kwargs": "x"}, "chat_template_kwargs.*got 'x'"),
+        ({"generation_parameters": 3}, "generation_parameters.*got 3"),
+        ({"structured_outputs_config": 3}, "`structured_outputs_config` must be {name: value, …}, got 3"),
+    ],
+)
+def test_arguments_of_an_engine_on_this_machine_have_their_types(given: dict[str, object], hint: str) -> None:
+    with pytest.raises(RequestError, match=hint):
+        VLLMArguments.parse({"model_name": "org/model"} | given)
 
 
 @pytest.mark.parametrize(
@@ -131,11 +144,12 @@ def test_a_greedy_run_of_a_server_that_samples_is_one_line(equivox: Cli, tmp_pat
 @pytest.mark.parametrize(
     ("model", "hint"),
     [
-        ("planted,shift=nan", "between 0 and 1"),
-        ("planted,shift=inf", "between 0 and 1"),
+        ("planted,shift=nan", "finite number, got nan"),
+        ("planted,shift=2", "less than or equal to 1, got 2"),
         ("planted,shift=0.2,shift=0.5", "gives an option twice"),
-        ("oracle,seed=1.5", "must be a number"),
-        ("oracle,fail=-0.1", "between 0 and 1"),
+        ("oracle,seed=1.5", "valid integer, got 1.5"),
+        ("planted,shift=much", "valid number, got 'much'"),
+        ("oracle,fail=-0.1", "greater than or equal to 0, got -0.1"),
     ],
 )
 def test_a_simulated_model_out_of_its_range_is_one_line(model: str, hint: str, equivox: Cli, tmp_path: Path) -> None:

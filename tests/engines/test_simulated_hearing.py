@@ -91,7 +91,7 @@ def test_models_that_were_there_before_keep_their_identity() -> None:
     }  # fmt: skip
     assert engine("shift=0.3,hears=identity").identity == plain
     assert engine("shift=0.3,hears=pitch").identity.settings["hears"] == "pitch"
-    with pytest.raises(RequestError, match="option hears is pitch or identity, got 'x'"):
+    with pytest.raises(RequestError, match=r"`hears`: input should be .*'pitch' or 'identity', got 'x'"):
         engine("shift=0.3,hears=x")
     with pytest.raises(RequestError, match="simulated:oracle has no option 'hears'"):
         open_engine("simulated:oracle,hears=pitch", [ADVISORY])

@@ -323,7 +323,7 @@ def test_a_signed_statement_about_something_else_is_named() -> None:
     from equivox.compare.believing import PREDICATE, check_statement
 
     for statement in ({"predicateType": "else"}, {"predicateType": PREDICATE, "subject": 3}, {}):
-        found = Verification(Path("run"), manifest="aa")
+        found = Verification(run=Path("run"), manifest="aa")
         check_statement(found, statement, Path("x.dsse.json"))
         assert "no statement about a run" in found.problems[0]
 

@@ -13,7 +13,7 @@ from equivox.annotate.model import prompt_text
 from equivox.core.files import write_document
 from equivox.run.cost import MEDIA_TOKENS, annotator_effort, dry_run, estimate, target_effort
 from equivox.run.live import Speed, add_speed, add_usage, read_speed, read_usage
-from equivox.run.run_files import open_run_file, settings_of
+from equivox.run.run_files import EstimateFields, open_run_file, settings_of
 from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
@@ -121,7 +121,7 @@ def test_hours_on_the_clock_are_gpu_hours_over_the_workers() -> None:
 @pytest.mark.parametrize("price", ["-2", "free", "0"])
 def test_a_price_that_is_none_gives_no_cost(tmp_path: Path, price: str) -> None:
     model = f"endpoint:model_name=m,base_url=http://127.0.0.1:9/v1,prompt_price={price}"
-    effort = target_effort(model, 10, folder=tmp_path, prompt_tokens=100, completion_tokens=10, workers=1)
+    effort = target_effort(model, 10, EstimateFields(prompt_tokens=100, completion_tokens=10), folder=tmp_path)
     assert math.isnan(effort.cost)
 
 

@@ -81,8 +81,8 @@ def test_settings_with_different_data_have_corpora_of_their_own(equivox: Cli, tm
     # 24 speakers and 8 of them, each with 12 clips.
     assert [model.target.calls for model in estimate(settings).models] == [288, 96]
     shutil.rmtree(tmp_path / "few")
-    (gone,) = (entry for entry in readiness.missing(settings, tmp_path / "runs") if entry.kind == "data")
-    assert str(tmp_path / "few") in gone.why
+    (gone,) = (why for kind, why in readiness.missing(settings, tmp_path / "runs") if kind == "data")
+    assert str(tmp_path / "few") in gone
 
 
 def declared(**fields: Any) -> RunFile:
@@ -277,12 +277,12 @@ def test_a_model_that_the_gpu_does_not_hold_is_told(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(readiness, "gpu_memory_gb", lambda: None)
     (setting,) = settings_of(declared(models=["qwen3-8b"], data="sample"), resolve_tasks)
     found = readiness.missing([setting], Path("runs"))
-    assert any(entry.kind == "GPU memory" and "no GPU" in entry.why for entry in found)
+    assert any(kind == "GPU memory" and "no GPU" in why for kind, why in found)
     monkeypatch.setattr(readiness, "gpu_memory_gb", lambda: 8.0)
-    (told,) = (entry for entry in readiness.missing([setting], Path("runs")) if entry.kind == "GPU memory")
-    assert "the GPU has 8 GB" in told.why and told.needed_by == ["qwen3-8b"]
+    (told,) = (entry for entry in readiness.missing([setting], Path("runs")).items() if entry[0][0] == "GPU memory")
+    assert "the GPU has 8 GB" in told[0][1] and told[1] == ["qwen3-8b"]
     monkeypatch.setattr(readiness, "gpu_memory_gb", lambda: 80.0)
-    assert not [entry for entry in readiness.missing([setting], Path("runs")) if entry.kind == "GPU memory"]
+    assert not [kind for kind, _ in readiness.missing([setting], Path("runs")) if kind == "GPU memory"]
 
 
 def test_a_paper_in_one_command_ends_in_its_tables(equivox: Cli, tmp_path: Path) -> None:

@@ -14,14 +14,13 @@ import pytest
 from made_requests import made_request
 
 from equivox import open_run
-from equivox.annotate.sounds import SoundReader
+from equivox.annotate.sounds import SoundReader, measures_of, word_errors
 from equivox.core.attributes import SOUND_UNITS, Attribute, Number
 from equivox.core.errors import DamageError, RequestError
 from equivox.core.media import encode_audio
 from equivox.core.requests import Request, Response
 from equivox.core.scores import ScoringOptions
 from equivox.core.segments import SAID, SOUND, Segment
-from equivox.core.sound import measures_of, word_errors
 from equivox.engines.function import FunctionEngine
 from equivox.engines.simulated_numbers import RANGES, spoken
 from equivox.run.pipeline import execute

