@@ -95,13 +95,12 @@ def draw_evidence(
     n_used = len(np.unique(rows))
     cluster = euclidean = np.empty((0, len(parts)))
     observed: Floats = np.empty(0)
-    exact, n_labellings, n_clusters = False, 0, 0
+    exact, n_labellings = False, 0
     heard = _heard_clusters(rows, columns, design, parts)
     counts = cross_count(design.group_of_row[rows], columns, (n_groups, parts[-1].stop)).astype(np.float64)
     weights = None
     if heard is not None:
         own, group, held, where, standardised = heard
-        n_clusters = len(group) if held is None or not design.crossed else len(np.unique(held))
         if standardised is not None and held is not None:
             weights = np.zeros((len(where), len(parts)))
             weights[where] = standardised.weights
@@ -157,7 +156,7 @@ def draw_evidence(
         seed=int(rng.integers(2**63)),
         slices=slices,
         n_used=n_used,
-        n_clusters=n_clusters,
+        n_clusters=design.n_units(rows),
         notes=tuple(notes),
     )
 

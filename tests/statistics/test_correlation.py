@@ -97,3 +97,8 @@ def test_the_size_of_the_numbers_does_not_matter(scale: float) -> None:
     x, y = [0.0, 1.0, 0.0, 1.0, 0.0, 1.0], np.array([1.0, 3.0, 2.0, 3.0, 0.0, 4.0]) * scale
     found = cluster_correlation(x, y, clusters=list("aabbcc"), rng=np.random.default_rng(1))
     assert found.r == pytest.approx(np.corrcoef(x, [1, 3, 2, 3, 0, 4])[0, 1])
+
+
+def test_columns_of_different_lengths_are_refused():
+    with pytest.raises(RequestError, match="casting"):
+        correlations({"story": [1, 2, 3], "casting": [2, 4, 6, 8]})

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equivox.statistics import distribution_shift, ntvd
-from equivox.statistics.distance import estimate_shift
+from equivox.statistics.distance import _STEP, _log_likelihoods, estimate_shift
 
 
 def generator(seed=1):
@@ -96,3 +96,10 @@ def test_few_clusters_do_not_shrink_a_certain_shift():
     assert found.estimate == pytest.approx(100)
     assert found.null_mean > 50
     assert 50 < found.ci_low < 100
+
+
+def test_how_likely_a_deviation_is_adds_up_to_one_for_every_spread_of_true_sizes():
+    density = np.exp(_log_likelihoods())
+    assert len(density) == 17
+    # |z| in steps of `_STEP`, by the trapezoid rule; no density is below 1e-8, so that the far tail adds a little.
+    assert np.trapezoid(density, dx=_STEP, axis=1) == pytest.approx(np.ones(17), abs=0.02)

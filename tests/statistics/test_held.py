@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equivox.core.errors import RequestError
-from equivox.statistics import distribution_shift
+from equivox.statistics import distribution_shift, joint_shift
 from equivox.statistics.distance import ntvd_of_shares
 from equivox.statistics.encode import encode_design, standard
 from equivox.statistics.noise import noise_over_clusters
@@ -195,6 +195,8 @@ def test_one_item_given_to_every_group_is_compared_within_the_item():
         for found, units in ((within, item), (apart, 2 * item + group)):
             found.append(distribution_shift(codes, group, clusters=units, min_count=2, n_resamples=499, rng=rng))
     assert within[0].n_clusters == 24
+    mean = joint_shift({"first": codes, "second": codes}, group, clusters=item, min_count=2, n_resamples=99, rng=rng)
+    assert mean.n_clusters == 24
     assert any("within units" in note for note in within[0].notes)
     # The true distance is 22.3 with items of this kind; without the pairs a quarter of it is found.
     assert np.mean([one.estimate for one in within]) == pytest.approx(21, abs=4)
