@@ -12,57 +12,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from equivox.annotate.rules import is_exact
 from equivox.compare.pairs import PairedTest
 from equivox.compare.ranking import Judged, Rank
-from equivox.compare.runs import ComparedRun, Comparison, transcripts_apart
+from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL, Verdict, verdict
-from equivox.dataset_builders.corpus import SAMPLE
 from equivox.report.comparison_tables import in_order
 from equivox.report.comparison_tables import in_words as told_apart
 from equivox.report.doses import trends_in_words, trends_of
 from equivox.report.interventions import interventions_in_words, interventions_of
 from equivox.report.numbers import how_many
+from equivox.report.trust import Trust, losses_in_words, reasons_to_trust
 from equivox.report.verdicts import (
-    SMALLEST_GAP,
     TaskVerdict,
     about_findings,
     about_losses,
     about_no_finding,
-    clusters_of,
     family_verdicts,
     groups_of,
     in_unit,
     listed,
-    lost_shares,
     short_interval,
     short_value,
     task_verdicts,
     unequal_losses,
-    untold_losses,
 )
 
-Mark = Literal["good", "bad", "neutral"]
-SIGNS: Mapping[Mark, str] = {"good": "✓", "bad": "✗", "neutral": ""}
-
-WELL_USED = 0.9
-"""Share of the answers that must enter every score for a good mark."""
-ENOUGH_AGREEMENT = 80.0
-"""Percent of people's labels that an annotator must meet, for every attribute, for a good mark."""
 MOST_SENTENCES = 8
-
-
-@dataclass(frozen=True)
-class Trust:
-    """One thing that speaks for or against trusting what is shown, or that a reader must know."""
-
-    text: str
-    mark: Mark
-
-    def __str__(self) -> str:
-        """Return the text with a sign for its mark."""
-        return f"{self.text} {SIGNS[self.mark]}".strip()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +81,7 @@ def opening(
     caveats
         Why some of the numbers may not be compared.
     """
-    trust = (*_trust(runs), *(Trust(caveat, "bad") for caveat in caveats))
+    trust = (*reasons_to_trust(runs), *(Trust(caveat, "bad") for caveat in caveats))
     if len(runs) == 1:
         question, answer, sentences = _of_one(runs[0])
     elif len(runs) == 2 and tests is not None:
@@ -330,12 +306,12 @@ def _alone(run: ComparedRun) -> str:
     found = sum(one.verdict == "found" for one in told)
     open_ = f", and of {n - known} more it is not known" if n > known else ""
     if losses := list(dict.fromkeys(str(score.attribute) for score in unequal_losses(run))):
-        open_ += f", and its groups differ in {_named(losses)}"
+        open_ += f", and its groups differ in {losses_in_words(losses)}"
     if not n:
         return f"{run.model}: nothing was tested"
     if not known:
         unknown = f"{run.model}: not known in any of {n} tasks" if n > 1 else f"{run.model}: not known"
-        return f"{unknown}, and its groups differ in {_named(losses)}" if losses else unknown
+        return f"{unknown}, and its groups differ in {losses_in_words(losses)}" if losses else unknown
     if not found:
         return f"{run.model}: no difference shown in {how_many(known, 'task')}{open_}"
     return f"{run.model} differs in {found} of {how_many(known, 'task')}{open_}"
@@ -391,84 +367,3 @@ def _ranked(runs: Sequence[ComparedRun], ranks: Sequence[Rank]) -> list[str]:
         found.append(f"{key[0]}, {about}{key[1]}: {'' if near.too_few else order}{told_apart(columns[key])}")
     left = len(found) - MOST_SENTENCES
     return [*found[:MOST_SENTENCES], *([f"{left} more rankings stand below."] if left > 0 else [])]
-
-
-def _lost(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
-    """Yield a bad mark for each run that loses the answers of one group more often than those of another."""
-    for run in runs:
-        if losses := list(dict.fromkeys(str(score.attribute) for score in unequal_losses(run))):
-            whose = f" ({run.model})" if len(runs) > 1 else ""
-            yield Trust(f"groups differ in {_named(losses)}{whose}", "bad")
-        told = {str(score.attribute): score.mover for score in reversed(untold_losses(run))}
-        for name, most in told.items():
-            if most is not None and name not in losses:
-                whose = f" ({run.model})" if len(runs) > 1 else ""
-                told_gap = f"{_LOSSES[name]}{whose}: {lost_shares(most)}"
-                yield Trust(f"{told_gap}, which this design cannot tell from chance", "bad")
-
-
-def _named(losses: Sequence[str]) -> str:
-    return listed([_LOSSES[name] for name in losses])
-
-
-_LOSSES = {"refusal": "refusals", "failure": "failures", "unannotated": "answers that could not be annotated"}
-
-
-def _trust(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
-    told = [(run, one) for run in runs for one in task_verdicts(run)]
-    shares = [score.coverage.share for _, one in told for score in one.scores if score.coverage.requested]
-    if shares:
-        yield Trust(f"{_percents(shares)} of answers used", _used(min(shares)))
-    for run in runs:
-        if run.answered_by:
-            yield Trust(f"{run.answered_by} answered, not the model that was asked", "bad")
-    yield from _lost(runs)
-    yield from dict.fromkeys(_annotated(run) for run in runs)
-    for run in runs:
-        if apart := transcripts_apart(run):
-            groups = ", ".join(f"{group or 'all'} {share:.0f} %" for group, share in apart.items())
-            uneven = max(apart.values()) - min(apart.values()) >= SMALLEST_GAP
-            heard = f"transcribed by another model, which heard other words than {run.model} wrote: {groups}"
-            yield Trust(heard, "bad" if uneven else "neutral")
-    if asked := clusters_of([one for _, one in told]):
-        untold = any(one.verdict == "cannot tell" for _, one in told)
-        yield Trust(f"{asked}{', too few for some tests' if untold else ''}", "bad" if untold else "neutral")
-    yield from dict.fromkeys(source for run in runs for source in _sources(run))
-
-
-def _percents(shares: Sequence[float]) -> str:
-    """Return a range of shares in whole percents, rounded down.
-
-    >>> _percents([0.94, 0.989]), _percents([1.0]), _percents([0.9999])
-    ('94–98 %', '100 %', '99 %')
-    """
-    low, high = (math.floor(100 * share + 1e-9) for share in (min(shares), max(shares)))
-    return f"{low} %" if low == high else f"{low}–{high} %"
-
-
-def _used(least: float) -> Mark:
-    return "good" if least >= WELL_USED else "bad"
-
-
-def _annotated(run: ComparedRun) -> Trust:
-    if run.read_by_rules:
-        return Trust(f"{run.model} was annotated by rules, which are made for simulated models", "bad")
-    if is_exact(run.model, run.annotator):
-        return Trust("the annotator, rules, cannot err on simulated answers", "good")
-    if run.audits:
-        least = min(audit.least_agreement for audit in run.audits)
-        return Trust("; ".join(audit.told for audit in run.audits), "good" if least >= ENOUGH_AGREEMENT else "bad")
-    return Trust(f"annotator {run.annotator} not checked by people", "bad")
-
-
-def _sources(run: ComparedRun) -> Iterator[Trust]:
-    if run.model.startswith("simulated:"):
-        yield Trust("simulated models, whose bias is known", "neutral")
-    corpora = list(dict.fromkeys(task.data.corpus for task in run.tasks))
-    if run.origin.data == SAMPLE and any(task.data.table is None for task in run.tasks):
-        yield Trust("the embedded sample, not the published corpora", "bad")
-    elif corpora:
-        own = " (own data)" if any(task.data.table is not None for task in run.tasks) else ""
-        yield Trust(f"data: {listed(corpora)}{own}", "neutral")
-    if run.origin.limit is not None:
-        yield Trust(f"cut to {run.origin.limit:,} samples a task", "bad")

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
-from equivox.statistics.design_noise import noise_of
 from equivox.statistics.distance import estimate_shift
-from equivox.statistics.encode import Design, cross_count, encode_design, encode_values, side_by_side, standard
-from equivox.statistics.inputs import Bools, EncodedValues, Floats, Ints, LabelColumn, ValueColumn
+from equivox.statistics.encode import Design, encode_design
+from equivox.statistics.inputs import Floats, Ints, LabelColumn, ValueColumn
 from equivox.statistics.intervals import TINY, spreads
-from equivox.statistics.noise import N_NOISE, Noise, noise_order
+from equivox.statistics.noise import N_NOISE
 from equivox.statistics.permutation import all_swaps, p_value, swaps
-
-Singles = NDArray[np.float32]
+from equivox.statistics.two_models import ContrastNoise, Counted, Singles, TwoTables, counted_for_both
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,10 +170,10 @@ def compare_joint_shift(
     if design.cluster_of_row is None or design.group_of_cluster is None:
         raise RequestError("`clusters` is None: name the unit that carries the group")
     used = np.zeros(len(design.group_of_row), dtype=bool)
-    counted: dict[str, _Counted] = {}
+    counted: dict[str, Counted] = {}
     left_out = {}
     for name in of_a:
-        own = _count(name, of_a[name], of_b[name], design, min_count)
+        own = counted_for_both(name, of_a[name], of_b[name], design, min_count)
         used |= own.used
         reason = _undefined(design, own.counts)
         if reason is None:
@@ -189,7 +186,7 @@ def compare_joint_shift(
         why = "; ".join(reasons if len(reasons) == 1 else (f"{name}: {reason}" for name, reason in left_out.items()))
         return ShiftComparison(n_used=n_used, n_dropped=n_dropped, undefined=why, left_out=left_out)
     given = np.array([weight_of.get(name, 1.0) for name in counted])
-    tables = _Tables(list(counted.values()), given / given.sum(), design)
+    tables = TwoTables(list(counted.values()), given / given.sum(), design)
     ntvd_a, ntvd_b = tables.ntvd(tables.by_group()).tolist()
     null, exact = _swapped(tables, n_resamples, rng)
     of_distance = _distance(tables, n_resamples, confidence, rng)
@@ -206,208 +203,6 @@ def compare_joint_shift(
         attributes=tuple(counted),
         left_out=left_out,
     )
-
-
-class _Tables:
-    """Counts of both models by cluster and value (2 x C x V), attributes concatenated, with their weights.
-
-    Distances are taken from contrasts R x V: the deviations of the groups from their mean, or, as two groups deviate
-    alike, half their difference.
-    """
-
-    def __init__(self, counted: Sequence[_Counted], weights: Floats, design: Design) -> None:
-        counts = np.concatenate([own.counts for own in counted], axis=2)
-        slices = side_by_side(own.counts.shape[2] for own in counted)
-        self.weights, self.design = weights, design
-        self._rows = [np.concatenate([own.rows[model] for own in counted]) for model in (0, 1)]
-        self._codes = [
-            np.concatenate([own.codes[model] + part.start for own, part in zip(counted, slices, strict=True)])
-            for model in (0, 1)
-        ]
-        heard = counts.sum(axis=(0, 2)) > 0
-        # Clusters are sorted by their answers, so that names do not matter.
-        order = np.lexsort([*counts[0][heard].T, *counts[1][heard].T])
-        self.n_groups = n_groups = len(design.groups)
-        self.group: Ints = np.asarray(design.group_of_cluster)[heard][order]
-        held = None if design.held is None else design.held[heard][order]
-        # Both models are weighed alike, by the answers of both, so that their exchange is one of answers alone.
-        both = counts[:, heard][:, order]
-        widths = [part.stop - part.start for part in slices]
-        own_weights = standard(both.sum(axis=0), self.group, held, slices, n_groups).weights
-        self.counts = both * np.repeat(own_weights, widths, axis=1)
-        self.cluster_weights = np.zeros((len(heard), 2 * len(slices)))
-        self.cluster_weights[np.flatnonzero(heard)[order]] = np.tile(own_weights, 2)
-        # What is exchanged as one: a cluster, or a unit that is in every group.
-        self.unit: Ints = np.arange(len(order)) if held is None or not design.crossed else _numbered(held)
-        self.n_units = int(self.unit.max()) + 1
-        self.slices = slices
-        self._starts = [part.start for part in slices]
-        self._attribute = np.repeat(np.arange(len(slices)), widths)
-        self._weight = np.repeat(weights, widths) * (100.0 if n_groups == 2 else 50.0 / (n_groups - 1))
-
-    def by_group(self) -> Floats:
-        """2 x G x V."""
-        return np.stack([self.counts[:, self.group == code].sum(axis=1) for code in range(self.n_groups)], axis=1)
-
-    def noise(self, rng: np.random.Generator) -> Noise:
-        """Return the noise of both models' distributions together; the second model's columns follow the first's.
-
-        Its degrees of freedom are clusters less groups at most. The jackknife's are more where errors of many values
-        average out, which the difference of two distances does not; with two uneven clusters a group, models of equal
-        bias were told apart in 20 % of samples (`python -m validity.comparison`).
-        """
-        n_values = self.counts.shape[2]
-        found = noise_of(
-            np.concatenate(self._rows),
-            np.concatenate([self._codes[0], self._codes[1] + n_values]),
-            self.design,
-            [*self.slices, *(slice(part.start + n_values, part.stop + n_values) for part in self.slices)],
-            rng,
-            weights=self.cluster_weights,
-        )
-        most = float(max(1, len(self.group) - self.n_groups))
-        return replace(found, joint_degrees=min(found.joint_degrees, most))
-
-    def contrasts(self, deviations: Floats) -> Floats:
-        """Return contrasts (... x R x V) from the deviations of all groups (... x G x V)."""
-        return deviations[..., :1, :] if self.n_groups == 2 else deviations
-
-    def fewest_clusters(self) -> int:
-        """Return the smallest number of clusters of any group in any attribute."""
-        heard = np.add.reduceat(self.counts.sum(axis=0), self._starts, axis=-1) > 0
-        return int(min(heard[self.group == code].sum(axis=0).min() for code in range(self.n_groups)))
-
-    def deviations(self, counts: Floats) -> Floats:
-        """Return the contrasts of a batch of tables: B x R x V from B x G x V."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            shares = counts / np.add.reduceat(counts, self._starts, axis=-1)[..., self._attribute]
-        if self.n_groups == 2:
-            return np.asarray((shares[..., :1, :] - shares[..., 1:, :]) / 2, dtype=np.float64)
-        return np.asarray(shares - shares.mean(axis=-2, keepdims=True), dtype=np.float64)
-
-    def ntvd(self, counts: Floats) -> Floats:
-        """Return the weighted mean nTVD of a batch of tables, B from B x G x V."""
-        return np.concatenate([self._length(self.deviations(some)) for some in _portions(counts)])
-
-    def length(self, deviations: Floats) -> float:
-        """Return the weighted mean nTVD from contrasts R x V."""
-        return float(self._length(deviations))
-
-    def lengths(self, start: Floats, noise: Singles) -> Floats:
-        """Return the weighted mean nTVD from contrasts R x V with each draw of noise, B from B x R x V."""
-        single = start.astype(np.float32)
-        return np.concatenate([self._length(single + some) for some in _portions(noise)])
-
-    def _length(self, deviations: Floats | Singles) -> Floats:
-        weight = self._weight.astype(deviations.dtype, copy=False)
-        return np.asarray((np.abs(deviations) @ weight).sum(axis=-1), dtype=np.float64)
-
-
-class _ContrastNoise:
-    """Draws contrasts under the noise alone.
-
-    They are in single precision, which is far finer than draws differ by, and takes half the time. The contrast of two
-    groups needs one draw, since the difference of two independent normal numbers is one.
-    """
-
-    def __init__(self, tables: _Tables, noise: Noise, rng: np.random.Generator) -> None:
-        # In the order of their noise, so that the draws do not depend on the order of the groups.
-        factors = noise.whole()
-        self._order = noise_order(factors)
-        if tables.n_groups == 2:
-            factors = [np.concatenate([factors[code] for code in self._order]) / 2]
-            self._order = [0]
-        self._factors = [_short(factor).astype(np.float32) for factor in factors]
-        self._shared = None
-        if noise.shared is not None:
-            shared = tables.contrasts(noise.shared)
-            self._shared = _short(shared.reshape(len(shared), -1)).astype(np.float32)
-        self._degrees, self._rng = noise.joint_degrees, rng
-
-    def draw(self, size: int) -> Singles:
-        """Draw contrasts, B x R x V, of Student's t, since the covariance is estimated.
-
-        Noise is symmetric: each draw of normal numbers is used with both signs.
-        """
-        half = np.empty((size // 2, len(self._factors), self._factors[0].shape[1]), dtype=np.float32)
-        for code in self._order:
-            half[:, code] = self._normal(len(half), self._factors[code])
-        if len(self._factors) > 1:
-            half -= half.mean(axis=1, keepdims=True)
-        if self._shared is not None:
-            half += self._normal(len(half), self._shared).reshape(half.shape)
-        noise = np.concatenate([half, -half])
-        if np.isfinite(self._degrees):
-            # As `Noise.scales`, which takes longer, because it serves several degrees of freedom with the same chance.
-            scale = np.sqrt(self._degrees / self._rng.chisquare(self._degrees, len(noise)))
-            noise *= scale.astype(np.float32)[:, None, None]
-        return noise
-
-    def _normal(self, size: int, factor: Singles) -> Singles:
-        return self._rng.standard_normal((size, len(factor)), dtype=np.float32) @ factor
-
-
-CACHED = 131_072
-"""The number of cells that are computed at a time: what a core's cache holds is faster."""
-
-
-def _portions(batch: NDArray[Any]) -> list[NDArray[Any]]:
-    size = max(1, CACHED // max(1, batch[0].size))
-    return [batch[start : start + size] for start in range(0, len(batch), size)]
-
-
-def _short(factor: Floats) -> Floats:
-    """Return a factor of the same covariance with as many rows as columns at most, which takes fewer random numbers."""
-    return factor if len(factor) <= factor.shape[1] else np.asarray(np.linalg.qr(factor, mode="r"))
-
-
-@dataclass(frozen=True)
-class _Counted:
-    """One attribute's values over the samples that both models answered.
-
-    `counts` is 2 x C x V, by model and cluster; `rows` and `codes` hold each model's (sample, value) pairs; `used`
-    marks the samples.
-    """
-
-    counts: Ints
-    rows: tuple[Ints, Ints]
-    codes: tuple[Ints, Ints]
-    used: Bools
-
-
-def _count(name: str, values_a: ValueColumn, values_b: ValueColumn, design: Design, min_count: int) -> _Counted:
-    """Count one attribute's values over the samples that both models answered with a kept value."""
-    n = len(design.group_of_row)
-    read = []
-    for model, column in (("a", values_a), ("b", values_b)):
-        argument = f"values_{model}" if name == "values" else f"attributes_{model}[{name!r}]"
-        read.append(inputs.values(column, argument))
-        inputs.same_length("groups", n, {argument: read[-1].n_rows})
-    a, b = read
-    stacked = EncodedValues(
-        rows=np.concatenate([a.rows, b.rows + n]),
-        codes=np.concatenate([a.codes, b.codes + len(a.names)]),
-        names=(*a.names, *b.names),
-        n_rows=2 * n,
-    )
-    both = encode_values(inputs.values(stacked, name), min_count)
-    answered = np.zeros(2 * n, dtype=bool)
-    answered[both.rows] = True
-    used = answered[:n] & answered[n:]
-    item = both.rows % n
-    keep = used[item]
-    of_b = both.rows[keep] >= n
-    samples, codes = item[keep], both.codes[keep]
-    cluster = np.asarray(design.cluster_of_row)[samples]
-    shape = (len(design.clusters or ()), len(both.values))
-    counts = np.stack([cross_count(cluster[mine], codes[mine], shape) for mine in (~of_b, of_b)])
-    return _Counted(counts, (samples[~of_b], samples[of_b]), (codes[~of_b], codes[of_b]), used)
-
-
-def _numbered(codes: Ints) -> Ints:
-    """Return the codes numbered from 0 in the order in which they are first seen."""
-    _, first, number = np.unique(codes, return_index=True, return_inverse=True)
-    return np.asarray(np.argsort(np.argsort(first))[number], dtype=np.int64)
 
 
 def _undefined(design: Design, counts: Ints) -> str | None:
@@ -427,7 +222,7 @@ def _undefined(design: Design, counts: Ints) -> str | None:
     return None
 
 
-def _swapped(tables: _Tables, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, bool]:
+def _swapped(tables: TwoTables, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, bool]:
     """Return the difference of nTVD with the two models exchanged in some clusters, B."""
     a, b = tables.counts
     base_a, base_b = tables.by_group()
@@ -439,7 +234,7 @@ def _swapped(tables: _Tables, n_resamples: int, rng: np.random.Generator) -> tup
     return np.concatenate(parts), all_swaps(tables.n_units, n_resamples)
 
 
-def _distance(tables: _Tables, n_draws: int, confidence: float, rng: np.random.Generator) -> dict[str, Any]:
+def _distance(tables: TwoTables, n_draws: int, confidence: float, rng: np.random.Generator) -> dict[str, Any]:
     """Return estimates, interval and p-value of the difference of the population nTVDs, by the names of the result.
 
     Noise adds to each nTVD by an amount between that of the densest and that of the sparsest spread; the interval is
@@ -450,7 +245,7 @@ def _distance(tables: _Tables, n_draws: int, confidence: float, rng: np.random.G
         return {}
     n_values = tables.counts.shape[2]
     model = tables.noise(rng)
-    drawn = _ContrastNoise(tables, model, rng).draw
+    drawn = ContrastNoise(tables, model, rng).draw
     of = [slice(0, n_values), slice(n_values, 2 * n_values)]
     deviations = tables.deviations(tables.by_group())
     errors = np.maximum(tables.contrasts(model.errors()), TINY)
@@ -487,7 +282,7 @@ def _distance(tables: _Tables, n_draws: int, confidence: float, rng: np.random.G
     }
 
 
-def _estimate(tables: _Tables, contrasts: Floats, errors: Floats) -> float:
+def _estimate(tables: TwoTables, contrasts: Floats, errors: Floats) -> float:
     """Return the weighted mean of a model's estimated nTVDs."""
     if tables.n_groups == 2:
         contrasts, errors = np.concatenate([contrasts, -contrasts]), np.concatenate([errors, errors])
@@ -503,7 +298,7 @@ def least_p_distance(n_resamples: int) -> float:
     return 2.0 / (1 + max(n_resamples, N_NOISE))
 
 
-def _bias(tables: _Tables, deviations: Floats, spread: Floats, noise: Singles) -> float:
+def _bias(tables: TwoTables, deviations: Floats, spread: Floats, noise: Singles) -> float:
     """Return the increase of the observed distance by noise, if the truth is spread like `spread`."""
     from scipy.optimize import brentq
 

@@ -18,7 +18,8 @@ from equivox.core.coverage import Coverage
 from equivox.core.metric import Measure, Metric, Panel
 from equivox.core.scores import Mover, Score, Scored
 from equivox.core.task import AnnotationScheme, Attribute, DataSource, Prompt, Task
-from equivox.report.opening import Opening, Trust, opening
+from equivox.report.opening import Opening, opening
+from equivox.report.trust import Trust
 from equivox.report.verdicts import moved, task_verdicts
 
 UNIT = "percent of the largest possible distance"
