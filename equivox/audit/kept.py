@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +18,7 @@ from equivox.audit.labels import (
     Key,
     asked_of,
     by_person,
+    csv_of,
     label_files,
     people_labels,
     read_key,
@@ -180,14 +179,5 @@ def _replace(place: Path, folder: Path, key: Key, labels: Mapping[str, Rows], do
     for number, (name, rows) in enumerate(labels.items(), 1):
         # The names of those who labelled stay where they did.
         file = f"{ADJUDICATED}.csv" if name == ADJUDICATED else f"labels-person-{number}.csv"
-        write_text(place / file, _labels_csv(rows))
+        write_text(place / file, csv_of([("item", "attribute", "label"), *rows]))
     write_document(place / AUDIT_FILE, document)
-
-
-def _labels_csv(rows: Rows) -> str:
-    """Return a file of labels: item, attribute and label of each row."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer)
-    writer.writerow(["item", "attribute", "label"])
-    writer.writerows(rows)
-    return buffer.getvalue()
