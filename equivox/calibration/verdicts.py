@@ -122,13 +122,8 @@ class Line:
             return math.nan if value is None else float(value)
 
         def estimate(entry: Mapping[str, Any]) -> Estimate:
-            return Estimate(
-                value=number(entry["value"]),
-                low=number(entry["low"]),
-                high=number(entry["high"]),
-                p=number(entry["p"]),
-                clusters=int(entry["clusters"]),
-            )
+            value, low, high, p = (number(entry[name]) for name in ("value", "low", "high", "p"))
+            return Estimate(value=value, low=low, high=high, p=p, clusters=int(entry["clusters"]))
 
         def finding(entry: Mapping[str, Any]) -> Finding:
             if entry["place"] not in PLACES or entry["passed"] not in (True, False, None):

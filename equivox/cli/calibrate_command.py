@@ -13,7 +13,7 @@ from equivox.core.errors import RequestError, nearest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from equivox.calibration.training import Model
+    from equivox.calibration.recipe import Recipe
     from equivox.core.task import Task
 
 ENGINES = ("vllm", "transformers", "endpoint")
@@ -142,7 +142,7 @@ def default_name(parts: Sequence[str]) -> str:
     return "-".join(parts).replace(":", "-")
 
 
-def serve_first(task: str, seed: int, models: Sequence[Model]) -> str:
+def serve_first(task: str, seed: int, models: Sequence[Recipe]) -> str:
     """Return how each model is served, and the command that calibrates the server."""
     lines = ["Serve one of these checkpoints, then calibrate its server:"]
     for model in models:
@@ -150,6 +150,6 @@ def serve_first(task: str, seed: int, models: Sequence[Model]) -> str:
             "",
             f"vllm serve {model.folder} --dtype float32",
             f"equivox calibrate endpoint:base_url=http://localhost:8000/v1 --task {task} "
-            f"--shift {model.recipe.shift:g} --seed {seed}",
+            f"--shift {model.shift:g} --seed {seed}",
         ]
     return "\n".join(lines)
