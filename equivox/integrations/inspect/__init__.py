@@ -13,5 +13,3 @@
 
 Only `tasks`, `grader` and `layout` import inspect_ai.
 """
-
-from __future__ import annotations

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
 
 from equivox.core.errors import RequestError
 from equivox.core.requests import EngineIdentity, Request, request_key
@@ -71,10 +70,6 @@ class Settings:
     def prompts(self) -> dict[str, str]:
         """The system prompt by its name; empty without one."""
         return {} if self.system is None else {self.condition.removeprefix(SYSTEM): self.system}
-
-    def as_arguments(self) -> dict[str, Any]:
-        """Return the settings as arguments of the task in inspect_ai."""
-        return {name: value for name, value in asdict(self).items() if name != "task"}
 
     def spec(self, output: Path, model: str, tasks: Sequence[Task]) -> RunSpec:
         """Return the settings of the run that stores answers to `tasks`, which `model` gave elsewhere."""

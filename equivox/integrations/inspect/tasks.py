@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -97,7 +98,7 @@ def _evaluation(name: str) -> Callable[..., InspectTask]:
                 # In Python a task can be made before the roles are known; the scorer checks again.
                 annotator_of(found.task, annotator)
             samples = _samples(found)
-        arguments = {"task": name, **settings.as_arguments()}
+        arguments = asdict(settings)
         return InspectTask(
             dataset=MemoryDataset(samples, name=found.task.data.corpus),
             solver=ask(task=name, repeats=found.task.sampling.repeats, trust_media=trust_media),
