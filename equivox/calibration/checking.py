@@ -22,7 +22,6 @@ from equivox.calibration.verdicts import (
     bounded,
     drawn,
     heard,
-    mean,
     read,
     scored,
     taught,
@@ -343,7 +342,7 @@ class _Chain:
 
         def pairs(values: Sequence[float], drawn_values: Sequence[float]) -> tuple[list[float], list[float]]:
             return [values[place] for place in kept], [
-                mean([drawn_values[one] for one in places[answers[place][0].sample_id]]) for place in kept
+                fmean([drawn_values[one] for one in places[answers[place][0].sample_id]]) for place in kept
             ]
 
         found = [drawn(*pairs(bounded(mine, own_mine), bounded(own_mine, own_mine)))] if kept else []

@@ -9,7 +9,6 @@ import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from equivox.calibration.bodies import BODIES, END, MARKS, WIDTH, joined_positions, kind_of, language_model, message
@@ -182,10 +181,6 @@ class Student:
         self.model.load_state_dict(state["weights"])
         self.rng.setstate(state["random"])
         torch.random.set_rng_state(state["torch"])
-
-    def save(self, folder: Path) -> None:
-        """Write the model as a checkpoint that transformers and vLLM load."""
-        self.body.save(folder)
 
 
 def longer(positions: Any, *more: int) -> Any:

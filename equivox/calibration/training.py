@@ -80,7 +80,7 @@ def models(
                 rate = CHOSEN_RATE if recipe.effort.choosing else ANSWERING_RATE
                 student.learn_to_answer(teachers[recipe.shift], requests, steps, rate, told)
                 with _whole(recipe.folder) as folder:
-                    student.save(folder)
+                    student.body.save(folder)
                     (folder / RECIPE_FILE).write_text(json.dumps(recipe.as_dict(), indent=1) + "\n", "utf-8")
                 told(f"made {recipe.folder}")
     return wanted
@@ -126,16 +126,13 @@ def _locked(folder: Path) -> Iterator[None]:
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / ".lock")
-        lock.acquire()
+        held = FileLock(folder / ".lock").acquire()
     except OSError as error:
         raise RequestError(
             f"cannot write to {folder}: {error.strerror or error}; name another folder by EQUIVOX_CACHE"
         ) from None
-    try:
+    with held:
         yield
-    finally:
-        lock.release()
 
 
 @contextmanager
