@@ -20,6 +20,7 @@ from typing import Any
 from equivox.core.errors import RequestError, RunError, StorageError, nearest
 from equivox.core.lazy import datasets
 from equivox.core.media import sha256
+from equivox.core.plain import split_by
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.scores import NAN, Score
 from equivox.core.task import Task, digest
@@ -154,20 +155,13 @@ def write_dataset(
 
 def row_sets(corpus: Corpus, tasks: Sequence[Task]) -> list[RowSet]:
     """Group tasks by the rows that they use."""
-    found: dict[tuple[str, ...], list[Task]] = {}
-    samples: dict[tuple[str, ...], tuple[Sample, ...]] = {}
-    for task in tasks:
-        chosen = tuple(samples_of(corpus, task))
-        key = tuple(sample.sample_id for sample in chosen)
-        if not key:
-            raise RequestError(
-                f"{task.name}: the corpus {corpus.name} has no sample for it; there is nothing to publish"
-            )
-        found.setdefault(key, []).append(task)
-        samples.setdefault(key, chosen)
+    chosen = {task.name: tuple(samples_of(corpus, task)) for task in tasks}
+    if empty := next((name for name, samples in chosen.items() if not samples), None):
+        raise RequestError(f"{empty}: the corpus {corpus.name} has no sample for it; there is nothing to publish")
+    found = split_by(tasks, lambda task: tuple(sample.sample_id for sample in chosen[task.name])).values()
     return [
-        RowSet(corpus.name if len(found) == 1 else config_name(members[0].name), tuple(members), samples[key])
-        for key, members in found.items()
+        RowSet(corpus.name if len(found) == 1 else config_name(first.name), (first, *others), chosen[first.name])
+        for first, *others in found
     ]
 
 
