@@ -130,11 +130,11 @@ def store_audit(folder: Path, files: Sequence[Path], audit: Audit, annotators: M
     for run, annotator in annotators.items():
         place = run / AUDIT_FOLDER / (audit.stage or ANSWERS)
         own = {item: {**entry, "run": "../..", "model": ""} for item, entry in key.items() if Path(entry["run"]) == run}
-        people = {
-            name: [(item, attribute, label) for _, item, attribute, label in given if item in own]
+        labels = {
+            name: rows
             for name, given in given_by.items()
+            if (rows := [(item, attribute, label) for _, item, attribute, label in given if item in own])
         }
-        labels = {name: rows for name, rows in people.items() if rows}
         with writing(run):
             _replace(place, folder, own, labels, _document(audit, run, annotator))
             state_hashes(run)

@@ -210,18 +210,3 @@ def test_a_page_offers_choices_or_a_field() -> None:
     assert [choice.get("value") for choice in choices] == ["nurse", "engineer", "other", "unstated"]
     assert [area.get("name") for area in page.findall("TextArea")] == ["things"]
     assert page.find("Audio") is None
-
-
-def test_wrong_requests_are_one_line_and_write_nothing(run: Path, tmp_path: Path, equivox: Cli) -> None:
-    used = tmp_path / "used"
-    used.mkdir()
-    (used / "labels-Ana.csv").write_text("item,attribute,label\n")
-    new = tmp_path / "new"
-    for arguments, words in (
-        ((run, "--output", used), "is not an empty folder"),
-        ((tmp_path / "nothing", "--output", new), "nothing"),
-        ((run, "--per", "speaker", "--output", new), "got 'speaker'"),
-    ):
-        code, _, err = equivox("audit", "label", *arguments)
-        assert (code, err.count("\n")) == (2, 1) and words in err, err
-        assert not new.exists()
