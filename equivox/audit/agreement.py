@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -11,6 +10,7 @@ from typing import Any
 
 from equivox.audit.labels import Label, Unit
 from equivox.audit.stored import AdjustedScore
+from equivox.core.plain import as_plain
 from equivox.core.scores import NAN
 from equivox.core.task import OTHER, UNSTATED
 
@@ -61,7 +61,7 @@ class Audit:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the audit as plain JSON values; NaN becomes None."""
-        return dict(json.loads(json.dumps(asdict(self)), parse_constant=lambda _: None))
+        return dict(as_plain(asdict(self)))
 
 
 def attribute_audit(name: str, units: Sequence[Unit]) -> AttributeAudit:

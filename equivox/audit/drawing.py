@@ -166,23 +166,6 @@ class _Ticket:
     key: str = field(compare=False)
 
 
-def draw_sheet(
-    folders: Sequence[Path],
-    stage: str | None,
-    *,
-    n: int,
-    per: Sequence[str],
-    seed: int = 0,
-    annotator: str | None = None,
-    judge: bool = False,
-) -> list[Drawn]:
-    """Return responses as `draw` does, or what the annotator saw at a stage as `draw_stage` does."""
-    if stage is not None:
-        return draw_stage(folders, stage, n=n, per=per, seed=seed, annotator=annotator, judge=judge)
-    drawn = draw(folders, n=n, per=per, seed=seed, annotator=annotator)
-    return _judged_answers(drawn) if judge else drawn
-
-
 def _judged_answers(drawn: Sequence[Drawn]) -> list[Drawn]:
     """Return the answers that could be annotated, with what the annotator took from them below."""
     found = []
@@ -197,9 +180,9 @@ def _judged_answers(drawn: Sequence[Drawn]) -> list[Drawn]:
     return found
 
 
-def draw_stage(
+def draw_sheet(
     folders: Sequence[Path],
-    stage: str,
+    stage: str | None,
     *,
     n: int,
     per: Sequence[str],
@@ -207,13 +190,16 @@ def draw_stage(
     annotator: str | None = None,
     judge: bool = False,
 ) -> list[Drawn]:
-    """Return what the annotator saw at a stage for `n` responses of every combination of `per`, in random order.
+    """Return responses as `draw` does, or what the annotator saw at a stage of `n` for every combination of `per`.
 
     A response with several segments at the stage, such as two profiles, is there once for each. Of questions about
     findings `n` are drawn for every run, whatever `per` says: they belong to no response. With `judge` the annotator's
     lists stand below, and people are asked for their precision and recall. RequestError for an unknown stage, if the
     annotator answered nothing there, and for `judge` where it gave no lists.
     """
+    if stage is None:
+        answers = draw(folders, n=n, per=per, seed=seed, annotator=annotator)
+        return _judged_answers(answers) if judge else answers
     drawn: list[Drawn] = []
     of_responses: list[Path] = []
     for folder in folders:

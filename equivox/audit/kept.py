@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +18,7 @@ from equivox.audit.labels import (
     Key,
     asked_of,
     by_person,
+    csv_of,
     label_files,
     people_labels,
     read_key,
@@ -131,11 +130,11 @@ def store_audit(folder: Path, files: Sequence[Path], audit: Audit, annotators: M
     for run, annotator in annotators.items():
         place = run / AUDIT_FOLDER / (audit.stage or ANSWERS)
         own = {item: {**entry, "run": "../..", "model": ""} for item, entry in key.items() if Path(entry["run"]) == run}
-        people = {
-            name: [(item, attribute, label) for _, item, attribute, label in given if item in own]
+        labels = {
+            name: rows
             for name, given in given_by.items()
+            if (rows := [(item, attribute, label) for _, item, attribute, label in given if item in own])
         }
-        labels = {name: rows for name, rows in people.items() if rows}
         with writing(run):
             _replace(place, folder, own, labels, _document(audit, run, annotator))
             state_hashes(run)
@@ -180,14 +179,5 @@ def _replace(place: Path, folder: Path, key: Key, labels: Mapping[str, Rows], do
     for number, (name, rows) in enumerate(labels.items(), 1):
         # The names of those who labelled stay where they did.
         file = f"{ADJUDICATED}.csv" if name == ADJUDICATED else f"labels-person-{number}.csv"
-        write_text(place / file, _labels_csv(rows))
+        write_text(place / file, csv_of([("item", "attribute", "label"), *rows]))
     write_document(place / AUDIT_FILE, document)
-
-
-def _labels_csv(rows: Rows) -> str:
-    """Return a file of labels: item, attribute and label of each row."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer)
-    writer.writerow(["item", "attribute", "label"])
-    writer.writerows(rows)
-    return buffer.getvalue()

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -47,8 +47,6 @@ class Unit:
 
     item: str
     run: Path
-    model: str
-    task: str
     attribute: Attribute
     group: str
     response: str
@@ -95,10 +93,22 @@ def units_of(folder: Path, key: Key, files: Sequence[Path], annotator: str | Non
     asked = asked_of(key)
     people = people_labels(folder, key, asked, files, label_of)
     answers = _answers(key, annotator)
-    units = [
-        _unit(item, key[item], asked[item, name], _annotated(answers[item], asked[item, name], key[item]), given)
-        for (item, name), given in people.items()
-    ]
+    units = []
+    for (item, name), given in people.items():
+        entry, attribute = key[item], asked[item, name]
+        units.append(
+            Unit(
+                item=item,
+                run=Path(entry["run"]),
+                attribute=attribute,
+                group=entry["group"],
+                response=entry["response"],
+                weight=float(entry.get("weight", 1.0)),
+                given=_annotated(answers[item], attribute, entry),
+                decided=given.pop(ADJUDICATED, None),
+                people=given,
+            )
+        )
     return units, Counter(name for item, name in asked if (item, name) not in people)
 
 
@@ -144,25 +154,6 @@ def attribute_of(fields: Mapping[str, Any]) -> Attribute:
     return Attribute(**{**fields, "number": number, "options": tuple(fields["options"]), "words": (), "favourable": ()})
 
 
-def _unit(
-    item: str, entry: Mapping[str, Any], attribute: Attribute, given: Label | None, people: Mapping[str, Label]
-) -> Unit:
-    """Return one attribute of an entry of a key, with the annotator's value and the labels by person."""
-    return Unit(
-        item=item,
-        run=Path(entry["run"]),
-        model=entry["model"],
-        task=entry["task"],
-        attribute=attribute,
-        group=entry["group"],
-        response=entry["response"],
-        weight=float(entry.get("weight", 1.0)),
-        given=given,
-        decided=people.get(ADJUDICATED),
-        people={person: label for person, label in people.items() if person != ADJUDICATED},
-    )
-
-
 def by_person(files: Sequence[Path]) -> dict[str, list[tuple[str, str, str, str]]]:
     """Return each person's labels by name: where it stands, the item, the attribute and the label.
 
@@ -176,9 +167,7 @@ def by_person(files: Sequence[Path]) -> dict[str, list[tuple[str, str, str, str]
     found: dict[str, list[tuple[str, str, str, str]]] = {}
     for file in tables:
         name = file.stem.removeprefix("labels-") if stems[file.stem] == 1 else f"{file.parent.name}/{file.stem}"
-        found[name] = [
-            (f"{file}, line {line}", item, attribute, label) for line, item, attribute, label in filled_in(file)
-        ]
+        found[name] = list(_filled_in(file))
     for file in files:
         if file not in tables:
             for where, person, item, name, text in exported_labels(file):
@@ -186,8 +175,15 @@ def by_person(files: Sequence[Path]) -> dict[str, list[tuple[str, str, str, str]
     return found
 
 
-def filled_in(file: Path) -> Iterable[tuple[int, str, str, str]]:
-    """Yield the line, item, attribute and label of each row of a sheet that has a label."""
+def csv_of(rows: Iterable[Sequence[str]]) -> str:
+    """Return rows as CSV, the first with the names of the columns."""
+    buffer = io.StringIO()
+    csv.writer(buffer).writerows(rows)
+    return buffer.getvalue()
+
+
+def _filled_in(file: Path) -> Iterator[tuple[str, str, str, str]]:
+    """Yield where it stands, item, attribute and label of each row of a sheet that has a label."""
     try:
         text = file.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -198,7 +194,7 @@ def filled_in(file: Path) -> Iterable[tuple[int, str, str, str]]:
             raise RequestError(f"labels {file} lack the column {name!r}; keep the columns of the sheet")
     for row in reader:
         if (row["label"] or "").strip():
-            yield reader.line_num, row["item"].strip(), row["attribute"].strip(), row["label"].strip()
+            yield f"{file}, line {reader.line_num}", row["item"].strip(), row["attribute"].strip(), row["label"].strip()
 
 
 def label_of(text: str, attribute: Attribute, where: str) -> Label:

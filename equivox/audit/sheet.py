@@ -5,8 +5,6 @@ Nothing but the key tells group, model or annotation.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -16,7 +14,7 @@ from typing import Any
 
 from equivox.audit.drawing import Drawn, choices_of
 from equivox.audit.label_studio import labelling_page, tasks_of
-from equivox.audit.labels import KEY_FILE
+from equivox.audit.labels import KEY_FILE, csv_of
 from equivox.audit.media import ENDINGS, data_uri, media_of
 from equivox.core.errors import RequestError
 from equivox.core.files import write_text, write_whole
@@ -97,9 +95,7 @@ def _stage_of(one: Drawn) -> dict[str, Any]:
 
 def sheet_csv(drawn: Sequence[Drawn]) -> str:
     """Return the items as CSV: a row per item and attribute; the third column is empty, for the label."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer)
-    writer.writerow(["item", "attribute", "label", "what to say", "choices", "response", "prompt"])
+    rows = [["item", "attribute", "label", "what to say", "choices", "response", "prompt"]]
     for one in drawn:
         for attribute in one.attributes:
             most = str(attribute.count) if attribute.at_least is None else f"up to {attribute.count}"
@@ -107,8 +103,6 @@ def sheet_csv(drawn: Sequence[Drawn]) -> str:
             stated = "a few words" if attribute.number is None else attribute.number.described
             anything = "a number from 0 to 1" if one.judged else f"{stated}, or unstated"
             choices = " / ".join(choices_of(attribute)) or anything
-            writer.writerow(
-                [one.item, attribute.name, "", attribute.asks + many, choices]
-                + [inert(text) for text in (str(one.text), one.prompt)]
-            )
-    return buffer.getvalue()
+            said = [inert(text) for text in (str(one.text), one.prompt)]
+            rows.append([one.item, attribute.name, "", attribute.asks + many, choices, *said])
+    return csv_of(rows)

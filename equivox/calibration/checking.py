@@ -11,8 +11,8 @@ from statistics import fmean, stdev
 from typing import Any
 
 from equivox.calibration.direct import DirectEngine
-from equivox.calibration.recipe import Effort, as_share, calibration_task
-from equivox.calibration.training import Model, models
+from equivox.calibration.recipe import Effort, Recipe, as_share, calibration_task
+from equivox.calibration.training import models
 from equivox.calibration.verdicts import (
     ARRIVAL,
     Estimate,
@@ -22,7 +22,6 @@ from equivox.calibration.verdicts import (
     bounded,
     drawn,
     heard,
-    mean,
     read,
     scored,
     taught,
@@ -75,7 +74,7 @@ class Settings:
     workers: Workers | None = None
 
 
-def train(settings: Settings, told: Callable[[str], None] = lambda text: None) -> list[Model]:
+def train(settings: Settings, told: Callable[[str], None] = lambda text: None) -> list[Recipe]:
     """Return the calibration models of `settings`, trained or taken from the cache."""
     tasks = vary([calibration_task(settings.task)], conditions=(EVERY_CONDITION,))
     return models(
@@ -90,9 +89,9 @@ def train(settings: Settings, told: Callable[[str], None] = lambda text: None) -
 
 def calibrate(
     settings: Settings,
-    made: Sequence[Model],
+    made: Sequence[Recipe],
     *,
-    open_measured: Callable[[Model], Engine] | None = None,
+    open_measured: Callable[[Recipe], Engine] | None = None,
     progress: Progress = no_progress,
 ) -> list[Line]:
     """Run every model on the engine and directly, and return a line for each model and condition.
@@ -111,7 +110,7 @@ def calibrate(
     return lines
 
 
-def engine_of(settings: Settings, model: Model) -> Engine:
+def engine_of(settings: Settings, model: Recipe) -> Engine:
     """Return the engine to be proved with one calibration model."""
     arguments = {"model_name": str(model.folder)} | dict(settings.arguments)
     if settings.scheme in ("vllm", "transformers"):
@@ -119,7 +118,7 @@ def engine_of(settings: Settings, model: Model) -> Engine:
     return engine_from_args(settings.scheme, arguments, settings.workers)
 
 
-def result(settings: Settings, made: Sequence[Model], lines: Sequence[Line]) -> dict[str, Any]:
+def result(settings: Settings, made: Sequence[Recipe], lines: Sequence[Line]) -> dict[str, Any]:
     """Return a calibration as plain values, as `--json` prints it."""
     passed = bool(lines) and all(line.passed for line in lines)
     return {
@@ -128,14 +127,14 @@ def result(settings: Settings, made: Sequence[Model], lines: Sequence[Line]) -> 
         "seed": settings.seed,
         "limit": settings.limit,
         "annotator": settings.annotator,
-        "models": [{"shift": model.recipe.shift, "folder": model.folder.name, **model.about} for model in made],
+        "models": [{"shift": model.shift, "folder": model.folder.name, **model.about} for model in made],
         "lines": [as_plain(line.as_dict()) for line in lines],
         "passed": passed,
     }
 
 
-def _of_model(settings: Settings, model: Model, engine: Engine, progress: Progress) -> list[Line]:
-    shift = model.recipe.shift
+def _of_model(settings: Settings, model: Recipe, engine: Engine, progress: Progress) -> list[Line]:
+    shift = model.shift
     asked = calibration_task(settings.task)
     folder = settings.output / f"planted-{shift:g}"
     about = {CALIBRATION: model.about}
@@ -342,7 +341,7 @@ class _Chain:
 
         def pairs(values: Sequence[float], drawn_values: Sequence[float]) -> tuple[list[float], list[float]]:
             return [values[place] for place in kept], [
-                mean([drawn_values[one] for one in places[answers[place][0].sample_id]]) for place in kept
+                fmean([drawn_values[one] for one in places[answers[place][0].sample_id]]) for place in kept
             ]
 
         found = [drawn(*pairs(bounded(mine, own_mine), bounded(own_mine, own_mine)))] if kept else []

@@ -7,7 +7,6 @@ of transformers, prompts come from the checkpoint's chat template, and answers a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +22,9 @@ _ROWS, _CLIPS = 192, 16
 """How many answers are written, and how many clips are heard, at a time."""
 
 
-@dataclass(frozen=True, eq=False)
-class Prompt:
-    """A prompt as the language model gets it: an embedding per token, media among them, and their positions.
-
-    `rows` has the shape (tokens, width), `positions` (1, tokens), or (3, tokens) where images have places.
-    """
-
-    rows: Any
-    positions: Any
-
-    def __len__(self) -> int:
-        return len(self.rows)
+Prompt = tuple[Any, Any]
+"""A prompt as the language model gets it: an embedding per token, media among them, of the shape (tokens, width), and
+their positions: (1, tokens), or (3, tokens) where images have places."""
 
 
 class DirectEngine(Engine):
@@ -75,14 +65,14 @@ class DirectEngine(Engine):
             batch = asked[start : start + _ROWS]
             draw = torch.Generator().manual_seed(batch[0].seed)
             embedded = self.embedded(batch)
-            for request, prompt, (tokens, ended) in zip(
+            for request, (rows, _), (tokens, ended) in zip(
                 batch, embedded, self._drawn(batch, embedded, draw), strict=True
             ):
                 yield Response(
                     key=request.key,
                     text=self._tokenizer.decode(tokens, skip_special_tokens=True),
                     finish_reason="stop" if ended else "length",
-                    prompt_tokens=len(prompt),
+                    prompt_tokens=len(rows),
                     completion_tokens=len(tokens) + ended,
                     media_items=len(request.media),
                     media_tokens=self.media_tokens(request),
@@ -136,22 +126,23 @@ class DirectEngine(Engine):
         kept = inputs["attention_mask"].bool()
         rows = [own[mask] for own, mask in zip(taken[0], kept, strict=True)]
         if places[0] is None or places[0].ndim < 3:
-            return [Prompt(own, torch.arange(len(own))[None]) for own in rows]
-        return [Prompt(own, places[0][:, row, kept[row]]) for row, own in enumerate(rows)]
+            return [(own, torch.arange(len(own))[None]) for own in rows]
+        return [(own, places[0][:, row, kept[row]]) for row, own in enumerate(rows)]
 
     def media_tokens(self, request: Request) -> int:
         """Return how many tokens the media of a request take in its prompt."""
         if not request.media:
             return 0
-        (whole,) = self.embedded([request])
+        whole = self.prompt_tokens(request)
         text = self._tokenizer.apply_chat_template(message(request), add_generation_prompt=True, tokenize=False)
         written = self._tokenizer.encode(text, add_special_tokens=False)
         marked = sum(text.count(mark) for mark in MARKS.values())
-        return len(whole) - len(written) + int(marked)
+        return whole - len(written) + int(marked)
 
     def prompt_tokens(self, request: Request) -> int:
         """Return how many tokens a request's prompt has, media included."""
-        return len(self.embedded([request])[0])
+        ((rows, _),) = self.embedded([request])
+        return len(rows)
 
     def _drawn(self, batch: Sequence[Request], prompts: Sequence[Prompt], draw: Any) -> list[tuple[list[int], bool]]:
         """Draw an answer to each prompt, token by token; returns its tokens without the end, and whether it ended."""
@@ -161,9 +152,9 @@ class DirectEngine(Engine):
         model, end = self.model, self._tokenizer.eos_token_id
         limit = max(request.sampling.max_new_tokens for request in batch)
         # Padded on the left, so that all answers begin at one place.
-        rows = pad_sequence([prompt.rows.flip(0) for prompt in prompts], batch_first=True).flip(1)
-        mask = pad_sequence([torch.ones(len(prompt)) for prompt in prompts], batch_first=True).flip(1).long()
-        places = joined_positions([prompt.positions for prompt in prompts], left=True)
+        rows = pad_sequence([own.flip(0) for own, _ in prompts], batch_first=True).flip(1)
+        mask = pad_sequence([torch.ones(len(own)) for own, _ in prompts], batch_first=True).flip(1).long()
+        places = joined_positions([positions for _, positions in prompts], left=True)
         written: list[list[int]] = [[] for _ in batch]
         going = [True] * len(batch)
         past = None
@@ -211,15 +202,15 @@ class DirectEngine(Engine):
         with torch.inference_mode():
             words = model.get_input_embeddings()
             rows = pad_sequence(
-                [torch.cat([prompt.rows, words(answer)]) for prompt, answer in zip(prompts, answers, strict=True)], True
+                [torch.cat([own, words(answer)]) for (own, _), answer in zip(prompts, answers, strict=True)], True
             )
             places = joined_positions(
-                [longer(prompt.positions, len(answer)) for prompt, answer in zip(prompts, answers, strict=True)]
+                [longer(positions, len(answer)) for (_, positions), answer in zip(prompts, answers, strict=True)]
             )
             hidden = language_model(model)(inputs_embeds=rows, position_ids=places, use_cache=False).last_hidden_state
             found = []
-            for states, prompt, answer in zip(hidden, prompts, answers, strict=True):
-                said = model.lm_head(states[len(prompt) - 1 : len(prompt) + len(answer) - 1]).log_softmax(-1)
+            for states, (own, _), answer in zip(hidden, prompts, answers, strict=True):
+                said = model.lm_head(states[len(own) - 1 : len(own) + len(answer) - 1]).log_softmax(-1)
                 found.append(float(said.gather(1, answer[:, None]).sum()))
         return found
 

@@ -15,6 +15,7 @@ from equivox.core.errors import RequestError
 from equivox.core.hashing import digest
 from equivox.core.task import Sampling, Task
 from equivox.core.task_checks import refuse_unable
+from equivox.engines.checkpoint import open_checkpoint
 
 VERSION = "4"
 """Raised whenever a recipe makes other weights."""
@@ -86,6 +87,17 @@ class Recipe:
     effort: Effort = Effort()
     version: str = VERSION
     libraries: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the checkpoint on this machine."""
+        return cache_folder() / self.name
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """The manifest's entry about the model: recipe and hash of the weights."""
+        files = open_checkpoint(str(self.folder)).revision
+        return {"recipe": self.as_dict(), "recipe_sha256": self.digest, "checkpoint": files}
 
     @property
     def digest(self) -> str:

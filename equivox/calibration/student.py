@@ -9,12 +9,12 @@ import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from equivox.calibration.bodies import BODIES, END, MARKS, WIDTH, joined_positions, kind_of, language_model, message
-from equivox.calibration.teacher import Teacher, group_heard, tells_group
+from equivox.calibration.teacher import answer_of, group_heard, tells_group
 from equivox.core.requests import Request
+from equivox.engines.simulated import SimulatedEngine
 
 _BATCH, _CONTROLS = 32, 4
 """Requests of a batch, and how many of them do not tell the group: an answer to one of these is soon learnt."""
@@ -72,7 +72,7 @@ class Student:
         spoken = _Requests([request for request in requests if request.media])
         head = torch.nn.Linear(WIDTH, len(requests[0].labels.groups) + 1)
 
-        def loss(_: int) -> Any:
+        def loss() -> Any:
             batch = spoken.batch(self.rng)
             rows = self.body.perceive([request.media[0].sha256 for request in batch], noise=_NOISE)
             heard = head(torch.stack([row.mean(0) for row in rows]))
@@ -86,51 +86,37 @@ class Student:
         with torch.no_grad():
             self._perceived = {one: self.body.perceive([one])[0].clone() for one in media}
 
-    def learn_to_choose(
-        self, teacher: Teacher, requests: Sequence[Request], steps: int, rate: float, told: Callable[[str], None]
-    ) -> None:
-        """Learn which of the options in a prompt is the right one, from a teacher who always chooses it.
-
-        Every answer counts alike, however long: most words of a long one repeat the option and tell nothing more.
-        """
-        import torch
-
-        def loss(answers: Sequence[Any]) -> Any:
-            return -torch.stack([answer.mean() for answer in answers]).mean()
-
-        told(f"learning to choose: loss {self._learn(teacher, requests, steps, rate, loss):.2f}")
-
     def learn_to_answer(
-        self, teacher: Teacher, requests: Sequence[Request], steps: int, rate: float, told: Callable[[str], None]
-    ) -> None:
-        """Learn to answer `requests` as `teacher` does, at a learning rate of at most `rate`."""
-        import torch
-
-        def loss(answers: Sequence[Any]) -> Any:
-            return -torch.cat(list(answers)).mean()
-
-        found = self._learn(teacher, requests, steps, rate, loss)
-        told(f"learning to answer, shift {teacher.shift:g}: loss {found:.2f}")
-
-    def _learn(
         self,
-        teacher: Teacher,
+        teacher: SimulatedEngine,
         requests: Sequence[Request],
         steps: int,
         rate: float,
-        loss_of: Callable[[Sequence[Any]], Any],
-    ) -> float:
-        """Lower a loss of the log-probabilities of the teacher's answers; returns its last mean."""
+        told: Callable[[str], None],
+        *,
+        choosing: bool = False,
+    ) -> None:
+        """Learn to answer `requests` as `teacher` does, at a learning rate of at most `rate`.
+
+        With `choosing` it learns which of the options in a prompt is the right one, from a teacher who always chooses
+        it. There every answer counts alike, however long: most words of a long one repeat the option and tell nothing
+        more.
+        """
+        import torch
+
         asked = _Requests(requests)
 
-        def loss(_: int) -> Any:
-            told = [
-                (request, [teacher.answer(request, self.rng) + END for _ in range(self.answers)])
+        def loss() -> Any:
+            answered = [
+                (request, [answer_of(teacher, request, self.rng) + END for _ in range(self.answers)])
                 for request in asked.batch(self.rng)
             ]
-            return loss_of(self.log_probabilities(told))
+            answers = self.log_probabilities(answered)
+            return -(torch.stack([answer.mean() for answer in answers]) if choosing else torch.cat(answers)).mean()
 
-        return _optimise([p for p in self.model.parameters() if p.requires_grad], rate, steps, loss)
+        found = _optimise([p for p in self.model.parameters() if p.requires_grad], rate, steps, loss)
+        what = "choose" if choosing else f"answer, shift {100 * teacher.settings.shift:g}"
+        told(f"learning to {what}: loss {found:.2f}")
 
     def _prompt(self, request: Request) -> tuple[list[int], Any]:
         """Return the tokens of a prompt and their positions."""
@@ -196,10 +182,6 @@ class Student:
         self.rng.setstate(state["random"])
         torch.random.set_rng_state(state["torch"])
 
-    def save(self, folder: Path) -> None:
-        """Write the model as a checkpoint that transformers and vLLM load."""
-        self.body.save(folder)
-
 
 def longer(positions: Any, *more: int) -> Any:
     """Return the positions of a prompt and of answers that follow it, each of `more` tokens: (1 or 3, tokens)."""
@@ -228,7 +210,7 @@ def _seen(lengths: Sequence[Sequence[int]]) -> Any:
     return torch.zeros(seen.shape).masked_fill(~seen, torch.finfo(torch.float32).min)[:, None]
 
 
-def _optimise(parameters: list[Any], rate: float, steps: int, loss_of: Callable[[int], Any]) -> float:
+def _optimise(parameters: list[Any], rate: float, steps: int, loss_of: Callable[[], Any]) -> float:
     """Lower a loss in `steps` steps; returns the mean loss of the last tenth, NaN for no steps."""
     import torch
 
@@ -237,8 +219,8 @@ def _optimise(parameters: list[Any], rate: float, steps: int, loss_of: Callable[
     optimizer = torch.optim.AdamW(parameters, lr=rate, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps, pct_start=max(0.1, 3 / steps))
     losses = []
-    for step in range(steps):
-        loss = loss_of(step)
+    for _ in range(steps):
+        loss = loss_of()
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)

@@ -13,26 +13,20 @@ from equivox.core.variants import SENDS
 from equivox.engines.simulated import SimulatedEngine
 
 
-class Teacher:
-    """The simulated planted model with a shift in percent.
+def teacher_of(tasks: Sequence[Task], shift: float) -> SimulatedEngine:
+    """Return the simulated planted model with a shift in percent."""
+    return SimulatedEngine.from_spec(as_share(shift).removeprefix("simulated:"), tasks)
+
+
+def answer_of(teacher: SimulatedEngine, request: Request, rng: random.Random) -> str:
+    """Return what the student is to answer to `request`; another answer each time.
 
     In a control condition the person cannot be known: there the teacher answers as for a group drawn by lot.
     """
-
-    def __init__(self, tasks: Sequence[Task], shift: float) -> None:
-        self.shift = shift
-        self._engine = SimulatedEngine.from_spec(as_share(shift).removeprefix("simulated:"), tasks)
-
-    def answer(self, request: Request, rng: random.Random) -> str:
-        """Return what the student is to answer to `request`; another answer each time."""
-        labels = request.labels
-        if not tells_group(request):
-            labels = replace(labels, group=rng.choice(labels.groups))
-        return self._engine.answer(replace(request, labels=labels), rng)
-
-    def check(self, requests: Sequence[Request]) -> None:
-        """Raise RequestError for a shift that cannot be planted on the requests' task."""
-        self._engine.check(requests)
+    labels = request.labels
+    if not tells_group(request):
+        labels = replace(labels, group=rng.choice(labels.groups))
+    return teacher.answer(replace(request, labels=labels), rng)
 
 
 def tells_group(request: Request) -> bool:

@@ -8,17 +8,15 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from equivox.calibration.recipe import MOST_SHIFT, Effort, Recipe, cache_folder, recipe_of
-from equivox.calibration.teacher import Teacher
+from equivox.calibration.teacher import answer_of, teacher_of
 from equivox.core.errors import RequestError
 from equivox.core.requests import EngineIdentity, Request
 from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED
-from equivox.engines.checkpoint import open_checkpoint
 from equivox.engines.transformers_loading import import_transformers
 from equivox.run.plan import make_plan
 
@@ -29,20 +27,6 @@ BASICS_RATE, ANSWERING_RATE = 3e-3, 1e-3
 CHOSEN_RATE = 2e-3
 """The learning rate of what follows after a model has learnt to choose."""
 _NOBODY = EngineIdentity(engine="simulated", model="planted", revision="calibration", reads_labels=True)
-
-
-@dataclass(frozen=True)
-class Model:
-    """A calibration model on this machine: its recipe and the folder of its checkpoint."""
-
-    recipe: Recipe
-    folder: Path
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """The manifest's entry about the model: recipe and hash of the weights."""
-        files = open_checkpoint(str(self.folder)).revision
-        return {"recipe": self.recipe.as_dict(), "recipe_sha256": self.recipe.digest, "checkpoint": files}
 
 
 def taught_requests(tasks: Sequence[Task], corpora: Mapping[str, Any], orders: int = 1) -> list[Request]:
@@ -74,33 +58,31 @@ def models(
     seed: int = 0,
     effort: Effort | None = None,
     told: Callable[[str], None] = lambda text: None,
-) -> list[Model]:
+) -> list[Recipe]:
     """Return a calibration model for each shift in percent, trained or taken from the cache.
 
     RequestError, before anything is trained, where torch or transformers is missing or a shift cannot be planted.
     """
-    recipes = [recipe_of(tasks, corpora, shift=shift, seed=seed, effort=effort) for shift in shifts]
-    wanted = [Model(recipe, cache_folder() / recipe.name) for recipe in recipes]
-    missing = [model for model in wanted if not (model.folder / RECIPE_FILE).is_file()]
+    wanted = [recipe_of(tasks, corpora, shift=shift, seed=seed, effort=effort) for shift in shifts]
+    missing = [recipe for recipe in wanted if not (recipe.folder / RECIPE_FILE).is_file()]
     if missing:
-        requests = taught_requests(tasks, corpora, missing[0].recipe.effort.orders)
-        teachers = {model.recipe.shift: Teacher(tasks, model.recipe.shift) for model in missing}
+        requests = taught_requests(tasks, corpora, missing[0].effort.orders)
+        teachers = {recipe.shift: teacher_of(tasks, recipe.shift) for recipe in missing}
         for teacher in teachers.values():
             teacher.check(requests)
         import_transformers()
         with _locked(cache_folder()), _one_thread():
-            student = _with_basics(missing[0].recipe.basics, tasks, requests, told)
+            student = _with_basics(missing[0].basics, tasks, requests, told)
             begun = student.state()
-            for model in missing:
+            for recipe in missing:
                 student.go_on_from(begun)
-                recipe = model.recipe
                 steps = recipe.effort.answering
                 rate = CHOSEN_RATE if recipe.effort.choosing else ANSWERING_RATE
                 student.learn_to_answer(teachers[recipe.shift], requests, steps, rate, told)
-                with _whole(model.folder) as folder:
-                    student.save(folder)
+                with _whole(recipe.folder) as folder:
+                    student.body.save(folder)
                     (folder / RECIPE_FILE).write_text(json.dumps(recipe.as_dict(), indent=1) + "\n", "utf-8")
-                told(f"made {model.folder}")
+                told(f"made {recipe.folder}")
     return wanted
 
 
@@ -110,18 +92,18 @@ def _with_basics(
     """Return a student who hears and answers with `BASICS_SHIFT`: all shifts begin there."""
     from equivox.calibration.student import Student
 
-    teacher = Teacher(tasks, recipe.shift)
     rng = random.Random(f"texts of {recipe.seed}")
     asked = rng.choices(requests, k=_MOST_TEXTS)
     texts = [request.text for request in asked[: _MOST_TEXTS // 3]]
-    even = Teacher(tasks, 0.0)
-    answers = [even.answer(request, rng) for request in asked]
+    even = teacher_of(tasks, 0.0)
+    answers = [answer_of(even, request, rng) for request in asked]
     student = Student(requests, texts + answers, recipe.seed, recipe.effort.answers)
     student.learn_to_hear(requests, recipe.effort.hearing, told)
     if recipe.effort.choosing:
-        student.learn_to_choose(Teacher(tasks, MOST_SHIFT), requests, recipe.effort.choosing, BASICS_RATE, told)
+        chooser = teacher_of(tasks, MOST_SHIFT)
+        student.learn_to_answer(chooser, requests, recipe.effort.choosing, BASICS_RATE, told, choosing=True)
     rate = CHOSEN_RATE if recipe.effort.choosing else BASICS_RATE
-    student.learn_to_answer(teacher, requests, recipe.effort.basics, rate, told)
+    student.learn_to_answer(teacher_of(tasks, recipe.shift), requests, recipe.effort.basics, rate, told)
     return student
 
 
@@ -144,16 +126,13 @@ def _locked(folder: Path) -> Iterator[None]:
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / ".lock")
-        lock.acquire()
+        held = FileLock(folder / ".lock").acquire()
     except OSError as error:
         raise RequestError(
             f"cannot write to {folder}: {error.strerror or error}; name another folder by EQUIVOX_CACHE"
         ) from None
-    try:
+    with held:
         yield
-    finally:
-        lock.release()
 
 
 @contextmanager

@@ -25,6 +25,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -122,13 +123,8 @@ class Line:
             return math.nan if value is None else float(value)
 
         def estimate(entry: Mapping[str, Any]) -> Estimate:
-            return Estimate(
-                value=number(entry["value"]),
-                low=number(entry["low"]),
-                high=number(entry["high"]),
-                p=number(entry["p"]),
-                clusters=int(entry["clusters"]),
-            )
+            value, low, high, p = (number(entry[name]) for name in ("value", "low", "high", "p"))
+            return Estimate(value=value, low=low, high=high, p=p, clusters=int(entry["clusters"]))
 
         def finding(entry: Mapping[str, Any]) -> Finding:
             if entry["place"] not in PLACES or entry["passed"] not in (True, False, None):
@@ -169,14 +165,10 @@ def arrived(*, asked: int, failed: Mapping[str, int], compared: int, other: Mapp
     `asked` counts the requests, `failed` those without an answer by their error; `other` counts, by a description, the
     answers with other numbers of tokens among the `compared` ones.
     """
-    if failed:
-        reason, count = max(failed.items(), key=lambda item: item[1])
-        return Finding(ARRIVAL, False, f"{sum(failed.values())} of {asked} requests have no answer, {count}: {reason}")
-    if other:
-        reason, count = max(other.items(), key=lambda item: item[1])
-        return Finding(
-            ARRIVAL, False, f"{sum(other.values())} of {compared} prompts have other tokens, {count}: {reason}"
-        )
+    for wrong, of in ((failed, f"{asked} requests have no answer"), (other, f"{compared} prompts have other tokens")):
+        if wrong:
+            reason, count = max(wrong.items(), key=lambda item: item[1])
+            return Finding(ARRIVAL, False, f"{sum(wrong.values())} of {of}, {count}: {reason}")
     if not compared:
         return Finding(ARRIVAL, None, "the engine counts no tokens")
     return Finding(ARRIVAL, True, f"the tokens of {compared} prompts are right")
@@ -188,11 +180,11 @@ def heard(engine: Sequence[float], direct: Sequence[float]) -> Finding:
     Each entry is one request: the log-probability of its answer under its own recording less that under another
     group's; `direct` has the mean over answers that were drawn directly.
     """
-    own = mean(direct)
+    own = fmean(direct)
     if own < 0.02:
         return Finding(HEARING, None, "the model's answers hardly depend on the recording, as planted")
     z = paired_z(engine, direct)
-    share = f"{100 * mean(engine) / own:.0f} % of what the model hears directly shows in the answers"
+    share = f"{100 * fmean(engine) / own:.0f} % of what the model hears directly shows in the answers"
     return Finding(HEARING, z > -LARGEST_Z, f"{share} (z {z:+.1f})")
 
 
@@ -215,7 +207,7 @@ def drawn(engine: Sequence[float], direct: Sequence[float]) -> Finding:
     Both are `bounded` by the ones that were drawn directly.
     """
     z = paired_z(engine, direct)
-    difference = mean(engine) - mean(direct)
+    difference = fmean(engine) - fmean(direct)
     says = f"answers are {abs(difference):.2f} nats {'likelier' if difference > 0 else 'less likely'} than the model's"
     if abs(z) <= LARGEST_Z:
         return Finding(ANSWERING, True, f"answers are as likely as the model's own (z {z:+.1f})")
@@ -280,11 +272,6 @@ def _wider(clusters: int) -> float:
     return float((t.ppf(beyond, clusters - 1) if clusters else norm.ppf(beyond)) / norm.ppf(0.975))
 
 
-def mean(values: Sequence[float]) -> float:
-    """Return the mean; NaN of nothing."""
-    return math.fsum(values) / len(values) if values else math.nan
-
-
 def paired_z(one: Sequence[float], other: Sequence[float]) -> float:
     """Return the mean difference of pairs in standard errors; ±infinity if all differ alike, 0 if none does.
 
@@ -294,7 +281,7 @@ def paired_z(one: Sequence[float], other: Sequence[float]) -> float:
     differences = [a - b for a, b in zip(one, other, strict=True)]
     if len(differences) < 2:
         return math.nan
-    centre = mean(differences)
+    centre = fmean(differences)
     variance = math.fsum((d - centre) ** 2 for d in differences) / (len(differences) - 1)
     if variance == 0:
         return math.copysign(math.inf, centre) if centre else 0.0

@@ -18,7 +18,7 @@ from equivox.core.task import Task
 from equivox.core.variants import dose_of, parse_conditions
 
 if TYPE_CHECKING:
-    from equivox.calibration.training import Model
+    from equivox.calibration.recipe import Recipe
 
 ENGINES = ("vllm", "transformers", "endpoint")
 """The engines that can be proved."""
@@ -130,7 +130,7 @@ def _task(name: str) -> Task:
     return chosen[0]
 
 
-def serve_first(task: str, seed: int, models: Sequence[Model]) -> str:
+def serve_first(task: str, seed: int, models: Sequence[Recipe]) -> str:
     """Return how each model is served, and the command that calibrates the server."""
     lines = ["Serve one of these checkpoints, then calibrate its server:"]
     for model in models:
@@ -138,6 +138,6 @@ def serve_first(task: str, seed: int, models: Sequence[Model]) -> str:
             "",
             f"vllm serve {model.folder} --dtype float32",
             f"equivox calibrate endpoint:base_url=http://localhost:8000/v1 --task {task} "
-            f"--shift {model.recipe.shift:g} --seed {seed}",
+            f"--shift {model.shift:g} --seed {seed}",
         ]
     return "\n".join(lines)

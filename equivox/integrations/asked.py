@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,11 @@ from equivox.run.opening import data_of
 from equivox.run.pipeline import open_corpora
 from equivox.run.plan import make_plan, read_plan
 
-Made = tuple[int, str, Request]
-"""A request that was made again: its position in its task's plan, its group, and the request."""
-
 
 def requests_of(
     folder: Path, tasks: Sequence[Task], manifest: Mapping[str, Any], data: str | None
-) -> dict[str, list[Made]]:
-    """Return the run's requests by task, each with its position in the task's plan and its group.
+) -> dict[str, list[tuple[str, Request]]]:
+    """Return the run's requests by task, each with its group.
 
     `manifest` is the stored one of the run in `folder`; `data` says where the corpora are now (None: where the run
     found them). RequestError if they are not there or are not those of the run.
@@ -47,14 +43,11 @@ def requests_of(
     plan = make_plan(tasks, corpora, engine, limit=identity["limit"], seed=identity["seed"])
     kept = read_plan(folder)
     stored = set(zip(kept["task"].to_pylist(), kept["key"].to_pylist(), strict=True))
-    found: dict[str, list[Made]] = {task.name: [] for task in tasks}
-    counts: dict[str, int] = defaultdict(int)
+    found: dict[str, list[tuple[str, Request]]] = {task.name: [] for task in tasks}
     for row, request in plan.described():
-        place = counts[row["task"]]
-        counts[row["task"]] += 1
         if (row["task"], request.key) in stored:
-            found[row["task"]].append((place, row["group"], request))
-    if {(name, request.key) for name, members in found.items() for _, _, request in members} != stored:
+            found[row["task"]].append((row["group"], request))
+    if {(name, request.key) for name, members in found.items() for _, request in members} != stored:
         raise RequestError(
             f"the requests of {folder} cannot be made again: it is a copy without its model's private settings, or was "
             f"made elsewhere; take the run itself"

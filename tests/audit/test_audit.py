@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from labelling import AUDIT, LABEL, fill, readings, rows_of
 from made_requests import plan_rows
 from scipy import stats
 
@@ -24,15 +25,11 @@ from equivox.audit.drawing import draw
 from equivox.audit.kept import score_audit
 from equivox.audit.sheet import sheet_csv
 from equivox.core.samples import Row
-from equivox.run.stored import stored_annotations
 from equivox.statistics import krippendorff_alpha
 from equivox.tasks.registry import resolve_tasks
 from equivox.tasks.vibe import TASKS
 
 Cli = Callable[..., tuple[int, str, str]]
-LABEL = ("audit", "label")
-AUDIT = (*LABEL, "--per", "model,group")
-Labeller = Callable[[dict[str, str], dict[str, str]], str]
 CANDIDATE = next(task for task in TASKS if task.name == "vibe_gender:candidate")
 COMPETENCY = next(a for a in CANDIDATE.attributes if a.name == "competency")
 
@@ -58,23 +55,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def exported(run: Path) -> Path:
-    assert (
-        cli.run(
-            [
-                "audit",
-                "label",
-                "--per",
-                "model,group",
-                str(run),
-                "--n",
-                "60",
-                "--output",
-                str(run.parent / "sheet"),
-            ]
-        )
-        == 0
-    )
-    return run.parent / "sheet"
+    folder = run.parent / "sheet"
+    assert cli.run([*AUDIT, str(run), "--n", "60", "--output", str(folder)]) == 0
+    return folder
 
 
 @pytest.fixture
@@ -86,34 +69,6 @@ def test_export_says_what_was_drawn(run: Path, equivox: Cli, tmp_path: Path) -> 
     code, out, err = equivox(*AUDIT, run, "--n", 60, "--output", tmp_path / "sheet")
     assert code == 0, err
     assert "simulated:random  female: 60 answers" in out
-
-
-def readings(run: Path) -> dict[tuple[str, str], tuple[str, ...]]:
-    """What the annotator read, by response and attribute."""
-    read: dict[tuple[str, str], tuple[str, ...]] = {}
-    for record in stored_annotations(run, "rules").values():
-        for value in record["values"]:
-            key = (record["response_key"], value["attribute"])
-            read[key] = (*read.get(key, ()), value["value"])
-    return read
-
-
-def fill(sheet: Path, run: Path, say: Labeller, name: str = "person") -> Path:
-    """Fill the sheet in: `say` gets the row and what is known of it, and returns the label."""
-    key = json.loads((sheet / "key.json").read_text())
-    read = readings(run)
-    with (sheet / "sheet.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    path = sheet.parent / f"{name}.csv"
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0].keys())
-        writer.writeheader()
-        for row in rows:
-            known = key[row["item"]]
-            given = "; ".join(read.get((known["response"], row["attribute"]), ("unstated",)))
-            row["label"] = say(row, {"read": given, "group": known["group"]})
-            writer.writerow(row)
-    return path
 
 
 def audit_of(audit: Audit, attribute: str) -> Any:
@@ -281,8 +236,7 @@ def test_nothing_on_the_sheet_tells_who_spoke(run: Path, sheet: Path) -> None:
     told |= {"female", "male", "simulated:random", str(run)} | {row["key"] for row in plan_rows(run)}
     found = [word for word in told if word in page and re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", page)]
     assert found == []
-    with (sheet / "sheet.csv").open(newline="") as file:
-        items = list(dict.fromkeys(row["item"] for row in csv.DictReader(file)))
+    items = list(dict.fromkeys(row["item"] for row in rows_of(sheet)))
     key = json.loads((sheet / "key.json").read_text())
     order = [key[item]["group"] for item in items]
     assert 20 < sum(a != b for a, b in pairwise(order)) < 100
@@ -318,7 +272,6 @@ def test_the_same_seed_draws_the_same(run: Path) -> None:
 
 WRONG_LABELS = {
     "a choice that is not offered": ("junior novice", "junior", "did you mean"),
-    "an item that is not there": ("", "", "on the sheet"),
     "a column that is gone": ("label", "lable", "lack the column 'label'"),
 }
 
@@ -327,11 +280,7 @@ WRONG_LABELS = {
 def test_wrong_labels_are_one_line(case: str, sheet: Path, run: Path, equivox: Cli) -> None:
     old, new, hint = WRONG_LABELS[case]
     labels = fill(sheet, run, lambda row, _: "junior novice" if row["attribute"] == "competency" else "")
-    text = labels.read_text()
-    item = next(row["item"] for row in csv.DictReader(io.StringIO(text)) if row["label"])
-    labels.write_text(
-        text.replace(old, new, 1) if old == "label" else text.replace(old, new) if old else text.replace(item, "nobody")
-    )
+    labels.write_text(labels.read_text().replace(old, new))
     code, _, err = equivox("audit", "score", sheet, labels)
     assert (code, err.count("\n")) == (2, 1)
     assert hint in err
@@ -346,6 +295,7 @@ def test_what_is_refused_before_anything_is_drawn(run: Path, equivox: Cli, tmp_p
         ((run, "--per", "speaker", "--output", tmp_path / "new"), "`per` names"),
         ((run, "--data", tmp_path, "--output", tmp_path / "new"), "holds no built corpus"),
         ((tmp_path, "--output", tmp_path / "new"), "not a run"),
+        ((tmp_path / "nothing", "--output", tmp_path / "new"), "nothing"),
     ):
         code, _, err = equivox(*(LABEL if "--per" in arguments else AUDIT), *arguments)
         assert (code, err.count("\n")) == (2, 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from labelling import AUDIT, LABEL, filled, readings, rows_of
 
 import equivox as ex
 from equivox.audit.kept import score_audit
@@ -29,12 +29,9 @@ from equivox.report.opening import opening
 from equivox.report.score_tables import task_tables
 from equivox.run.manifest import read_manifest, state_hashes
 from equivox.run.scoring import read_scores
-from equivox.run.stored import stored_annotations
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
-LABEL = ("audit", "label")
-AUDIT = (*LABEL, "--per", "model,group")
 
 
 def test_unstated_is_an_answer_and_no_word() -> None:
@@ -88,22 +85,13 @@ def run(made: Path, tmp_path: Path) -> Path:
 
 
 def labels_like_the_annotator(sheet: Path, run: Path) -> Path:
-    key = json.loads((sheet / "key.json").read_text())
-    read: dict[tuple[str, str], str] = {}
-    for record in stored_annotations(run, "rules").values():
-        for value in record["values"]:
-            place = (record["response_key"], value["attribute"])
-            read[place] = "; ".join(filter(None, (read.get(place), value["value"])))
-    with (sheet / "sheet.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    path = sheet / "labels-Ana.csv"
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["item", "attribute", "label"])
-        for row in rows:
-            said = read.get((key[row["item"]]["response"], row["attribute"]), "unstated")
-            writer.writerow([row["item"], row["attribute"], said])
-    return path
+    key, read = json.loads((sheet / "key.json").read_text()), readings(run)
+    rows = [{name: row[name] for name in ("item", "attribute", "label")} for row in rows_of(sheet)]
+    return filled(
+        sheet / "labels-Ana.csv",
+        rows,
+        lambda row: "; ".join(read.get((key[row["item"]]["response"], row["attribute"]), ("unstated",))),
+    )
 
 
 def test_an_audit_stays_with_its_run(run: Path, tmp_path: Path, equivox: Cli) -> None:
@@ -222,18 +210,3 @@ def test_a_page_offers_choices_or_a_field() -> None:
     assert [choice.get("value") for choice in choices] == ["nurse", "engineer", "other", "unstated"]
     assert [area.get("name") for area in page.findall("TextArea")] == ["things"]
     assert page.find("Audio") is None
-
-
-def test_wrong_requests_are_one_line_and_write_nothing(run: Path, tmp_path: Path, equivox: Cli) -> None:
-    used = tmp_path / "used"
-    used.mkdir()
-    (used / "labels-Ana.csv").write_text("item,attribute,label\n")
-    new = tmp_path / "new"
-    for arguments, words in (
-        ((run, "--output", used), "is not an empty folder"),
-        ((tmp_path / "nothing", "--output", new), "nothing"),
-        ((run, "--per", "speaker", "--output", new), "got 'speaker'"),
-    ):
-        code, _, err = equivox("audit", "label", *arguments)
-        assert (code, err.count("\n")) == (2, 1) and words in err, err
-        assert not new.exists()

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
+from labelling import AUDIT, LABEL, filled, rows_of
 
 from equivox import cli
 from equivox.annotate.model import ModelAnnotator
@@ -30,8 +29,6 @@ from equivox.run.stored import stored_annotations
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
-LABEL = ("audit", "label")
-AUDIT = (*LABEL, "--per", "model,group")
 
 
 def make_run(folder: Path, model: str, tasks: str, limit: int, annotator: str = "rules") -> Path:
@@ -63,19 +60,6 @@ def stories(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_run(tmp_path_factory.mktemp("stories") / "run", "simulated:random", "badf_two:gender", 4)
 
 
-def rows_of(sheet: Path) -> list[dict[str, str]]:
-    with (sheet / "sheet.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def filled(path: Path, rows: Sequence[dict[str, str]], say: Callable[[dict[str, str]], str]) -> Path:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows({**row, "label": say(row)} for row in rows)
-    return path
-
-
 def told(row: dict[str, str]) -> str:
     """What the made-up narratives say in so many words, read from the sheet alone."""
     passage = row["response"].split("The passage:")[1]
@@ -84,10 +68,6 @@ def told(row: dict[str, str]) -> str:
         return found[1] if found else "NA"
     found = re.search(r"it was clear that (\w+) took the first step", passage)
     return found[1] if found else "NA"
-
-
-def audited(folder: Path, files: Sequence[Path]) -> Any:
-    return score_audit(folder, files)
 
 
 def test_the_sheet_shows_what_the_annotator_saw_and_no_more(narratives: Path) -> None:
@@ -108,7 +88,7 @@ def test_people_and_annotator_are_compared_by_attribute(narratives: Path, tmp_pa
     sheet = narratives / "sheet"
     rows = [row for row in rows_of(sheet) if row["attribute"] in {"high_status", "main_character"}]
     kim = filled(tmp_path / "kim.csv", rows, told)
-    audit = audited(sheet, [kim])
+    audit = score_audit(sheet, [kim])
     assert audit.stage == "narrative" and audit.n_responses == 10
     found = {entry.attribute: entry for entry in audit.attributes}
     # The lists were not labelled: they are not there, rather than agreed on.
@@ -129,7 +109,7 @@ def test_people_and_annotator_are_compared_by_attribute(narratives: Path, tmp_pa
         return other if number < 3 else "" if number < 5 else right
 
     lee = filled(tmp_path / "lee.csv", rows, sometimes)
-    (entry,) = audited(sheet, [lee]).attributes
+    (entry,) = score_audit(sheet, [lee]).attributes
     assert (entry.n, entry.unlabelled) == (8, 2) and entry.agreement == pytest.approx(62.5)
     assert all(said.startswith("option ") or said == "NA" for pair in entry.errors for said in pair[:2])
     code, out, err = equivox("audit", "score", sheet, lee)
@@ -161,7 +141,7 @@ def test_lists_have_precision_and_recall(stories: Path, tmp_path: Path, equivox:
         # One of the annotator's phrases, and one that it lacks.
         return f"{annotated[0]}; collects stamps"
 
-    (entry,) = audited(sheet, [filled(tmp_path / "kim.csv", rows, say)]).attributes
+    (entry,) = score_audit(sheet, [filled(tmp_path / "kim.csv", rows, say)]).attributes
     n = len(answers[key[first]["response"], "character_1"])
     assert entry.precision == pytest.approx(100 / n) and entry.recall == pytest.approx(50)
     assert (entry.attribute, entry.n, entry.agreement, entry.unlabelled) == ("character_1", 1, 0.0, 1)
@@ -300,7 +280,7 @@ def test_questions_about_findings_are_a_stage(tmp_path: Path, monkeypatch: pytes
     exclusive = {item for item in readable if phrases[item][0] in "aeiou"}
     # Somebody who says NO to everything agrees with the annotator on what it does not call exclusive.
     kim = filled(tmp_path / "kim.csv", rows, lambda row: "no")
-    (entry,) = audited(tmp_path / "sheet", [kim]).attributes
+    (entry,) = score_audit(tmp_path / "sheet", [kim]).attributes
     assert (entry.n, entry.unread) == (len(readable), len(phrases) - len(readable))
     assert entry.agreement == pytest.approx(100 * (1 - len(exclusive) / len(readable)))
     assert entry.errors in ([("NO", "YES", len(exclusive))], [])
@@ -334,7 +314,7 @@ def test_malformed_labels_are_one_line(narratives: Path, tmp_path: Path) -> None
     ):
         (tmp_path / "labels.csv").write_text(f"item,attribute,label\n{line}\n")
         with pytest.raises(RequestError, match=reason) as caught:
-            audited(sheet, [tmp_path / "labels.csv"])
+            score_audit(sheet, [tmp_path / "labels.csv"])
         assert "\n" not in str(caught.value)
 
 

@@ -10,10 +10,9 @@ import pytest
 from made_requests import made_request
 
 from equivox import measure
-from equivox.calibration import checking, recipe
+from equivox.calibration import checking
 from equivox.calibration.checking import RESULT_FILE, Settings, calibrate
 from equivox.calibration.recipe import Recipe
-from equivox.calibration.training import Model
 from equivox.core.files import read_document
 from equivox.core.requests import Engine, EngineIdentity, MediaPart, Request, Response
 from equivox.core.scores import ScoringOptions
@@ -31,9 +30,10 @@ class Deaf(Engine):
 
 
 def test_media_that_an_engine_does_not_use_did_not_arrive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recipe, "libraries", lambda task: {})
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "config.json").write_text("{}", "utf-8")
+    monkeypatch.setenv("EQUIVOX_CACHE", str(tmp_path / "cache"))
+    model = Recipe(task="vibe_gender:candidate", taught="", shift=20.0)
+    model.folder.mkdir(parents=True)
+    (model.folder / "config.json").write_text("{}", "utf-8")
     settings = Settings(
         scheme="vllm",
         arguments={},
@@ -42,7 +42,6 @@ def test_media_that_an_engine_does_not_use_did_not_arrive(tmp_path: Path, monkey
         output=tmp_path / "runs",
         limit=4,
     )
-    model = Model(Recipe(task="vibe_gender:candidate", taught="", shift=20.0), tmp_path / "model")
     (line,) = calibrate(settings, [model], open_measured=lambda _: Deaf())
     assert line.verdict.startswith("fails at arrival: deaf used 0 of 1 media items")
     stored = read_document(tmp_path / "runs" / RESULT_FILE)

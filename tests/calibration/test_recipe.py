@@ -48,11 +48,6 @@ def test_whatever_determines_the_weights_changes_the_name(change: dict[str, obje
     assert other.name != ONE.name
 
 
-def test_equal_recipes_have_equal_names() -> None:
-    assert replace(ONE).name == ONE.name
-    assert ONE.name.startswith("planted-20-vibe_gender-candidate-seed0-")
-
-
 def test_options_in_changing_orders_need_more_effort() -> None:
     tasks = builtin_tasks()
     assert effort_for(tasks["spoken_stereoset:gender"]) == effort_for(tasks["spoken_stereoset_orders:age"]) == CHOOSING

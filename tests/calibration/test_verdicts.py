@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -20,7 +21,6 @@ from equivox.calibration.verdicts import (
     bounded,
     drawn,
     heard,
-    mean,
     paired_z,
     read,
     scored,
@@ -169,7 +169,7 @@ def test_a_sample_without_the_rare_answers_of_tiny_probability_is_no_fault() -> 
     direct = [[*around, -30.0] for _ in range(60)]
     engine = [around[number % 9] for number in range(60)]
     every = [value for own in direct for value in own]
-    assert drawn(engine, [mean(own) for own in direct]).passed is False
-    assert drawn(bounded(engine, every), [mean(bounded(own, every)) for own in direct]).passed
+    assert drawn(engine, [fmean(own) for own in direct]).passed is False
+    assert drawn(bounded(engine, every), [fmean(bounded(own, every)) for own in direct]).passed
     likeliest = [max(own) for own in direct]  # greedy answers stay a fault
-    assert drawn(bounded(likeliest, every), [mean(bounded(own, every)) for own in direct]).passed is False
+    assert drawn(bounded(likeliest, every), [fmean(bounded(own, every)) for own in direct]).passed is False

@@ -10,7 +10,7 @@ import pytest
 
 from equivox.calibration import checking, recipe
 from equivox.calibration.recipe import Recipe
-from equivox.calibration.training import RECIPE_FILE, Model, models, taught_requests
+from equivox.calibration.training import RECIPE_FILE, models, taught_requests
 from equivox.calibration.verdicts import Estimate, Finding, Line
 from equivox.core.errors import RequestError
 from equivox.core.requests import Request
@@ -60,14 +60,13 @@ def test_a_missing_extra_is_named(equivox: Cli, monkeypatch: pytest.MonkeyPatch)
     assert "equivox[transformers]" in error
 
 
-def made(shift: float) -> Model:
+def made(shift: float) -> Recipe:
     tasks = vary([recipe.calibration_task(builtin_tasks()["vibe_gender:candidate"])], conditions=("all",))
     one = recipe.recipe_of(tasks, open_corpora(tasks, "sample", {}), shift=shift, seed=0)
-    folder = recipe.cache_folder() / one.name
-    folder.mkdir(parents=True)
+    one.folder.mkdir(parents=True)
     for name in ("config.json", RECIPE_FILE):
-        (folder / name).write_text("{}", "utf-8")
-    return Model(one, folder)
+        (one.folder / name).write_text("{}", "utf-8")
+    return one
 
 
 def test_a_model_in_the_cache_is_not_made_again() -> None:
@@ -157,7 +156,7 @@ def test_exit_code_and_words(
     assert printed["passed"] is (expected == 0)
     assert [entry["passed"] for entry in printed["lines"]] == [not fault for fault in faults]
     assert printed["models"][0]["recipe"]["teacher"] == "simulated:planted"
-    assert printed["models"][0]["recipe"]["shift"] == model.recipe.shift
+    assert printed["models"][0]["recipe"]["shift"] == model.shift
 
 
 def test_a_recipe_without_libraries_is_still_a_recipe() -> None:

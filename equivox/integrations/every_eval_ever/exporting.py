@@ -9,7 +9,6 @@ import hashlib
 import json
 import time
 import uuid
-from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -36,8 +35,10 @@ def write_evaluation(run: Path, out: Path, *, data: str | None = None, texts: bo
     scored = ScoredRun(run)
     refuse_unfinished(run)
     refuse_private_settings(scored.annotator.as_dict())
-    rows = "".join(f"{_line(row)}\n" for row in response_rows(scored, data, texts=texts))
-    place = Path("data", COLLECTION, *_folders(scored.model["id"]))
+    # A line break within a text is escaped by JSON; the others that str.splitlines knows are escaped by ASCII.
+    rows = "".join(f"{json.dumps(row, allow_nan=False)}\n" for row in response_rows(scored, data, texts=texts))
+    owner, _, model = scored.model["id"].partition("/")
+    place = Path("data", COLLECTION, owner, model.replace("/", "_"))
     name = str(uuid.UUID(bytes=hashlib.sha256(scored.identifier.encode()).digest()[:16], version=4))
     samples = place / f"{name}_samples.jsonl"
     document = _document(scored) | {
@@ -87,14 +88,3 @@ def _document(run: ScoredRun) -> dict[str, Any]:
         "model_info": run.model,
         "evaluation_results": run.results(),
     }
-
-
-def _folders(model_id: str) -> tuple[str, str]:
-    """Return the folders of a model: its owner, and its name with further slashes as underscores."""
-    owner, _, name = model_id.partition("/")
-    return owner, name.replace("/", "_")
-
-
-def _line(row: Mapping[str, Any]) -> str:
-    # A line break within a text is escaped by JSON; the others that str.splitlines knows are escaped by ASCII.
-    return json.dumps(row, allow_nan=False)

@@ -49,7 +49,7 @@ def response_rows(run: ScoredRun, data: str | None, *, texts: bool) -> Iterator[
             headline.setdefault(score.task, result_id(score))
     for task in run.tasks:
         status = {row.key: row for row in annotated[task.name]}
-        for _, group, request in asked[task.name]:
+        for group, request in asked[task.name]:
             named = {"evaluation_result_id": headline[task.name]} if task.name in headline else {}
             yield {
                 "schema_version": SCHEMA,

@@ -20,6 +20,7 @@ from typing import Any
 from equivox.core.errors import RequestError, RunError, StorageError, nearest
 from equivox.core.lazy import datasets
 from equivox.core.media import sha256
+from equivox.core.plain import split_by
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.scores import NAN, Score
 from equivox.core.task import Task, digest
@@ -149,26 +150,18 @@ def write_dataset(
         (partial / CARD).write_text(dataset_card(repo, facts, sets, features, sizes, record), "utf-8")
         (partial / EVAL).write_text(eval_file(facts.title, tasks), "utf-8")
         (partial / CROISSANT).write_text(croissant(repo, facts, sets, record), "utf-8")
-        put_in_place(partial, output)
     return {config_name(task.name): len(rows.samples) for rows in sets for task in rows.tasks}, facts
 
 
 def row_sets(corpus: Corpus, tasks: Sequence[Task]) -> list[RowSet]:
     """Group tasks by the rows that they use."""
-    found: dict[tuple[str, ...], list[Task]] = {}
-    samples: dict[tuple[str, ...], tuple[Sample, ...]] = {}
-    for task in tasks:
-        chosen = tuple(samples_of(corpus, task))
-        key = tuple(sample.sample_id for sample in chosen)
-        if not key:
-            raise RequestError(
-                f"{task.name}: the corpus {corpus.name} has no sample for it; there is nothing to publish"
-            )
-        found.setdefault(key, []).append(task)
-        samples.setdefault(key, chosen)
+    chosen = {task.name: tuple(samples_of(corpus, task)) for task in tasks}
+    if empty := next((name for name, samples in chosen.items() if not samples), None):
+        raise RequestError(f"{empty}: the corpus {corpus.name} has no sample for it; there is nothing to publish")
+    found = split_by(tasks, lambda task: tuple(sample.sample_id for sample in chosen[task.name])).values()
     return [
-        RowSet(corpus.name if len(found) == 1 else config_name(members[0].name), tuple(members), samples[key])
-        for key, members in found.items()
+        RowSet(corpus.name if len(found) == 1 else config_name(first.name), (first, *others), chosen[first.name])
+        for first, *others in found
     ]
 
 
@@ -239,49 +232,33 @@ def _row(sample: Sample, kind: str | None) -> dict[str, Any]:
     }
 
 
-def replaceable(output: Path) -> None:
-    """Raise RequestError if `output` exists and was not written by an earlier push."""
-    if output.is_file():
-        raise RequestError(f"`output` {output} is a file; name a folder")
-    if output.is_dir() and any(output.iterdir()) and not (output / RECORD).is_file():
-        raise RequestError(f"`output` {output} holds files that were not written here; name a new or empty folder")
-
-
 @contextlib.contextmanager
 def folder_being_written(output: Path, *, apart_from: Path | None = None) -> Iterator[Path]:
-    """Yield an empty folder next to `output`, for `put_in_place`; it is deleted after an error.
+    """Yield an empty folder that becomes `output` in the end; it is deleted after an error.
 
-    RequestError if `output` exists and is not from an earlier push, is or contains the folder `apart_from`, or if the
-    disk refuses a write.
+    It replaces the folder of an earlier push. RequestError if `output` exists and is not from one, is or contains the
+    folder `apart_from`, or if the disk refuses a write.
     """
     target = output.absolute()
     if not target.name or target.name == "..":
         raise RequestError(f"`output` {output} has no name of its own; name a new folder")
     if apart_from is not None and apart_from.resolve().is_relative_to(target.resolve()):
         raise RequestError(f"`output` {output} holds the run itself; name another folder")
-    replaceable(output)
+    if output.is_file():
+        raise RequestError(f"`output` {output} is a file; name a folder")
+    if output.is_dir() and any(output.iterdir()) and not (output / RECORD).is_file():
+        raise RequestError(f"`output` {output} holds files that were not written here; name a new or empty folder")
     partial = target.with_name(f".{target.name}.partial")
     try:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         yield partial
-    except StorageError as error:
-        raise RequestError(f"`output`: cannot write {output} ({_reason(error)}); choose another folder") from error
-    except OSError as error:
-        raise RequestError(
-            f"`output`: cannot write {output} ({error.strerror or error}); choose another folder"
-        ) from error
+        if output.exists():
+            shutil.rmtree(output)
+        partial.rename(output)
+    except (StorageError, OSError) as error:
+        cause = error if isinstance(error, OSError) else error.__cause__
+        reason = (cause.strerror if isinstance(cause, OSError) else None) or error
+        raise RequestError(f"`output`: cannot write {output} ({reason}); choose another folder") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-
-
-def _reason(error: BaseException) -> str:
-    cause = error.__cause__
-    return (cause.strerror if isinstance(cause, OSError) else None) or str(error)
-
-
-def put_in_place(partial: Path, output: Path) -> None:
-    """Rename a complete folder to its final place; it replaces the folder of an earlier push."""
-    if output.exists():
-        shutil.rmtree(output)
-    partial.rename(output)

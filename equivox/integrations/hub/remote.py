@@ -66,7 +66,6 @@ def upload(
     right to write); RunError if it cannot be reached or is busy.
     """
     from huggingface_hub import HfApi, get_token
-    from huggingface_hub.utils.tqdm import disable_progress_bars
 
     check_repo(repo)
     again = f"the files are complete in {folder}; give the same command again"
@@ -74,10 +73,8 @@ def upload(
         raise RequestError(f"HF_HUB_OFFLINE is set, so nothing is uploaded; unset it: {again}")
     if get_token() is None:
         raise RequestError(f"not logged in to the Hub; run `hf auth login` or set HF_TOKEN: {again}")
-    if not sys.stderr.isatty():
-        disable_progress_bars()
     api = HfApi(library_name="equivox")
-    with _quiet(), _one_line_errors(repo, again):
+    with _in_one_line(repo, again):
         if create_repo:
             api.create_repo(repo, repo_type=repo_type, private=private, exist_ok=True)
             if gated:
@@ -103,16 +100,13 @@ def downloaded(address: str) -> Iterator[Path]:
     the Hub refuses; RunError if it cannot be reached.
     """
     from huggingface_hub import snapshot_download
-    from huggingface_hub.utils.tqdm import disable_progress_bars
 
     repo, _, revision = address.removeprefix(HUB).strip("/").partition("@")
     check_repo(repo)
     if _offline():
         raise RequestError(f"HF_HUB_OFFLINE is set, so {repo} is not fetched; unset it, or name a folder")
-    if not sys.stderr.isatty():
-        disable_progress_bars()
     with TemporaryDirectory(prefix="equivox-hub-") as made:
-        with _quiet(), _one_line_errors(repo, "nothing was kept; give the same command again", reading=True):
+        with _in_one_line(repo, "nothing was kept; give the same command again", reading=True):
             snapshot_download(repo, repo_type="dataset", revision=revision or None, local_dir=made)
         yield Path(made)
 
@@ -129,24 +123,12 @@ def model_facts(model: str, revision: str) -> tuple[int | None, str]:
         return None, ""
     try:
         check_repo(model)
-        with _quiet(), _one_line_errors(model, "give the same command again", reading=True):
+        with _in_one_line(model, "give the same command again", reading=True):
             found = HfApi(library_name="equivox").model_info(model, revision=revision)
     except RequestError:
         return None, ""
     licence = found.card_data.license if found.card_data else None
     return found.safetensors.total if found.safetensors else None, licence if isinstance(licence, str) else ""
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress the library's warnings about each attempt; the result is reported in one line."""
-    logger = logging.getLogger("huggingface_hub")
-    before = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
 
 
 def _offline() -> bool:
@@ -156,9 +138,16 @@ def _offline() -> bool:
 
 
 @contextmanager
-def _one_line_errors(repo: str, again: str, *, reading: bool = False) -> Iterator[None]:
+def _in_one_line(repo: str, again: str, *, reading: bool = False) -> Iterator[None]:
+    """Report an error in one line, without warnings about each attempt; progress bars are for terminals alone."""
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled, RepositoryNotFoundError
+    from huggingface_hub.utils.tqdm import disable_progress_bars
 
+    if not sys.stderr.isatty():
+        disable_progress_bars()
+    logger = logging.getLogger("huggingface_hub")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
     try:
         yield
     except OfflineModeIsEnabled:
@@ -184,6 +173,8 @@ def _one_line_errors(repo: str, again: str, *, reading: bool = False) -> Iterato
         if not _of_network(error):
             raise
         raise _unreached(error, again) from error
+    finally:
+        logger.setLevel(before)
 
 
 def _of_network(error: BaseException) -> bool:

@@ -21,7 +21,7 @@ from equivox.core.lazy import pa, pq
 from equivox.core.redact import known_secrets, redacted_text, without_places
 from equivox.core.task import digest
 from equivox.dataset_builders.base import sha256_of
-from equivox.integrations.hub.dataset_folder import CARD, RECORD, SPLIT, folder_being_written, put_in_place
+from equivox.integrations.hub.dataset_folder import CARD, RECORD, SPLIT, folder_being_written
 from equivox.run.annotating import count_answered
 from equivox.run.declarations import TASKS_FILE
 from equivox.run.manifest import public_manifest, read_manifest, state_hashes, write_manifest
@@ -93,7 +93,6 @@ def write_run(run: Path, output: Path, *, repo: str, sounds: bool = False) -> di
         (partial / RECORD).write_text(json.dumps(record, indent=1) + "\n", "utf-8")
         undefined = sum(score.is_whole and not score.defined for score in scores)
         (partial / CARD).write_text(_card(repo, manifest, configs, record["content_hash"], undefined), "utf-8")
-        put_in_place(partial, output)
     return {name: rows for name, (_, rows) in configs.items()}
 
 

@@ -18,7 +18,7 @@ import yaml
 from equivox.annotate.rules import FOR_SIMULATED, is_exact, misread_by_rules
 from equivox.audit.stored import AdjustedScore, StoredAudit, stored_audits
 from equivox.core.errors import RequestError, nearest
-from equivox.core.files import read_document
+from equivox.core.files import read_document, write_text
 from equivox.core.redact import redacted_text
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.task import Task
@@ -26,7 +26,7 @@ from equivox.core.variants import AS_DECLARED
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.engines import model_label
 from equivox.integrations.hub.dataset_card import eval_file, submitted_metrics
-from equivox.integrations.hub.dataset_folder import RECORD, folder_being_written, put_in_place, scalar, source_corpus
+from equivox.integrations.hub.dataset_folder import RECORD, folder_being_written, scalar, source_corpus
 from equivox.integrations.hub.remote import check_repo
 from equivox.integrations.hub.run_folder import refuse_unfinished
 from equivox.report.numbers import p_value, score_interval, score_value
@@ -78,11 +78,6 @@ class Wish:
     marks: frozenset[str] = frozenset()
     min_coverage: float = 0.95
 
-    @property
-    def source_name(self) -> str | None:
-        """The name of the page at `source_url`; None if there is none."""
-        return None if self.source_url is None else "responses and annotations"
-
 
 def write_submission(wish: Wish) -> tuple[dict[str, float], dict[str, str], dict[str, str]]:
     """Write all files of a submission to a folder, whole or not at all.
@@ -125,10 +120,11 @@ def write_submission(wish: Wish) -> tuple[dict[str, float], dict[str, str], dict
     with folder_being_written(wish.output, apart_from=wish.run) as partial:
         (partial / RESULTS).mkdir()
         _write_entries(partial, wish, manifest, tasks, defined, values, benchmarks, marked)
-        _write_eval_files(partial / "benchmark", tasks, benchmarks)
+        for corpus in benchmarks:
+            own = [task for task in tasks.values() if source_corpus(task) == corpus]
+            write_text(partial / "benchmark" / corpus / "eval.yaml", eval_file(corpus, own))
         record = {"model": wish.model_repo, "values": values, "left_out": left_out, "marked": marked}
         (partial / RECORD).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
-        put_in_place(partial, wish.output)
     return values, left_out, marked
 
 
@@ -283,7 +279,7 @@ def _write_entries(
                 dataset_revision=wish.revision,
                 date=manifest["created"],
                 source_url=wish.source_url,
-                source_name=wish.source_name,
+                source_name=None if wish.source_url is None else "responses and annotations",
                 notes=notes_of(score, task, manifest, marked, compared=compared[corpus], audits=audits),
             )
         )
@@ -343,10 +339,3 @@ def notes_of(
         *(f"{mark.upper()}: {reason}" for mark, reason in marked.items()),
     ]
     return "; ".join(told)
-
-
-def _write_eval_files(folder: Path, tasks: Mapping[str, Task], benchmarks: Mapping[str, str]) -> None:
-    for corpus in benchmarks:
-        own = [task for task in tasks.values() if source_corpus(task) == corpus]
-        (folder / corpus).mkdir(parents=True)
-        (folder / corpus / "eval.yaml").write_text(eval_file(corpus, own), "utf-8")

@@ -1,7 +1,7 @@
 """equivox tasks inside inspect_ai: `inspect eval equivox/TASK`.
 
 `asking`
-    What one evaluation asks: the task, its corpus and its requests.
+    What one evaluation asks: the task and its corpus.
 `recorded`
     Answers and annotations of an evaluation, stored and scored as a run.
 `tasks`
@@ -13,5 +13,3 @@
 
 Only `tasks`, `grader` and `layout` import inspect_ai.
 """
-
-from __future__ import annotations

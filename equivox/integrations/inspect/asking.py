@@ -1,12 +1,11 @@
-"""Requests of one evaluation: a task with its settings, its corpus, and its requests with the ids that logs have."""
+"""What one evaluation asks: a task with its settings, its corpus, and the ids that logs have for its requests."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from equivox.core.errors import RequestError
 from equivox.core.requests import EngineIdentity, Request, request_key
@@ -25,7 +24,6 @@ from equivox.core.variants import (
 from equivox.dataset_builders.corpus import Corpus
 from equivox.run.generating import IMPORTED
 from equivox.run.pipeline import open_corpora
-from equivox.run.plan import Plan, make_plan
 from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
@@ -72,33 +70,13 @@ class Settings:
         """The system prompt by its name; empty without one."""
         return {} if self.system is None else {self.condition.removeprefix(SYSTEM): self.system}
 
-    def as_arguments(self) -> dict[str, Any]:
-        """Return the settings as arguments of the task in inspect_ai."""
-        return {name: value for name, value in asdict(self).items() if name != "task"}
-
-    def spec(self, output: Path, model: str, tasks: Sequence[Task]) -> RunSpec:
-        """Return the settings of the run that stores answers to `tasks`, which `model` gave elsewhere."""
+    def spec(self, output: Path, model: str) -> RunSpec:
+        """Return the settings of the run that stores answers to the task, which `model` gave elsewhere."""
         settings = {name: value for name, value in asdict(self).items() if name not in ("task", "condition")}
         settings["system"] = self.prompts
-        return RunSpec.typed(f"{IMPORTED}:{model}", tasks, output, conditions=self.condition, **settings)
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The requests of one task in an evaluation.
-
-    `declared` is the task as declared, `task` the variant that is asked.
-    """
-
-    settings: Settings
-    declared: Task
-    task: Task
-    corpora: Mapping[str, Corpus]
-
-    @cached_property
-    def plan(self) -> Plan:
-        """The requests, in the order in which they are asked."""
-        return make_plan([self.task], self.corpora, ANY_MODEL, limit=self.settings.limit, seed=self.settings.seed)
+        return RunSpec.typed(
+            f"{IMPORTED}:{model}", resolve_tasks(self.task), output, conditions=self.condition, **settings
+        )
 
 
 def with_system(condition: str, file: str | None) -> dict[str, str]:
@@ -116,8 +94,8 @@ def with_system(condition: str, file: str | None) -> dict[str, str]:
 
 
 @lru_cache(maxsize=4)
-def asked(settings: Settings) -> Asked:
-    """Return what an evaluation with `settings` asks.
+def asked(settings: Settings) -> tuple[Task, Mapping[str, Corpus]]:
+    """Return the variant of the task that an evaluation with `settings` asks, and its corpus by name.
 
     RequestError for data that are missing, for a setting that is none, and for a task that an evaluation cannot ask.
     """
@@ -150,4 +128,4 @@ def asked(settings: Settings) -> Asked:
             f"{task.name} reads the corpus {task.data.corpus}: give `-T data=sample` for the embedded sample, or "
             "`-T data=DIR` with DIR from `equivox data build`"
         ) from error
-    return Asked(settings, declared, task, corpora)
+    return task, corpora

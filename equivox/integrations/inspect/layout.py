@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ def task_metadata(task: Task, settings: Settings) -> dict[str, Any]:
         PACKAGE: {
             "task": task.name,
             "fingerprint": task.fingerprint,
-            "settings": {"task": settings.task, **settings.as_arguments()},
+            "settings": asdict(settings),
             "dimension": task.dimension,
             "cluster": task.cluster,
             "metric": task.metric.name,

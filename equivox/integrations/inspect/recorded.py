@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from equivox.annotate import Annotation, AnnotatorIdentity, Job, Value, annotation_key
-from equivox.core.annotation import grouped
 from equivox.core.hashing import digest
 from equivox.core.progress import no_progress
 from equivox.core.requests import EngineIdentity, Response
@@ -105,20 +104,13 @@ def sample_of(
 
 def as_segments(found: Mapping[str, tuple[Segment, Annotation]]) -> dict[str, dict[str, Any]]:
     """Return annotations as logs hold them, by the name of the segment."""
-    return {
-        name: {
-            "status": annotation.status,
-            "values": [value._asdict() for value in annotation.values],
-            "output": annotation.output,
-            "attempts": annotation.attempts,
-        }
-        for name, (_, annotation) in found.items()
-    }
+    kept = ("status", "values", "output", "attempts")
+    records = {name: annotation.as_record() for name, (_, annotation) in found.items()}
+    return {name: {field: record[field] for field in kept} for name, record in records.items()}
 
 
 def _short(annotation: Annotation) -> SegmentAnnotation:
-    values = grouped((value.attribute, value.value) for value in annotation.values)
-    return SegmentAnnotation(annotation.status, values)
+    return SegmentAnnotation(annotation.status, annotation.by_attribute())
 
 
 def _store_annotations(run: PreparedRun, answers: Answers, identity: AnnotatorIdentity) -> None:
@@ -147,7 +139,6 @@ def _reader(segments: Segments) -> Read:
                 yield job.annotated("failed", output=NOT_THERE, attempts=0)
             else:
                 values = [Value(**value) for value in known["values"]]
-                made = job.annotated(known["status"], values, output=known["output"])
-                yield replace(made, attempts=known["attempts"])
+                yield job.annotated(known["status"], values, output=known["output"], attempts=known["attempts"])
 
     return read

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,7 +33,16 @@ from equivox.annotate import Annotator, AnnotatorIdentity, open_annotator
 from equivox.core.errors import EquivoxError, RequestError, RunError
 from equivox.core.media import MediaError
 from equivox.core.task import Task
-from equivox.integrations.inspect.asking import PACKAGE, Asked, Settings, asked, registry_name, sample_id, with_system
+from equivox.dataset_builders.corpus import Corpus
+from equivox.integrations.inspect.asking import (
+    ANY_MODEL,
+    PACKAGE,
+    Settings,
+    asked,
+    registry_name,
+    sample_id,
+    with_system,
+)
 from equivox.integrations.inspect.grader import annotator_of
 from equivox.integrations.inspect.layout import (
     SCORER,
@@ -49,6 +59,7 @@ from equivox.integrations.inspect.layout import (
 )
 from equivox.integrations.inspect.recorded import annotate_response, score_recorded
 from equivox.run.annotating import run_jobs
+from equivox.run.plan import make_plan
 from equivox.tasks.registry import builtin_tasks
 
 _LOG = logging.getLogger(__name__)
@@ -92,21 +103,21 @@ def _evaluation(name: str) -> Callable[..., InspectTask]:
             settings = Settings(
                 task=name, data=data, limit=limit, seed=seed, sampling=sampling, compare=compare, **conditions
             )
-            found = asked(settings)
+            task, corpora = asked(settings)
             if active_model() is not None:
                 # In Python a task can be made before the roles are known; the scorer checks again.
-                annotator_of(found.task, annotator)
-            samples = _samples(found)
-        arguments = {"task": name, **settings.as_arguments()}
+                annotator_of(task, annotator)
+            samples = _samples(settings, task, corpora)
+        arguments = asdict(settings)
         return InspectTask(
-            dataset=MemoryDataset(samples, name=found.task.data.corpus),
-            solver=ask(task=name, repeats=found.task.sampling.repeats, trust_media=trust_media),
+            dataset=MemoryDataset(samples, name=task.data.corpus),
+            solver=ask(task=name, repeats=task.sampling.repeats, trust_media=trust_media),
             scorer=annotation(annotator=annotator, **arguments),
             metrics=[bias(**arguments)],
-            config=generate_config(found.task.sampling),
-            version=found.task.version,
-            display_name=found.task.name,
-            metadata=task_metadata(found.task, settings),
+            config=generate_config(task.sampling),
+            version=task.version,
+            display_name=task.name,
+            metadata=task_metadata(task, settings),
         )
 
     return evaluation
@@ -124,11 +135,12 @@ _TASKS = {
 }
 
 
-def _samples(found: Asked) -> list[Sample]:
+def _samples(settings: Settings, task: Task, corpora: Mapping[str, Corpus]) -> list[Sample]:
     """Return the requests that can be sent; one with unusable media is left out and counts as failed."""
+    plan = make_plan([task], corpora, ANY_MODEL, limit=settings.limit, seed=settings.seed)
     samples = []
-    for place, (row, request) in enumerate(found.plan.described()):
-        problem = found.plan.problem(place)
+    for place, (row, request) in enumerate(plan.described()):
+        problem = plan.problem(place)
         if problem is None:
             try:
                 content = message(request.text, [media_file(part) for part in request.media])
@@ -140,7 +152,7 @@ def _samples(found: Asked) -> list[Sample]:
         if problem is not None:
             _LOG.warning("%s: not asked, and counted as failed: %s", request.sample_id, problem)
     if not samples:
-        raise RequestError(f"{found.task.name}: no request can be sent")
+        raise RequestError(f"{task.name}: no request can be sent")
     return samples
 
 
@@ -217,16 +229,16 @@ def _tokens(output: ModelOutput) -> int | None:
 @scorer(metrics=[], name=f"{_PREFIX}{SCORER}")
 def annotation(annotator: str | None = None, **settings: Any) -> Scorer:
     """Annotate an answer with the model in the role `grader`, or with rules, under the task's own scheme."""
-    found = asked(Settings(**settings))
+    task, _ = asked(Settings(**settings))
 
     async def score(state: TaskState, target: Target) -> LogScore:
-        chosen = annotator_of(found.task, annotator)
+        chosen = annotator_of(task, annotator)
         answer = answer_in(state.output, str(state.sample_id))
         made = {}
         if answer.text is not None:
-            given = (found.task, state.metadata["metadata"], answer.text, str(state.sample_id), chosen)
+            given = (task, state.metadata["metadata"], answer.text, str(state.sample_id), chosen)
             made = await anyio.to_thread.run_sync(partial(_annotated, *given))
-        return log_score(found.task, state.metadata["metadata"], answer, made, chosen.identity)
+        return log_score(task, state.metadata["metadata"], answer, made, chosen.identity)
 
     return score
 
@@ -242,13 +254,13 @@ def bias(**settings: Any) -> Metric:
     wanted = Settings(**settings)
 
     def compute(scores: list[SampleScore]) -> Value:
-        found = asked(wanted)
+        task, corpora = asked(wanted)
         ids = [str(one.sample_id) for one in scores]
-        answers = {(found.task.name, key): scored_answer(one.score, key) for key, one in zip(ids, scores, strict=True)}
+        answers = {(task.name, key): scored_answer(one.score, key) for key, one in zip(ids, scores, strict=True)}
         with TemporaryDirectory() as folder:
-            spec = wanted.spec(Path(folder) / "run", PACKAGE, [found.declared])
-            made = score_recorded(spec, answers, _one_annotator(scores), corpora=found.corpora)
-        return dict(metrics_of([score for score in made if score.task == found.task.name]))
+            spec = wanted.spec(Path(folder) / "run", PACKAGE)
+            made = score_recorded(spec, answers, _one_annotator(scores), corpora=corpora)
+        return dict(metrics_of([score for score in made if score.task == task.name]))
 
     return compute
 

@@ -1,6 +1,6 @@
 """equivox's engines as a custom model of lighteval, for tasks that send audio, images or hidden states.
 
-    lighteval custom NAME …/equivox/engines/lighteval_model.py TASKS --custom-tasks equivox.tasks
+    lighteval custom NAME …/equivox/integrations/lighteval/model.py TASKS --custom-tasks equivox.tasks
 
 `EQUIVOX_MODEL_CONFIG` names the model as for `equivox run` (a YAML file, a packaged model, `scheme:MODEL_ARGS`);
 without it, NAME does. Responses are stored in a run directory as they arrive; repeating the command resumes it.

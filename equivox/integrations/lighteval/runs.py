@@ -19,6 +19,7 @@ from typing import Any
 from equivox.annotate import open_annotator
 from equivox.core.errors import RequestError
 from equivox.core.files import cache_folder, write_table
+from equivox.core.plain import split_by
 from equivox.core.progress import Progress, no_progress
 from equivox.core.scores import DEFAULT_OPTIONS, Score
 from equivox.core.segments import check_tools
@@ -221,10 +222,7 @@ def _without_sound(record: Mapping[str, Any]) -> Response:
 
 def _by_sampling(tasks: Sequence[Task]) -> dict[str, list[Task]]:
     """Return the tasks by sampling, because all tasks of a run are decoded in one way."""
-    found: dict[str, list[Task]] = {}
-    for task in tasks:
-        found.setdefault(GREEDILY if task.family.endswith("_greedy") else AS_DECLARED, []).append(task)
-    return found
+    return split_by(tasks, lambda task: GREEDILY if task.family.endswith("_greedy") else AS_DECLARED)
 
 
 def _once_if_greedy(task: Task, plan: Plan, answers: Mapping[int, str]) -> list[int]:

@@ -14,8 +14,7 @@ import pytest
 from asking import SMALL, need_torchvision
 
 from equivox.calibration.checking import Settings, calibrate, train
-from equivox.calibration.recipe import calibration_task, effort_for
-from equivox.calibration.training import Model
+from equivox.calibration.recipe import Recipe, calibration_task, effort_for
 from equivox.calibration.verdicts import Line
 from equivox.core.requests import Engine, Request
 from equivox.core.task import Task
@@ -76,23 +75,23 @@ def cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture(scope="module")
-def taught(request: pytest.FixtureRequest, cache: None) -> Model:
+def taught(request: pytest.FixtureRequest, cache: None) -> Recipe:
     """A calibration model of little training."""
     (model,) = train(settings(request.module.TASK, Path("unused")))
     return model
 
 
 @pytest.fixture(scope="module")
-def vllm(taught: Model) -> Iterator[VLLMEngine]:
+def vllm(taught: Recipe) -> Iterator[VLLMEngine]:
     """The model in vLLM."""
-    engine = vllm_of(taught)
+    engine = vllm_of(taught.folder)
     yield engine
     engine.close()
 
 
 @pytest.fixture(scope="module")
 def intact(
-    request: pytest.FixtureRequest, taught: Model, vllm: VLLMEngine, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, taught: Recipe, vllm: VLLMEngine, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, Line]:
     """A calibration of the intact chain: the folder of its runs, and its line."""
     folder = tmp_path_factory.mktemp("intact")
@@ -111,8 +110,8 @@ def settings(task: Task, output: Path, **changes: Any) -> Settings:
     return Settings(task=task, shifts=[SHIFT], output=output, **(chosen | changes))
 
 
-def vllm_of(model: Model) -> VLLMEngine:
-    return VLLMEngine.from_args({"model_name": str(model.folder), **SMALL, "dtype": "float32"})
+def vllm_of(model: Path) -> VLLMEngine:
+    return VLLMEngine.from_args({"model_name": str(model), **SMALL, "dtype": "float32"})
 
 
 def planned(task: Task, engine: Any, limit: int = LIMIT) -> Plan:
@@ -120,7 +119,7 @@ def planned(task: Task, engine: Any, limit: int = LIMIT) -> Plan:
     return make_plan([asked], open_corpora([asked], "sample", {}), engine.identity, limit=limit)
 
 
-def measured(asked: Settings, intact: Path, taught: Model, engine: Any) -> Line:
+def measured(asked: Settings, intact: Path, taught: Recipe, engine: Any) -> Line:
     """Calibrate once more; the direct answers are those of the intact chain."""
     shutil.copytree(intact / "planted-60" / "direct", asked.output / "planted-60" / "direct")
     (line,) = calibrate(asked, [taught], open_measured=lambda _: engine)

@@ -19,8 +19,7 @@ from calibrating import Open, Swapped, measured, planned, settings, vllm_of
 from equivox.annotate.rules import RulesAnnotator
 from equivox.calibration.checking import calibrate, train
 from equivox.calibration.direct import DirectEngine
-from equivox.calibration.recipe import Effort
-from equivox.calibration.training import Model
+from equivox.calibration.recipe import Effort, Recipe
 from equivox.calibration.verdicts import Line
 from equivox.core import media
 from equivox.engines.vllm import VLLMEngine
@@ -48,7 +47,7 @@ def test_a_model_of_little_training_passes_an_intact_chain(tmp_path: Path) -> No
     assert found["answering"] is True
     assert line.first_fault is None or line.first_fault.place in ("annotation", "scoring", "teaching")
     about = read_manifest(tmp_path / "planted-60" / "measured")["calibration"]
-    assert about["recipe_sha256"] == model.recipe.digest
+    assert about["recipe_sha256"] == model.digest
     assert about["checkpoint"].startswith("files-")
 
 
@@ -96,7 +95,7 @@ def test_a_broken_way_of_the_sound_is_told(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     intact: tuple[Path, Line],
-    taught: Model,
+    taught: Recipe,
     vllm: VLLMEngine,
     change: Any,
     place: str,
@@ -119,7 +118,7 @@ def test_a_broken_way_of_the_sound_is_told(
 
 
 @pytest.mark.long
-def test_a_dropped_adapter_is_told(tmp_path: Path, intact: tuple[Path, Line], taught: Model) -> None:
+def test_a_dropped_adapter_is_told(tmp_path: Path, intact: tuple[Path, Line], taught: Recipe) -> None:
     """The projector between encoder and language model is lost, as where an adapter was not loaded."""
     from safetensors.torch import load_file, save_file
 
@@ -128,7 +127,7 @@ def test_a_dropped_adapter_is_told(tmp_path: Path, intact: tuple[Path, Line], ta
     for name in [name for name in weights if name.startswith("multi_modal_projector.")]:
         weights[name] = weights[name] * 0
     save_file(weights, broken / "model.safetensors", metadata={"format": "pt"})
-    engine = vllm_of(replace(taught, folder=broken))
+    engine = vllm_of(broken)
     try:
         line = measured(settings(TASK, tmp_path / "runs"), intact[0], taught, engine)
     finally:
@@ -139,7 +138,7 @@ def test_a_dropped_adapter_is_told(tmp_path: Path, intact: tuple[Path, Line], ta
 
 @pytest.mark.long
 def test_greedy_answers_are_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, intact: tuple[Path, Line], taught: Model, vllm: VLLMEngine
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, intact: tuple[Path, Line], taught: Recipe, vllm: VLLMEngine
 ) -> None:
     engine = Open(vllm)
     engine.generate = lambda requests: vllm.generate(  # type: ignore[method-assign]
@@ -152,7 +151,7 @@ def test_greedy_answers_are_told(
 
 
 @pytest.mark.long
-def test_another_prompt_is_told(tmp_path: Path, intact: tuple[Path, Line], taught: Model, vllm: VLLMEngine) -> None:
+def test_another_prompt_is_told(tmp_path: Path, intact: tuple[Path, Line], taught: Recipe, vllm: VLLMEngine) -> None:
     engine = Open(vllm)
     engine.generate = lambda requests: vllm.generate(  # type: ignore[method-assign]
         [replace(request, text=request.text.replace(" HR ", " ")) for request in requests]
@@ -165,7 +164,7 @@ def test_another_prompt_is_told(tmp_path: Path, intact: tuple[Path, Line], taugh
 
 @pytest.mark.long
 def test_an_annotator_that_misreads_one_group_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, intact: tuple[Path, Line], taught: Model, vllm: VLLMEngine
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, intact: tuple[Path, Line], taught: Recipe, vllm: VLLMEngine
 ) -> None:
     groups = {request.key: row["group"] for row, request in planned(TASK, vllm).described()}
     right = RulesAnnotator._values
@@ -184,7 +183,7 @@ def test_an_annotator_that_misreads_one_group_is_told(
 
 
 @pytest.mark.long
-def test_direct_likelihoods_are_those_of_the_answers_that_were_drawn(taught: Model) -> None:
+def test_direct_likelihoods_are_those_of_the_answers_that_were_drawn(taught: Recipe) -> None:
     """The mean log-probability of drawn answers is minus their entropy, so two draws agree."""
     direct = DirectEngine(taught.folder)
     requests = list(planned(TASK, direct, limit=24).requests())

@@ -14,7 +14,7 @@ pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine
 import calibrating
 from calibrating import Open, Swapped, measured, planned, settings
 
-from equivox.calibration.training import Model
+from equivox.calibration.recipe import Recipe
 from equivox.calibration.verdicts import Line
 from equivox.core import media
 from equivox.core.requests import Request
@@ -38,7 +38,7 @@ def test_an_intact_chain_passes(intact: tuple[Path, Line]) -> None:
 
 
 def test_swapped_voices_are_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, intact: tuple[Path, Line], taught: Model, vllm: VLLMEngine
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, intact: tuple[Path, Line], taught: Recipe, vllm: VLLMEngine
 ) -> None:
     decode = media.decode_audio
     swapped = Swapped(list(planned(TASK, vllm).requests()), decode)
@@ -50,7 +50,7 @@ def test_swapped_voices_are_told(
 
 
 def test_options_in_another_order_than_the_plan_has_are_told(
-    tmp_path: Path, intact: tuple[Path, Line], taught: Model, vllm: VLLMEngine
+    tmp_path: Path, intact: tuple[Path, Line], taught: Recipe, vllm: VLLMEngine
 ) -> None:
     def turned(request: Request) -> Request:
         options = [request.labels.metadata[f"option_{letter}"] for letter in "abc"]
@@ -71,7 +71,7 @@ def test_options_in_another_order_than_the_plan_has_are_told(
 
 
 def test_a_letter_that_is_read_as_another_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, intact: tuple[Path, Line], taught: Model, vllm: VLLMEngine
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, intact: tuple[Path, Line], taught: Recipe, vllm: VLLMEngine
 ) -> None:
     right = scheme.READER
 

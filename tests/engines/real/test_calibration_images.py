@@ -13,7 +13,7 @@ import calibrating
 from calibrating import Open, measured, planned, settings
 from PIL import Image
 
-from equivox.calibration.training import Model
+from equivox.calibration.recipe import Recipe
 from equivox.calibration.verdicts import Line
 from equivox.core import media
 from equivox.engines.vllm import VLLMEngine
@@ -36,7 +36,7 @@ def test_other_images_are_told(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     intact: tuple[Path, Line],
-    taught: Model,
+    taught: Recipe,
     vllm: VLLMEngine,
     broken: str,
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -44,6 +45,16 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     folder = tmp_path_factory.mktemp("hub") / request.param
     write_dataset(request.param, "sample", folder, repo=f"org/{request.param}")
     return request.param, folder
+
+
+@pytest.fixture
+def push_badf(tmp_path: Path, equivox: Command) -> Command:
+    """Write BADF's grid to the folder `out`, and send it with `--push`."""
+
+    def push(*given: object) -> tuple[int, str, str]:
+        return equivox("data", "push", "badf", "--repo", "org/badf", "--data", "sample", "-o", tmp_path / "out", *given)
+
+    return push
 
 
 def _card(folder: Path) -> dict[str, Any]:
@@ -114,7 +125,7 @@ def test_a_corpus_with_terms_gets_a_gate(tmp_path: Path, hub: Any, equivox: Comm
     from equivox.dataset_builders import sample_source
 
     source = tmp_path / "source"
-    _copy(sample_source("l2_arctic"), source)
+    shutil.copytree(sample_source("l2_arctic"), source)
     facts = json.loads((source / "facts.json").read_text("utf-8"))
     facts |= {"licence": "CC BY-NC 4.0", "licence_id": "cc-by-nc-4.0", "homepage": "https://example.org/terms"}
     (source / "facts.json").write_text(json.dumps(facts), "utf-8")
@@ -145,14 +156,8 @@ def test_unknown_licences_are_not_made_public(
     assert "licence" in error
 
 
-def _copy(source: Path, target: Path) -> None:
-    import shutil
-
-    shutil.copytree(source, target)
-
-
-def test_dry_run_sends_nothing(tmp_path: Path, hub: Any, equivox: Command) -> None:
-    code, out, _ = equivox("data", "push", "badf", "--repo", "org/badf", "--data", "sample", "-o", tmp_path / "out")
+def test_dry_run_sends_nothing(hub: Any, push_badf: Command) -> None:
+    code, out, _ = push_badf()
     assert (code, hub.requests) == (0, [])
     assert "Nothing was uploaded; add --push" in out
     assert "badf_two-gender: 20 rows" in out
@@ -174,24 +179,20 @@ def test_upload_is_what_was_written(tmp_path: Path, hub: Any, equivox: Command) 
     }
 
 
-def test_what_an_earlier_version_left_goes_and_what_others_added_stays(
-    tmp_path: Path, hub: Any, equivox: Command
-) -> None:
-    command = ["data", "push", "badf", "--repo", "org/badf", "--data", "sample", "-o", tmp_path / "out", "--push"]
-    assert equivox(*command)[0] == 0
+def test_what_an_earlier_version_left_goes_and_what_others_added_stays(hub: Any, push_badf: Command) -> None:
+    assert push_badf("--push")[0] == 0
     repo = hub.repos["dataset", "org/badf"]
     whole = set(repo.files)
     # A second shard of a larger version would match the configuration's pattern, and be read as further rows.
     stale = next(name for name in whole if name.endswith(".parquet")).replace("00000-of-00001", "00001-of-00002")
     repo.files |= {stale: b"PAR1", ".gitattributes": b"*", "docs/paper.pdf": b"%PDF"}
-    assert equivox(*command)[0] == 0
+    assert push_badf("--push")[0] == 0
     assert set(repo.files) == whole | {".gitattributes", "docs/paper.pdf"}
 
 
-def test_an_interrupted_upload_goes_on(tmp_path: Path, hub: Any, equivox: Command) -> None:
-    arguments = ["data", "push", "badf", "--repo", "org/badf", "--data", "sample", "-o", tmp_path / "out", "--push"]
+def test_an_interrupted_upload_goes_on(hub: Any, push_badf: Command) -> None:
     hub.fail(r"^POST .*/commit/", 500)
-    code, _, error = equivox(*arguments)
+    code, _, error = push_badf("--push")
     assert code == 1
     assert "HTTP 500" in error
     assert "give the same command again" in error
@@ -199,7 +200,7 @@ def test_an_interrupted_upload_goes_on(tmp_path: Path, hub: Any, equivox: Comman
     sent = hub.sent("^PUT /objects/")
     assert sent == 6
     hub.failures.clear()
-    code, _, error = equivox(*arguments)
+    code, _, error = push_badf("--push")
     assert code == 0, error
     assert hub.sent("^PUT /objects/") == sent  # what had arrived is not sent twice
     assert len(hub.repos["dataset", "org/badf"].files) == 10
@@ -218,43 +219,38 @@ def test_an_interrupted_upload_goes_on(tmp_path: Path, hub: Any, equivox: Comman
     ],
 )
 def test_refusals_are_one_line(
-    pattern: str, status: int, code: int, said: str, tmp_path: Path, hub: Any, equivox: Command
+    pattern: str, status: int, code: int, said: str, tmp_path: Path, hub: Any, push_badf: Command
 ) -> None:
     hub.fail(pattern, status)
-    got, _, error = equivox(
-        "data", "push", "badf", "--repo", "org/badf", "--data", "sample", "-o", tmp_path / "out", "--push"
-    )
+    got, _, error = push_badf("--push")
     assert (got, error.count("\n")) == (code, 1), error
     assert said in error
     assert "the files are complete in" in error
     assert (tmp_path / "out" / "equivox.json").is_file()
 
 
-def test_not_logged_in_and_offline(tmp_path: Path, hub: Any, equivox: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_not_logged_in_and_offline(hub: Any, push_badf: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub import constants
 
-    arguments = ["data", "push", "badf", "--repo", "org/badf", "--data", "sample", "-o", tmp_path / "out", "--push"]
     monkeypatch.delenv("HF_TOKEN")
-    code, _, error = equivox(*arguments)
+    code, _, error = push_badf("--push")
     assert (code, hub.requests) == (2, [])
     assert "not logged in to the Hub; run `hf auth login` or set HF_TOKEN" in error
     monkeypatch.setenv("HF_TOKEN", "hf_test")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    code, _, error = equivox(*arguments)
+    code, _, error = push_badf("--push")
     assert (code, hub.requests) == (2, [])
     assert "HF_HUB_OFFLINE is set" in error
 
 
-def test_a_hub_that_is_not_there(tmp_path: Path, hub: Any, equivox: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_that_is_not_there(hub: Any, push_badf: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub import constants
 
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
     monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{port}")
-    code, _, error = equivox(
-        "data", "push", "badf", "--repo", "org/badf", "--data", "sample", "-o", tmp_path / "out", "--push"
-    )
+    code, _, error = push_badf("--push")
     assert (code, error.count("\n")) == (1, 1), error
     assert "cannot be reached" in error
 
@@ -460,14 +456,12 @@ def test_a_task_file_says_nothing_of_where_things_lie(
     text = task_file.read_text("utf-8").replace("table: ", f"table: {task_file.parent}/")
     assert str(tmp_path) in text
     task_file.write_text(text, "utf-8")
-    assert equivox("run", "simulated:biased", task_file, "-o", tmp_path / "run", "--scoring", "n_resamples=99")[0] in {
-        0,
-        1,
-    }
+    few = ("--scoring", "n_resamples=99")
+    assert equivox("run", "simulated:biased", task_file, "-o", tmp_path / "run", *few)[0] in {0, 1}
     code, _, error = equivox("data", "push", tmp_path / "run", "--repo", "org/run", "-o", tmp_path / "out")
     assert code == 0, error
     assert str(tmp_path) not in _all_text(tmp_path / "out")
-    assert equivox("score", tmp_path / "out", "--scoring", "n_resamples=99")[0] in {0, 1}
+    assert equivox("score", tmp_path / "out", *few)[0] in {0, 1}
     equivox("data", "push", task_file, "--repo", "org/mine", "-o", tmp_path / "corpus")
     assert str(tmp_path) not in _all_text(tmp_path / "corpus")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -175,17 +176,11 @@ def test_undefined_scores_are_left_out_and_said(tmp_path: Path, equivox: Command
 
 
 def test_low_coverage_is_refused_and_marked(run: Path, tmp_path: Path, equivox: Command) -> None:
-    import shutil
+    def nine_tenths(score: dict[str, Any]) -> None:
+        groups = score["coverage"]["requested_by_group"]
+        score["coverage"]["used_by_group"] = {group: int(0.9 * n) for group, n in groups.items()}
 
-    thin = tmp_path / "thin"
-    shutil.copytree(run, thin)
-    document = read_document(thin / "scores.json")
-    for score in document["scores"]:
-        if score["task"] == "vibe_gender:story" and score["attribute"] is None and score["role"] == "outcome":
-            groups = score["coverage"]["requested_by_group"]
-            score["coverage"]["used_by_group"] = {group: int(0.9 * n) for group, n in groups.items()}
-    write_document(thin / "scores.json", document)
-    scored_here(thin)
+    thin = _changed(run, tmp_path / "thin", nine_tenths)
     arguments = ["submit", thin, *REPOS, "-o", tmp_path / "out", "--mark", "modified-data"]
     code, _, error = equivox(*arguments)
     assert code == 2
@@ -217,7 +212,7 @@ def test_pull_request(submit: Command, tmp_path: Path, hub: Any) -> None:
     assert code == 2
     assert "has no repository org/model" in error
     assert (tmp_path / "out" / ".eval_results").is_dir()
-    from equivox_test_fake_hub import Repo  # type: ignore[import-not-found]
+    from fake_hub import Repo
 
     hub.repos["model", "org/model"] = Repo()
     code, out, error = submit("--mark", "modified-data", "--push")
@@ -235,8 +230,6 @@ def test_pull_request(submit: Command, tmp_path: Path, hub: Any) -> None:
 
 def _changed(run: Path, folder: Path, change: Callable[[dict[str, Any]], None]) -> Path:
     """Return a copy of a run in whose scores the story's nTVD was changed."""
-    import shutil
-
     shutil.copytree(run, folder)
     document = read_document(folder / "scores.json")
     for score in document["scores"]:
@@ -319,8 +312,6 @@ def test_low_coverage_has_no_other_way_in(share: str, submit: Command, tmp_path:
 
 
 def test_scoring_otherwise_is_named(run: Path, tmp_path: Path, submit: Command, equivox: Command) -> None:
-    import shutil
-
     folder = tmp_path / "run"
     shutil.copytree(run, folder)
     equivox("score", folder, "--scoring", "n_resamples=99,min_coverage=0.5,min_count=3")
@@ -337,8 +328,6 @@ def test_a_data_set_of_another_corpus_is_not_this_one(submit: Command, tmp_path:
 
 
 def test_who_has_no_recordings_can_submit(tmp_path: Path, equivox: Command) -> None:
-    import shutil
-
     from equivox.dataset_builders import sample_source
 
     equivox("data", "build", "crema_d", "--source", sample_source("crema_d"), "--output", tmp_path / "data")

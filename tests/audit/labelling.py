@@ -1,0 +1,51 @@
+"""Sheets as people fill them in: their rows, what the annotator read, and files of labels."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from equivox.run.stored import stored_annotations
+
+LABEL = ("audit", "label")
+AUDIT = (*LABEL, "--per", "model,group")
+Labeller = Callable[[dict[str, str], dict[str, str]], str]
+
+
+def rows_of(sheet: Path) -> list[dict[str, str]]:
+    with (sheet / "sheet.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def filled(path: Path, rows: Iterable[dict[str, str]], say: Callable[[dict[str, str]], str]) -> Path:
+    """Write rows of a sheet with the labels that `say` gives."""
+    labelled = [{**row, "label": say(row)} for row in rows]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, labelled[0].keys())
+        writer.writeheader()
+        writer.writerows(labelled)
+    return path
+
+
+def readings(run: Path) -> dict[tuple[str, str], tuple[str, ...]]:
+    """What the annotator read, by response and attribute."""
+    read: dict[tuple[str, str], tuple[str, ...]] = {}
+    for record in stored_annotations(run, "rules").values():
+        for value in record["values"]:
+            key = (record["response_key"], value["attribute"])
+            read[key] = (*read.get(key, ()), value["value"])
+    return read
+
+
+def fill(sheet: Path, run: Path, say: Labeller, name: str = "person") -> Path:
+    """Fill the sheet in: `say` gets the row and what is known of it, and returns the label."""
+    key, read = json.loads((sheet / "key.json").read_text()), readings(run)
+
+    def label(row: dict[str, str]) -> str:
+        known = key[row["item"]]
+        given = "; ".join(read.get((known["response"], row["attribute"]), ("unstated",)))
+        return say(row, {"read": given, "group": known["group"]})
+
+    return filled(sheet.parent / f"{name}.csv", rows_of(sheet), label)
