@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from equivox.annotate import RULES, added_annotators, declared_annotator, evaluation_of
 from equivox.engines import engine_of, is_pinned, model_label, retirement, runs_remote_code
-from equivox.report.numbers import DASH
+from equivox.report.numbers import DASH, how_many
 from equivox.report.table import Table
 from equivox.run.cost import CHARACTERS_PER_TOKEN, MEDIA_TOKENS, ONE_AT_A_TIME, DryRun, Effort, Estimate, ModelEstimate
 
@@ -110,8 +110,9 @@ def dry_run_table(found: DryRun) -> Table:
     efforts = [found.target] + ([] if found.annotator is None else [found.annotator])
     done = f", of which {found.answered:,} have a response" if found.answered else ""
     lost = f"; {found.unusable:,} more have media that cannot be used and are not sent" if found.unusable else ""
+    asked = f"{how_many(found.tasks, 'task')}, {how_many(found.requests, 'request')}"
     return Table(
-        caption=f"Nothing was written. {found.tasks} tasks, {found.requests:,} requests{done}{lost}",
+        caption=f"Nothing was written. {asked}{done}{lost}",
         columns=(
             "", "engine", "calls", "prompt tokens", "answer tokens", "tokens/s", "GPU-hours",
             "hours" if found.workers == 1 else f"hours on {found.workers} workers", "cost",

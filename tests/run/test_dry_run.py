@@ -24,7 +24,7 @@ def test_nothing_is_written_and_the_requests_are_counted(equivox: Cli, tmp_path:
     run = ("run", "simulated:biased", "vibe_gender:candidate", "--data", "sample", "--limit", 24, "--output")
     code, out, err = equivox(*run, tmp_path / "a", "--dry-run")
     assert (code, err) == (0, "")
-    assert "Nothing was written. 1 tasks, 24 requests\n" in out
+    assert "Nothing was written. 1 task, 24 requests\n" in out
     assert not (tmp_path / "a").exists()
     assert equivox(*run, tmp_path / "a", "--scoring", "n_resamples=99")[0] in {0, 1}
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*")}
