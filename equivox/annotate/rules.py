@@ -93,7 +93,8 @@ class RulesAnnotator(Annotator):
             found = number_of(attribute, segment.text)
             return [] if found is None else [found]
         # What has a tool or a prompt of its own is not left to the annotator by its attributes alone.
-        if (segment.tool or segment.prompt) is not None and not self._vocabulary.knows(attribute):
+        has_its_own = segment.tool is not None or segment.prompt is not None
+        if has_its_own and not self._vocabulary.knows(attribute):
             return []
         mentioned = self._vocabulary.of(attribute).mentions(segment.text)[: attribute.count]
         return [Value(attribute.name, value, words) for value, words in mentioned]
