@@ -92,13 +92,21 @@ def read_journal(path: Path) -> list[dict[str, Any]]:
     """
     records = []
     # After a loss of power the end of a file may be there in length alone.
-    *lines, _ = path.read_bytes().rstrip(b"\0").split(b"\n")
+    *lines, rest = path.read_bytes().rstrip(b"\0").split(b"\n")
     for number, line in enumerate(lines, start=1):
-        checksum, _, text = line.partition(b" ")
-        if checksum != b"%08x" % zlib.crc32(text):
+        if (text := _text_of(line)) is None:
             raise damaged(path, f"line {number} does not fit its checksum")
         records.append(json.loads(text))
+    # A kill cuts a line short; it leaves no other byte where the line ends.
+    if _text_of(rest[:-1]) is not None:
+        raise damaged(path, f"line {len(lines) + 1} does not end")
     return records
+
+
+def _text_of(line: bytes) -> bytes | None:
+    """Return the text of a line; None if it does not fit the line's checksum."""
+    checksum, _, text = line.partition(b" ")
+    return text if checksum == b"%08x" % zlib.crc32(text) else None
 
 
 class _Syncing:

@@ -46,6 +46,20 @@ def test_a_changed_line_is_told_with_its_number(tmp_path: Path) -> None:
         read_journal(journal.path)
 
 
+def test_a_changed_end_of_the_last_line_is_no_line_cut_short(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    journal.append({"key": "one"})
+    journal.close()
+    whole = journal.path.read_bytes()
+    for cut in range(1, len(whole)):
+        journal.path.write_bytes(whole[:-cut])
+        assert read_journal(journal.path) == []
+    for bit in range(8):
+        journal.path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1 << bit]))
+        with pytest.raises(DamageError, match="line 1 does not end"):
+            read_journal(journal.path)
+
+
 def test_a_new_journal_does_not_go_on_with_another(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").touch()
     with pytest.raises(StorageError, match="File exists"):
