@@ -152,7 +152,7 @@ def mean_table(caption: str, rows: Rows) -> Table:
             for number, (run, score) in enumerate(rows)
         ],
         grouped=1,
-        remarks=reasons(rows),
+        remarks=[*reasons(rows), _spoken_of(rows)],
         notes=[_mean_note(rows[0][0].measure(first), rows), *([BY_PEOPLE_NOTE] if labelled else [])],
     )
 
@@ -277,13 +277,17 @@ def _mean_note(measure: Measure | None, rows: Rows) -> str:
         f"{meaning}"
         f"estimate: the population's {name}, with what noise adds removed; interval: 95 %, for the same; {name}: as "
         "published;\nnull mean: that of the permutations, a diagnosis of the noise.\n"
-        "They speak of clusters like these, asked about these items with this prompt."
-        f"{_new_items(rows)}{_same_units(rows)}\n"
         f"p cluster: labels permuted over {f'{clusters} ' if clusters else ''}clusters;\n{_Q_NOTE}.\n"
         "p paper: labels permuted over responses, as published; it takes differences between clusters for bias.\n"
         f"rare: the share of values set aside because they were seen "
         f"{f'fewer than {counts} times' if counts else 'too seldom'}; used: usable, of all requested."
     )
+
+
+def _spoken_of(rows: Rows) -> str:
+    """Return in words of what estimates and intervals speak: of which clusters, items and prompts."""
+    told = "estimates speak of clusters like these, asked about these items with this prompt."
+    return f"{told}{_new_items(rows)}{_same_units(rows)}"
 
 
 def _new_items(rows: Rows) -> str:

@@ -172,7 +172,7 @@ def test_the_value_shares_are_those_of_the_answers(equivox: Cli, tmp_path: Path)
     assert moved.attribute in {"hobby", "competency", "interaction_style", "cultural_fit", "compensation"}
     assert all(min(share.by_group.values()) == 0 for share in shares)
     assert sum(share.by_group["female"] for share in shares) == pytest.approx(100)
-    other = open_comparison([run(equivox, "simulated:random,seed=3", tmp_path / "other")]).runs[0]
+    other = open_comparison([run(equivox, "simulated:planted,shift=0.3", tmp_path / "other")]).runs[0]
     sizes = [score.headline for score, _ in top_movers(other, attributes=9, values=1)]
     assert len(set(sizes)) > 1 and sizes == sorted(sizes, reverse=True)
 

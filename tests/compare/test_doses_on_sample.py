@@ -46,8 +46,8 @@ def listens(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("pyworld", reason="changing a voice needs the extra [voice]")
     folder = tmp_path_factory.mktemp("listens") / "run"
     measure(
-        "simulated:planted,shift=0.6,hears=pitch", "vibe_gender:advisory", output=folder, data="sample", limit=96,
-        conditions="audio,pitch=-4,pitch=0,pitch=4", options=FEW,
+        "simulated:planted,shift=0.6,hears=pitch,seed=3", "vibe_gender:advisory", output=folder, data="sample",
+        limit=96, conditions="audio,pitch=-4,pitch=0,pitch=4", options=FEW,
     )  # fmt: skip
     return folder
 

@@ -31,7 +31,8 @@ NAMES = [TASK, "vibe_gender_by_race:advisory", "vibe_gender_by_gender_race:advis
 
 
 def measured(folder: Path, **settings: Any) -> eq.Result:
-    return eq.measure("simulated:planted,shift=0.4", TASK, data="sample", output=folder, options=OPTIONS, **settings)
+    model = "simulated:planted,shift=0.4,seed=1"
+    return eq.measure(model, TASK, data="sample", output=folder, options=OPTIONS, **settings)
 
 
 def answers(folder: Path) -> int:

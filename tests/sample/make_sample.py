@@ -1,8 +1,8 @@
 """Make the embedded sample: two small synthetic corpora, laid out like CREMA-D and like L2-ARCTIC.
 
-Needs `espeak-ng` (made with 1.51) and `sox` (made with 14.4.2); nothing at run time or test time does. Run it
-with `python tests/sample/make_sample.py [FOLDER]`; the same versions of both programs give the
-same bytes.
+Needs `espeak-ng` (made with 1.51), `sox` (14.4.2) and `opusenc` (0.2, with libopus 1.3.1); nothing at run time or
+test time does. Run it with `python tests/sample/make_sample.py [FOLDER]`; the same versions of all programs
+give the same bytes.
 
 Accents: espeak-ng's Arabic, Mandarin, Hindi and Korean voices pass Latin text to an English voice, and the
 Spanish one reads it as Spanish. So every accent voice receives the phonemes of the English voice
@@ -75,10 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", type=Path, default=Path("sample"))
     folder: Path = parser.parse_args(arguments).folder
-    for program in ("espeak-ng", "sox"):
-        if shutil.which(program) is None:
-            sys.stderr.write(f"{program} is missing; install it to make the sample again\n")
-            return 2
+    if (missing := missing_program()) is not None:
+        sys.stderr.write(f"{missing} is missing; install it to make the sample again\n")
+        return 2
     jobs = [*crema_d(_empty(folder / "crema_d")), *l2_arctic(_empty(folder / "l2_arctic"))]
     with ThreadPoolExecutor() as pool:
         sizes = list(pool.map(speak, jobs))
@@ -170,11 +169,23 @@ def shared_phonemes(text: str) -> str:
 
 
 def speak(job: Speech) -> int:
-    """Speak one clip as 16 kHz mono Ogg Vorbis, silence trimmed, peak at -3 dB; return its size in bytes."""
-    voice = f"espeak-ng -v {job.voice} -p {job.pitch} -s {job.rate} --stdout --".split()
-    ogg = f"sox -R -D -t wav - -r 16000 -c 1 -C 0 {job.path.name} {TRIM}".split()
-    subprocess.run(ogg, input=_run([*voice, job.text]), cwd=job.path.parent, check=True)
+    """Speak one clip as `write_speech` does; return its size in bytes."""
+    write_speech(job.path, job.voice, job.text, pitch=job.pitch, rate=job.rate)
     return job.path.stat().st_size
+
+
+def missing_program() -> str | None:
+    """Return the first program that is needed and not installed; None if all are."""
+    return next((name for name in ("espeak-ng", "sox", "opusenc") if shutil.which(name) is None), None)
+
+
+def write_speech(path: Path, voice: str, text: str, *, pitch: int, rate: int) -> None:
+    """Write a text as 16 kHz mono Ogg Opus of about 10 kbit/s, silence trimmed, peak at -3 dB."""
+    spoken = _run([*f"espeak-ng -v {voice} -p {pitch} -s {rate} --stdout --".split(), text])
+    trimmed = _run(f"sox -R -D -t wav - -r 16000 -c 1 -b 16 -t wav - {TRIM}".split(), spoken)
+    # A stream has a random number unless it is given one.
+    opus = "opusenc --quiet --bitrate 10 --framesize 60 --serial 1 --discard-comments - -"
+    path.write_bytes(_run(opus.split(), trimmed))
 
 
 def _nearest(word: str) -> str:
@@ -188,8 +199,8 @@ def _nearest(word: str) -> str:
     return "".join(parts)
 
 
-def _run(command: Sequence[str]) -> bytes:
-    return subprocess.run(command, capture_output=True, check=True).stdout
+def _run(command: Sequence[str], given: bytes = b"") -> bytes:
+    return subprocess.run(command, input=given, capture_output=True, check=True).stdout
 
 
 def _empty(folder: Path) -> Path:
@@ -228,7 +239,7 @@ every part of equivox can be tried and tested without a download.
 demographic labels were assigned by the script. Results on this sample say nothing about people, nor about
 how a model treats them.
 
-Made by `make_sample.py` in the folder above, with espeak-ng and sox: 16 kHz mono Ogg Vorbis, silence trimmed,
+Made by `make_sample.py` in the folder above, with espeak-ng, sox and opusenc: 16 kHz mono Ogg Opus, silence trimmed,
 peak at -3 dB. `facts.json` states the sample's own counts, in place of those of {corpus}. No recording and
 no sentence of {corpus} is in it.
 

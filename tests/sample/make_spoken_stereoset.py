@@ -1,7 +1,7 @@
 """Make the embedded sample of Spoken StereoSet: new texts read by espeak-ng voices, in the original's layout.
 
-Needs `espeak-ng` (made with 1.51) and `sox` (made with 14.4.2); nothing at run time or test time does. Run it with
-`python tests/sample/make_spoken_stereoset.py [FOLDER]`; the same versions of both programs give the same
+Needs what `make_sample.py` needs; nothing at run time or test time does. Run it with
+`python tests/sample/make_spoken_stereoset.py [FOLDER]`; the same versions of all programs give the same
 bytes. It calls `equivox data make synthesize` with itself as the text-to-speech command.
 """
 
@@ -11,11 +11,12 @@ import argparse
 import csv
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+
+from make_sample import missing_program, write_speech
 
 from equivox.dataset_builders.synthesis import synthesize
 
@@ -71,7 +72,6 @@ VOICES = {
         ("kai", "young", "en-us+m2", 60, 190), ("lou", "young", "en-gb-x-rp+f2", 72, 182),
     ),
 }  # fmt: skip
-TRIM = "silence 1 0.01 0.2% reverse silence 1 0.01 0.2% reverse pad 0.05 0.05 norm -3"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,11 +81,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--speak", nargs=4, metavar=("VOICE", "PITCH", "RATE", "OUTPUT"), help="read standard input")
     given = parser.parse_args(arguments)
     if given.speak:
-        return speak(*given.speak, text=sys.stdin.read())
-    for program in ("espeak-ng", "sox"):
-        if shutil.which(program) is None:
-            sys.stderr.write(f"{program} is missing; install it to make the sample again\n")
-            return 2
+        voice, pitch, rate, output = given.speak
+        write_speech(Path(output), voice, sys.stdin.read(), pitch=int(pitch), rate=int(rate))
+        return 0
+    if (missing := missing_program()) is not None:
+        sys.stderr.write(f"{missing} is missing; install it to make the sample again\n")
+        return 2
     shutil.rmtree(given.folder, ignore_errors=True)
     with tempfile.TemporaryDirectory() as tables:
         texts, voices = write_tables(Path(tables))
@@ -94,15 +95,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     describe(given.folder)
     size = sum(path.stat().st_size for path in given.folder.rglob("*") if path.is_file())
     sys.stdout.write(f"{made.rows} clips, {size / 1e6:.2f} MB in {given.folder}\n")
-    return 0
-
-
-def speak(voice: str, pitch: str, rate: str, output: str, *, text: str) -> int:
-    """Read one text as 16 kHz mono Ogg Vorbis, silence trimmed, peak at -3 dB."""
-    command = ["espeak-ng", "-v", voice, "-p", pitch, "-s", rate, "--stdout", "--", text]
-    wav = subprocess.run(command, capture_output=True, check=True).stdout
-    ogg = f"sox -R -D -t wav - -r 16000 -c 1 -C 0 -t ogg {output} {TRIM}".split()
-    subprocess.run(ogg, input=wav, check=True)
     return 0
 
 
@@ -151,8 +143,8 @@ from Spoken StereoSet. It exists so that every part of equivox can be tried and 
 assigned by the script. The stereotypes are commonplaces, worded so that the scores have something to count; they are
 nobody's opinion. Results on this sample say nothing about people, nor about how a model treats them.
 
-Made by `make_spoken_stereoset.py` in the folder above, with espeak-ng and sox: 16 kHz mono Ogg Vorbis, silence trimmed,
-peak at -3 dB. `facts.json` states the sample's own counts, in place of those of Spoken StereoSet.
+Made by `make_spoken_stereoset.py` in the folder above, with espeak-ng, sox and opusenc: 16 kHz mono Ogg Opus, silence
+trimmed, peak at -3 dB. `facts.json` states the sample's own counts, in place of those of Spoken StereoSet.
 
 Dedicated to the public domain under CC0 1.0 <https://creativecommons.org/publicdomain/zero/1.0/>.
 """
