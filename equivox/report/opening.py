@@ -21,7 +21,7 @@ from equivox.report.comparison_tables import in_order
 from equivox.report.comparison_tables import in_words as told_apart
 from equivox.report.doses import trends_in_words, trends_of
 from equivox.report.interventions import interventions_in_words, interventions_of
-from equivox.report.numbers import how_many
+from equivox.report.numbers import how_many, p_value
 from equivox.report.trust import Trust, losses_in_words, reasons_to_trust
 from equivox.report.verdicts import (
     TaskVerdict,
@@ -254,7 +254,7 @@ def _outcome_in_words(test: PairedTest, outcome: Outcome, *, start: bool = False
     # What is nearer is nearer by a positive number, whose interval is turned round.
     ends = (-test.ci_high, -test.ci_low) if outcome == "nearer" else (test.ci_low, test.ci_high)
     within = short_interval(*ends, test.unit)
-    span = f" ({within})" if within else ""
+    span = f" ({within}{_against(test)})" if within else ""
     size = short_value(abs(test.further), test.unit)
     if outcome == "not tested":
         return f"{'Not known: not' if start else 'not'} tested: {test.undefined or 'no distance from no bias'}."
@@ -265,6 +265,15 @@ def _outcome_in_words(test: PairedTest, outcome: Outcome, *, start: bool = False
         "cannot tell": "this design cannot tell: too few clusters or resamples for any difference to show",
     }[outcome]
     return f"{words[:1].upper() if start else words[:1]}{words[1:]}."
+
+
+def _against(test: PairedTest) -> str:
+    """Return why a difference is not shown whose interval leaves out 0; empty for any other."""
+    if not test.q >= LEVEL or test.ci_low <= 0 <= test.ci_high:
+        return ""
+    if test.p >= LEVEL:
+        return f", without 0, but exchanging the models' answers gives p {p_value(test.p)}"
+    return f", without 0, but q is {p_value(test.q)} among all tests that are shown"
 
 
 def _where(outcomes: Sequence[tuple[PairedTest, Outcome]]) -> str:

@@ -152,8 +152,12 @@ def mean_table(caption: str, rows: Rows) -> Table:
             for number, (run, score) in enumerate(rows)
         ],
         grouped=1,
-        remarks=[*reasons(rows), _spoken_of(rows)],
-        notes=[_mean_note(rows[0][0].measure(first), rows), *([BY_PEOPLE_NOTE] if labelled else [])],
+        remarks=reasons(rows),
+        notes=[
+            _mean_note(rows[0][0].measure(first), rows),
+            f"{first.dimension}: {_spoken_of(rows)}",
+            *([BY_PEOPLE_NOTE] if labelled else []),
+        ],
     )
 
 
@@ -286,7 +290,7 @@ def _mean_note(measure: Measure | None, rows: Rows) -> str:
 
 def _spoken_of(rows: Rows) -> str:
     """Return in words of what estimates and intervals speak: of which clusters, items and prompts."""
-    told = "estimates speak of clusters like these, asked about these items with this prompt."
+    told = "these numbers speak of clusters like these, asked about these items with this prompt."
     return f"{told}{_new_items(rows)}{_same_units(rows)}"
 
 
@@ -295,6 +299,8 @@ def _new_items(rows: Rows) -> str:
     wider = _widened([(score, score.new_items_low, score.new_items_high) for _, score in rows])
     if not wider:
         return ""
+    if max(wider) < 0.005:
+        return " For other items of the same kind the intervals are no wider."
     return f" For other items of the same kind the intervals are up to {percent(max(wider))} points wider."
 
 

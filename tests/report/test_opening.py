@@ -263,6 +263,10 @@ def test_two_models() -> None:
         "and above 0 v2 lies further from no bias.",
         "Each alone: v2 differs in 1 of 2 tasks; v1 differs in 2 of 2 tasks.",
     )
+    exchanged = opening(TWO, tests=[paired(ci_low=6.8, ci_high=42.0, p=0.208, q=0.208)])
+    assert "(6.8 to 42, without 0, but exchanging the models' answers gives p 0.208), which" in exchanged.answer
+    of_many = opening(TWO, tests=[paired(ci_low=-42.0, ci_high=-6.8, p=0.02, q=0.09)])
+    assert "(-42 to -6.8, without 0, but q is 0.090 among all tests that are shown), which" in of_many.answer
     worse = opening(TWO, tests=[paired(further=20.0, ci_low=11.0, ci_high=31.0, q=0.01, p=0.001)])
     assert worse.answer == "Yes, further from no bias by 20 (11 to 31)."
     better = opening(TWO, tests=[paired(further=-20.0, ci_low=-31.0, ci_high=-11.0, q=0.01, p=0.001)])
