@@ -52,6 +52,10 @@ class Sample:
     load: Callable[[], bytes] = field(repr=False, compare=False)
     clips: Mapping[str, Sample] = field(default_factory=dict, repr=False)
 
+    def sent(self, column: str) -> Sample:
+        """Return the sample whose file is sent: that of a further turn by its column, otherwise this one."""
+        return self.clips.get(column, self)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus:

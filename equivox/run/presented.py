@@ -189,7 +189,7 @@ def unkeyed(one: Presented) -> Request:
         sample_id=sample.sample_id,
         repeat=0,
         condition=_sent_first(task.media) if shuffled else task.condition,
-        media=tuple(_media_part(medium, _clip(sample, medium), task.condition) for medium in task.media),
+        media=tuple(_media_part(medium, sample.sent(medium.column), task.condition) for medium in task.media),
         text=_fill(task.prompt.text, filled),
         before=_before(task, filled),
         tools=task.prompt.tools,
@@ -271,11 +271,6 @@ def _fill(text: str, filled: Mapping[str, Any]) -> str:
     return PLACEHOLDER.sub(lambda match: str(filled[match.group(1)]), text) if "{" in text else text
 
 
-def _clip(sample: Sample, medium: Media) -> Sample:
-    """Return the sample whose file is sent: itself, or that of a further turn."""
-    return sample.clips.get(medium.column, sample)
-
-
 def _media_part(medium: Media, sample: Sample, condition: str) -> MediaPart:
     if condition == SILENCE and medium.kind == "audio":
         seconds = sample.duration_s or 0.0
@@ -309,7 +304,7 @@ def _media_part(medium: Media, sample: Sample, condition: str) -> MediaPart:
 def problem_of(sample: Sample, task: Task, filled: Mapping[str, Any]) -> str | None:
     """Return why `sample` cannot be sent in `task` (unusable media or a missing text), or None."""
     if task.media and task.condition != SILENCE:
-        sent = [_clip(sample, medium) for medium in task.media]
+        sent = [sample.sent(medium.column) for medium in task.media]
         if problem := next((one.problem for one in sent if one.problem is not None), None):
             return problem
     if task.condition == SILENCE and sample.duration_s is None:

@@ -195,8 +195,7 @@ def test_search(opened: Opened) -> None:
     page.keyboard.press("x")
     assert tally(page) == "96 of 96 answers"
     page.fill("#search", "nothing says this")
-    page.wait_for_selector(".rows .quiet")
-    assert page.inner_text(".rows") == "No answer fits."
+    until(page, "document.querySelector('.rows').innerText === 'No answer fits.'")
 
 
 def test_keys(opened: Opened) -> None:

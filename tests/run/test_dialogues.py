@@ -22,6 +22,9 @@ from equivox.core.variants import parse_conditions, vary
 from equivox.dataset_builders import sample_source
 from equivox.engines.function import FunctionEngine
 from equivox.engines.messages import chat_of
+from equivox.report.view.answers import RunTables, answers_table
+from equivox.report.view.media import Media
+from equivox.run.declarations import read_tasks
 from equivox.run.pipeline import execute
 from equivox.run.plan import FOLLOWS, read_plan
 from equivox.run.spec import RunSpec
@@ -278,6 +281,13 @@ def test_a_turn_has_a_clip_of_its_own(tmp_path: Path, equivox: Cli) -> None:
         assert kinds == [[1, "text"], [2, "text"], ["text"]]
     code, out, err = equivox("verify", tmp_path / "run", "--data", tmp_path)
     assert code == 0, out + err
+    # The explorer shows both, each as it was sent.
+    task = next(one for one in read_tasks(tmp_path / "run") if one.condition == "turn=3")
+    shown, _ = answers_table(RunTables.of(tmp_path / "run", "rules"), task)
+    media = Media.of([tmp_path / "run"])
+    for sample, sent in zip(shown["sample"].to_pylist(), shown["media"].to_pylist(), strict=True):
+        parts = asked[f"{sample} turn=3"].media
+        assert [media.read(one) for one in sent.split()] == [(part.load(), "audio/ogg") for part in parts]
     # Another reply is another corpus.
     shutil.copy(tmp_path / rows[3][0], tmp_path / rows[0][1])
     with pytest.raises(RequestError, match="corpora"):

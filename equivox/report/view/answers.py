@@ -62,9 +62,9 @@ def answers_table(run: RunTables, task: Task) -> tuple[pa.Table, str | None]:
     """Return the answers of `task`, and why their values are not known (None if they are).
 
     Columns: `key`, `sample`, `repeat`, `group`, `cluster`, `stratum`, `item`, `status`, `ended`, `text`, `error`,
-    `raw` (the annotator's words where it was not understood), `media` (the SHA-256 of what was sent), `sound` (that of
-    a spoken answer), `said` (the model's own transcript of it, if another model made `text`), `before` (the answers of
-    the turns before it, in one text), `metadata.NAME` for what the prompts name, `values.ATTRIBUTE`, and
+    `raw` (the annotator's words where it was not understood), `media` (the SHA-256 of all that was sent), `sound` (that
+    of a spoken answer), `said` (the model's own transcript of it, if another model made `text`), `before` (the answers
+    of the turns before it, in one text), `metadata.NAME` for what the prompts name, `values.ATTRIBUTE`, and
     `segments`: the annotation of further segments in one text.
     Sorted by stratum, group and cluster.
     """
@@ -164,7 +164,7 @@ def _public(column: Any) -> Any:
 
 
 def sent_media(task: Task, plan: pa.Table) -> Any:
-    """Return the SHA-256 of the recording or picture of each request; null where the condition sends none."""
+    """Return the SHA-256 of each request's recordings or pictures, parted by spaces; null where none is sent."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -172,8 +172,7 @@ def sent_media(task: Task, plan: pa.Table) -> Any:
     if not task.media or task.condition == SILENCE or dose_of(task.condition) or not len(plan):
         return pa.nulls(len(plan), pa.string())
     sent = pc.greater(pc.list_value_length(column), 0)
-    first = pc.list_slice(column, 0, 1)
-    return pc.if_else(sent, pc.binary_join(first, ""), pa.scalar(None, pa.string()))
+    return pc.if_else(sent, pc.binary_join(column, " "), pa.scalar(None, pa.string()))
 
 
 def _segments(samples: pa.Table, shown: set[str]) -> Any:

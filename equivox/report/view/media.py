@@ -26,13 +26,17 @@ PLAYED = {b"RIFF": "audio/wav", b"fLaC": "audio/flac", b"OggS": "audio/ogg", b"I
 
 @dataclass(frozen=True)
 class Place:
-    """Where a recording or picture is: the sample of a corpus that a run asked about, or why it is not opened."""
+    """Where a recording or picture is: the sample of a corpus that a run asked about, or why it is not opened.
+
+    `column` is that of a further turn's recording or picture.
+    """
 
     source: DataSource
     where: str | None
     refusal: str
     sample: str
     kind: str
+    column: str
 
 
 @dataclass(eq=False)
@@ -70,9 +74,9 @@ class Media:
                     sent = pa.table({"sample": own["sample_id"].cast(pa.string()), "sha256": sent_media(task, own)})
                     first = sent.group_by("sha256", use_threads=False).aggregate([("sample", "first")])
                     for row in first.filter(pc.is_valid(first["sha256"])).to_pylist():
-                        places.setdefault(
-                            row["sha256"], Place(task.data, where, refusal, row["sample_first"], task.media[0].kind)
-                        )
+                        for medium, sha256 in zip(task.media, row["sha256"].split(" "), strict=True):
+                            place = Place(task.data, where, refusal, row["sample_first"], medium.kind, medium.column)
+                            places.setdefault(sha256, place)
         return cls(places, sounds, data)
 
     def read(self, sha256: str) -> tuple[bytes, str]:
@@ -85,10 +89,11 @@ class Media:
         sample = self._samples(place).get(place.sample)
         if sample is None:
             raise RequestError(f"the corpus has no sample {place.sample} now; name the run's data with `--data`")
+        file = sample.sent(place.column)
         try:
             if place.kind == "image":
-                return checked_image(sample.load(), name=sample.file_name)
-            return _playable(sample.load(), sample.file_name)
+                return checked_image(file.load(), name=file.file_name)
+            return _playable(file.load(), file.file_name)
         except (MediaError, OSError) as error:
             raise RequestError(redacted_text(str(error))) from error
 

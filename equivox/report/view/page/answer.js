@@ -28,21 +28,24 @@ const segmentsOf = (text) => (text ?? "").split("\x1d").filter(Boolean).map((one
   return { segment, attribute, values: (values ?? "").split("\x1f") };
 });
 
-/** Return the recording or picture that was sent, null without one. */
-export const medium = (task, row) => {
-  if (!row.media || !MEDIUM.test(row.media)) return null;
-  const address = `media/${row.media}`;
+/** Return the recordings or pictures that were sent, in the order of the turns. */
+export const media = (task, row) => {
+  const sent = (row.media ?? "").split(" ").filter((one) => MEDIUM.test(one));
+  return sent.map((one, n) => medium(task, row, `media/${one}`, sent.length > 1 ? ` ${n + 1}` : ""));
+};
+
+const medium = (task, row, address, number) => {
   if (task.media === "image") {
-    const picture = el("img", { src: address, alt: `Picture of ${row.sample}`, loading: "lazy", decoding: "async" });
+    const picture = el("img", { src: address, alt: `Picture${number} of ${row.sample}`, loading: "lazy", decoding: "async" });
     const button = el("button", { type: "button", class: "photo", "aria-expanded": "false", title: "Larger or smaller" }, picture);
     button.addEventListener("click", () => button.setAttribute("aria-expanded", button.classList.toggle("large")));
     picture.addEventListener("error", () => button.replaceWith(el("p", { class: "quiet" }, "The picture is not there.")));
     return button;
   }
   return el("button", {
-    type: "button", class: "play", "aria-label": `Play the recording of ${row.cluster || row.sample}`,
+    type: "button", class: "play", "aria-label": `Play the recording${number} of ${row.cluster || row.sample}`,
     onclick: (event) => play(address, `${row.cluster || row.sample}, ${row.stratum}`, event.currentTarget),
-  }, "▶ Recording");
+  }, `▶ Recording${number}`);
 };
 
 /** Return the button that plays a spoken answer, null without one. */
@@ -133,9 +136,9 @@ export const answer = (task, row, options = {}) => {
     el("p", { class: "head" },
       el("span", { class: "group" }, options.head ?? row.group),
       options.head || row.cluster === row.group ? null : el("span", { class: "cluster" }, row.cluster),
-      task.media === "audio" ? medium(task, row) : null, spoken(row),
+      task.media === "audio" ? media(task, row) : null, spoken(row),
       plain ? null : el("span", { class: "status" }, STATUSES[row.status] ?? row.status),
       row.ended === "length" ? el("span", { class: "status" }, STATUSES["cut off"]) : null),
-    task.media === "image" ? medium(task, row) : null, words(task, row, options.pattern), options.raw ? rawWords(row, options.pattern) : null,
+    task.media === "image" ? media(task, row) : null, words(task, row, options.pattern), options.raw ? rawWords(row, options.pattern) : null,
     values(task, row, { pick: () => {}, ...options }), details);
 };

@@ -1,5 +1,5 @@
 // Two runs on the same requests: the answers that changed, side by side.
-import { answer, BASE, medium } from "../answer.js";
+import { answer, BASE, media } from "../answer.js";
 import { count, el, many, named } from "../dom.js";
 import { taskChooser } from "../parts.js";
 import { rows } from "../tables.js";
@@ -33,7 +33,7 @@ export const show = (app) => {
       return own.map((row) => (row ? both.get(row) : null));
     },
     draw: (cells) => cells.filter(Boolean).map(([one, two, differs]) => [
-      el("p", { class: "about" }, [one.group, one.cluster !== one.group && one.cluster, one.stratum].filter(Boolean).join(", "), " ", medium(task, one)),
+      el("p", { class: "about" }, [one.group, one.cluster !== one.group && one.cluster, one.stratum].filter(Boolean).join(", "), " ", media(task, one)),
       answer(task, { ...one, media: null }, { differs, head: first.label }),
       answer(other, { ...two, media: null }, { differs, head: second.label }),
     ]),
