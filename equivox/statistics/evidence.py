@@ -81,12 +81,16 @@ class Evidence:
             left -= len(drawn)
 
 
+_ALIKE = "all clusters of a group give the same answers: the interval supposes one more cluster that does not"
+
+
 def draw_evidence(
     occurrences: Mapping[str, Occurrences], design: Design, n_resamples: int, rng: np.random.Generator
 ) -> Evidence:
     """Draw the nulls and the noise of all defined attributes together."""
     rows, columns, slices = stack_attributes(occurrences)
     parts = list(slices.values())
+    widths = [part.stop - part.start for part in parts]
     n_groups = len(design.groups)
     notes = list(design.notes)
     response = null_over_responses(
@@ -104,7 +108,7 @@ def draw_evidence(
         if standardised is not None and held is not None:
             weights = np.zeros((len(where), len(parts)))
             weights[where] = standardised.weights
-            whole = own * np.repeat(standardised.weights, [part.stop - part.start for part in parts], axis=1)
+            whole = own * np.repeat(standardised.weights, widths, axis=1)
             counts = np.stack([whole[group == code].sum(axis=0) for code in range(n_groups)])
             notes += _unsupported(standardised.weights, held, design)
         both, observed, n_labellings, exact = null_over_clusters(
@@ -113,28 +117,18 @@ def draw_evidence(
         cluster, euclidean = both[:, : len(parts)], both[:, len(parts) :]
         if n_labellings == 1:
             notes.append("the clusters have one permutation only: the cluster-level test cannot reject")
-        per_group = np.bincount(group, minlength=n_groups)
         if (note := on_few_clusters(rows, design)) is not None:
             notes.append(note)
-        for name, part in slices.items():
-            heard_in = np.bincount(group[own[:, part].any(axis=1)], minlength=n_groups)
-            if heard_in.min() < 2 <= per_group.min():
-                notes.append(
-                    f"{name}: a group has one cluster with an answer, its noise is not known: interval too narrow"
-                )
+        notes += _heard_in_one(own, group, slices, n_groups)
     noise = noise_of(rows, columns, design, parts, rng, weights=weights)
     if noise.alike:
-        notes.append(
-            "all clusters of a group give the same answers: the interval supposes one more cluster that does not"
-        )
+        notes.append(_ALIKE)
     scaled = noise.draw(N_NOISE, rng)
     *scales, joint_scale = noise.scales(len(scaled), [*noise.degrees, noise.joint_degrees], rng)
     seen = noise.draw(len(scaled), rng, seen=True) if noise.alike else scaled
     totals = [counts[:, part].sum(axis=1, keepdims=True) for part in parts]
-    shares = np.concatenate([counts[:, part] / total for part, total in zip(parts, totals, strict=True)], axis=1)
-    sizes = np.concatenate(
-        [np.repeat(total, p.stop - p.start, axis=1) for p, total in zip(parts, totals, strict=True)], axis=1
-    )
+    sizes = np.concatenate([np.repeat(own, width, axis=1) for own, width in zip(totals, widths, strict=True)], axis=1)
+    shares = counts / sizes
     new_items, item_errors = _other_items(rows, columns, design, parts, noise, scaled, rng)
     return Evidence(
         shares=shares,
@@ -220,6 +214,16 @@ def _unsupported(weights: Floats, held: Ints, design: Design) -> list[str]:
     return [f"{outside} of {n} {what}: estimate and interval leave them out"] if outside else []
 
 
+def _heard_in_one(own: Ints, group: Ints, slices: Mapping[str, slice], n_groups: int) -> list[str]:
+    """Return a note on each attribute that one cluster of a group alone answers, although the group has several."""
+    per_group = np.bincount(group, minlength=n_groups)
+    return [
+        f"{name}: a group has one cluster with an answer, its noise is not known: interval too narrow"
+        for name, part in slices.items()
+        if np.bincount(group[own[:, part].any(axis=1)], minlength=n_groups).min() < 2 <= per_group.min()
+    ]
+
+
 def _other_items(
     rows: Ints,
     columns: Ints,
@@ -274,13 +278,7 @@ def shift_numbers(
     p_noise = p_value(seen_lengths, observed, exact=False)
     p_cluster = p_euclidean = math.nan
     if len(cluster):
-        n = len(evidence.slices)
-        p_cluster = p_value(cluster, float(evidence.observed[columns].mean()), exact=evidence.exact)
-        p_euclidean = p_value(
-            evidence.euclidean[:, columns].mean(axis=1),
-            float(evidence.observed[[n + column for column in columns]].mean()),
-            exact=evidence.exact,
-        )
+        p_cluster, p_euclidean = _p_over_clusters(evidence, columns)
         if p_cluster < p_noise <= FEW_DRAWS / len(seen_lengths):
             # The noise says no more than "rare": draw as many as there are permutations.
             places = [] if joint and len(evidence.slices) > 1 else columns
@@ -300,11 +298,9 @@ def shift_numbers(
     effect = float((errors**2).sum() / max(evidence.independent[:, kept].sum(), 1e-300))
     new_low = new_high = math.nan
     if evidence.new_items is not None and evidence.item_errors is not None:
-        other = evidence.new_items[:, :, kept] * scale[:, None, None]
-        new_low, new_high = _interval(
-            deviations, other, evidence.item_errors[:, kept], slices, confidence, decides, largest
-        )
-        new_low, new_high = min(low, new_low), max(high, new_high)
+        other, its_errors = evidence.new_items[:, :, kept] * scale[:, None, None], evidence.item_errors[:, kept]
+        own_low, own_high = _interval(deviations, other, its_errors, slices, confidence, decides, largest)
+        new_low, new_high = min(low, own_low), max(high, own_high)
     same_low, same_high = _of_same_units(evidence, kept, deviations, slices, confidence, largest)
     return ShiftNumbers(
         ntvd=published,
@@ -325,6 +321,21 @@ def shift_numbers(
         new_items_high=new_high,
         same_units_low=same_low,
         same_units_high=same_high,
+    )
+
+
+def _p_over_clusters(evidence: Evidence, columns: Sequence[int]) -> tuple[float, float]:
+    """Return p of the permutations over clusters, by distances and by squared distances, of attributes together."""
+    of_squares = [len(evidence.slices) + column for column in columns]
+    return (
+        p_value(
+            evidence.cluster[:, columns].mean(axis=1), float(evidence.observed[columns].mean()), exact=evidence.exact
+        ),
+        p_value(
+            evidence.euclidean[:, columns].mean(axis=1),
+            float(evidence.observed[of_squares].mean()),
+            exact=evidence.exact,
+        ),
     )
 
 
