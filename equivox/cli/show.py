@@ -102,7 +102,7 @@ def show_scores(runs: Sequence[ComparedRun], *, by_attribute: bool = False) -> i
         out.print("`equivox score RUN --by-attribute` shows every attribute of a run.", markup=False)
     undefined = sum(score.is_whole and not score.defined for run in runs for score in run.scores)
     if undefined:
-        out.print(f"{undefined} task score(s) undefined, see above.", style="yellow")
+        out.print(f"{how_many(undefined, 'score')} of whole tasks undefined, see above.", style="yellow")
     return EXIT_INCOMPLETE if undefined or failed else EXIT_DONE
 
 

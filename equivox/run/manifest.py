@@ -230,7 +230,7 @@ def differences(there: Mapping[str, Any], here: Mapping[str, Any], prefix: str =
     """Return the entries in which two identities differ, as `key: theirs there, ours here`.
 
     >>> differences({"limit": 50, "seed": 0}, {"limit": None, "seed": 0})
-    ['limit: 50 there, None here']
+    ['limit: 50 there, none here']
     """
     found: list[str] = []
     for key in sorted({*there, *here}):
@@ -246,7 +246,7 @@ def differences(there: Mapping[str, Any], here: Mapping[str, Any], prefix: str =
 
 
 def _short(value: Any) -> str:
-    text = str(value)
+    text = "none" if value is None else str(value)
     return text if len(text) <= 24 else f"{text[:12]}…"
 
 
