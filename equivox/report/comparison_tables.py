@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 from equivox.compare.agreement import Parity
 from equivox.compare.conditions import ConditionTest
@@ -19,7 +20,7 @@ from equivox.core.scores import LEVEL, NAN
 from equivox.core.variants import is_intervention
 from equivox.report.doses import DOSES_NOTE, dose_question, doses_in_words, trend_tables
 from equivox.report.interventions import INTERVENTIONS_NOTE, interventions_in_words, what_changes
-from equivox.report.numbers import DASH, p_value, score_interval, score_value, share, stars
+from equivox.report.numbers import DASH, how_many, p_value, score_interval, score_value, share, stars
 from equivox.report.score_tables import STARS, grid, marks, mean_table, share_table, task_tables
 from equivox.report.table import Table
 from equivox.report.verdicts import listed
@@ -407,6 +408,10 @@ def overlap_tables(overlaps: Sequence[Overlap]) -> list[Table]:
     ]
 
 
+MOST_SETS = 3
+"""Up to this many sets of models that are not told apart are listed; of more, the pairs told apart are counted."""
+
+
 def in_words(ranks: Sequence[Rank]) -> str:
     """Return a sentence about the models of one task and metric that cannot be told apart."""
     ranked = [rank for rank in in_order(ranks) if rank.undefined is None]
@@ -426,6 +431,11 @@ def in_words(ranks: Sequence[Rank]) -> str:
     alike = [listed(members, most=len(members)) for members in sets if len(members) > 1]
     if not alike:
         return "All of these models can be told apart."
+    if len(alike) > MOST_SETS:
+        pairs = list(combinations(ranked, 2))
+        apart = sum(set(_split(one.letters)).isdisjoint(_split(other.letters)) for one, other in pairs)
+        which = "those without a common letter in the table of ranks"
+        return f"{apart} of {how_many(len(pairs), 'pair')} are told apart: {which}.{left}"
     return f"{'Not' if left else 'Cannot be'} told apart: {'; '.join(alike)}.{left}"
 
 

@@ -24,6 +24,9 @@ const cell = (app, mark, number, kind) => {
   ` ${mark.text}`, mark.largest_of ? el("small", {}, ` largest of ${mark.largest_of}`) : null, mark.strip ? line(mark.strip) : null));
 };
 
+/** Return a model's name that lines may break behind its marks. */
+const broken = (name) => name.split(/(?<=[:,=/])/).flatMap((part) => [part, el("wbr")]);
+
 /** Return models by comparisons: a mark each, unequal losses of answers in the last row. */
 const picture = (app) => {
   const { runs, about, lines } = app.doc.picture;
@@ -40,7 +43,7 @@ const picture = (app) => {
   });
   return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "The answer as a picture" },
     el("table", { class: "picture" }, el("caption", {}, about + common),
-      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "who is answered differently?"), runs.map((n) => el("th", { scope: "col" }, app.doc.runs[n].label)))),
+      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "who is answered differently?"), runs.map((n) => el("th", { scope: "col" }, broken(app.doc.runs[n].label))))),
       el("tbody", {}, rows)));
 };
 
