@@ -291,7 +291,7 @@ def rank_of(model: str, letters: str, rank: int, untested: tuple[str, ...] = ())
 def test_untested_is_not_called_alike() -> None:
     tested = [rank_of("x", "a", 1), rank_of("y", "ab", 2), rank_of("z", "b", 3)]
     assert in_words(tested) == "Cannot be told apart: x and y; y and z."
-    chain = [rank_of(one[0], one[1:], n) for n, one in enumerate(["va", "wab", "xbc", "ycd", "zd"])]
+    chain = [rank_of(one[0], one[1:], n) for n, one in enumerate(["va", "wab", "xbc", "ycd", "zd"], start=1)]
     assert in_words(chain[:4]) == "Cannot be told apart: v and w; w and x; x and y."
     # Four pairs of neighbours share a letter.
     assert in_words(chain).startswith("6 of 10 pairs are told apart: those without a common letter")
