@@ -223,13 +223,47 @@ def test_half_a_shard_left_by_a_kill_is_not_read_and_goes_away(tmp_path: Path) -
     assert texts(tmp_path) == {"a": "words"}
 
 
-def test_compacting_keeps_everything_and_few_files(tmp_path: Path) -> None:
-    with Store(tmp_path, response_schema(), shard_rows=1) as store:
-        for number in range(40):
+@pytest.mark.parametrize(("rows", "left"), [(32, 32), (33, 1)])
+def test_more_than_32_shards_become_one_and_keep_everything(tmp_path: Path, rows: int, left: int) -> None:
+    with pytest.raises(KeyboardInterrupt), Store(tmp_path, response_schema(), shard_rows=1) as store:
+        for number in range(rows):
             store.append(record(f"k{number}"))
-        store.compact(above=32)
-    assert len(list(tmp_path.iterdir())) == 1
-    assert len(texts(tmp_path)) == 40
+        raise KeyboardInterrupt  # whoever stops a run does not wait for it
+    assert len(store.shards()) == rows
+    with store:
+        pass
+    assert len(list(tmp_path.iterdir())) == left
+    assert len(texts(tmp_path)) == rows
+
+
+def test_a_journal_becomes_a_shard_at_its_size_or_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path, response_schema(), shard_rows=2)
+    store.append(record("a"))
+    size = store.journals()[0].stat().st_size
+    store.append(record("b"))
+    assert (len(store.journals()), len(store.shards())) == (0, 1)
+    for most, left in ((size + 1, 1), (size, 0)):
+        monkeypatch.setattr("equivox.run.store._JOURNAL_BYTES", most)
+        store.append(record("c"))
+        assert len(store.journals()) == left
+        store.flush()
+
+
+def test_files_that_are_always_gone_when_they_are_read_are_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(path: Path, columns: object) -> None:
+        raise FileNotFoundError(path)
+
+    with Store(tmp_path, response_schema()) as store:
+        store.append(record("a"))
+    slept: list[float] = []
+    monkeypatch.setattr("time.sleep", slept.append)
+    monkeypatch.setattr("equivox.run.store.read_table", gone)
+    with pytest.raises(StorageError, match="faster than they can be read"):
+        store.keys()
+    # 0, 10, 20, …, 190 milliseconds: 1.9 seconds in all.
+    assert len(slept) == 20 and sum(slept) == pytest.approx(1.9) and slept[1] == 0.01
 
 
 @pytest.mark.parametrize(("rows", "left"), [(1, 1), (1_025, 3)])
