@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -94,62 +91,6 @@ def test_a_record_is_stored_when_append_returns(tmp_path: Path) -> None:
     with Store(tmp_path, response_schema()):
         assert [path.name for path in tmp_path.iterdir()] == ["shard-000001.parquet"]
     assert texts(tmp_path) == {"k0": "words", "k1": "words", "k2": "words"}
-
-
-def test_the_last_record_reaches_the_disk_though_no_other_follows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for thread in threading.enumerate():
-        if thread.name == "equivox-journal":
-            thread.join()  # of a store that another test left open
-    before = threading.active_count()
-    flushed = threading.Event()
-    places: list[str] = []
-
-    def fsync(descriptor: int) -> None:
-        places.append(threading.current_thread().name)
-        flushed.set()
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    with Store(tmp_path, response_schema(), sync_seconds=0.01) as store:
-        for number in range(2):
-            flushed.clear()
-            store.append(record(f"k{number}"))
-            assert flushed.wait(10)
-        assert set(places) == {"equivox-journal"}
-    assert threading.active_count() == before
-
-
-def test_a_disk_that_refuses_a_flush_stops_the_next_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    refused = threading.Event()
-
-    def fsync(descriptor: int) -> None:
-        refused.set()
-        raise OSError(5, "Input/output error")
-
-    store = Store(tmp_path, response_schema(), sync_seconds=0.01)
-    monkeypatch.setattr(os, "fsync", fsync)
-    with pytest.raises(StorageError, match="Input/output error"), store:
-        store.append(record("k0"))
-        assert refused.wait(10)
-        for number in range(1, 1000):
-            store.append(record(f"k{number}"))
-            time.sleep(0.001)
-    assert "k0" in texts(tmp_path)
-
-
-def test_a_last_line_that_was_cut_short_is_no_record(tmp_path: Path) -> None:
-    store = Store(tmp_path, response_schema())
-    store.append(record("a"))
-    store.append(record("b"))
-    (journal,) = store.journals()
-    whole = journal.read_bytes()
-    first = whole.index(b"\n") + 1
-    for end in range(first, len(whole)):
-        journal.write_bytes(whole[:end])
-        assert texts(tmp_path) == {"a": "words"}
-    journal.write_bytes(whole + bytes(512))
-    assert texts(tmp_path) == {"a": "words", "b": "words"}
 
 
 def test_a_journal_that_became_a_shard_counts_once(tmp_path: Path) -> None:
