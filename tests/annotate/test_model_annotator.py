@@ -32,6 +32,9 @@ STORY, ADVISORY, CANDIDATE = (
 )
 
 
+ENDPOINT = "model_name=m,base_url=http://127.0.0.1:9/v1"
+
+
 class ScriptedReader(Engine):
     """An engine that answers each request by a function of it."""
 
@@ -146,6 +149,15 @@ def test_a_refusal_keeps_no_other_values() -> None:
     assert [(v.attribute, v.value) for v in annotation.values] == [("refusal", "yes")]
 
 
+def test_the_engine_is_shown_a_first_request_for_each_kind_of_segment() -> None:
+    engine = ScriptedReader(lambda request: None)
+    shown: list[Request] = []
+    engine.check = shown.extend  # type: ignore[method-assign]
+    ModelAnnotator("scripted", engine, sampling=GREEDY).check([STORY, ADVISORY])
+    assert [(request.task, request.repeat) for request in shown] == [(STORY.name, 0), (ADVISORY.name, 0)]
+    assert all(request.sampling.temperature == 0 and request.schema for request in shown)
+
+
 @pytest.mark.parametrize("wrap", ["{}", "```json\n{}\n```", "<think>Let me see {{}}.</think>{}", "\n {} \n"])
 def test_fences_and_thinking_around_a_form_are_tolerated(wrap: str) -> None:
     annotation, _ = read(ADVISORY, lambda request: wrap.replace("{{}}", "").replace("{}", form(ADVISORY)))
@@ -226,6 +238,8 @@ def test_canonical_values_are_stable() -> None:
         ("engine: endpoint\nmodel_parameters: {model_name: m, base_url: u}\nsampling: {heat: 1}", "heat"),
         ("engine: endpoint\nmodel_parameters: {model_name: m, base_url: u}\ncolour: red", "colour"),
         ("engine: endpoint\nmodel_parameters: {model_name: m, base_url: u}\nattempts: 0", "attempts"),
+        ("engine: endpoint\nmodel_parameters: {model_name: m, base_url: u}\nattempts: 11", "attempts"),
+        ("engine: endpoint\nmodel_parameters: {model_name: m, base_url: u}\nstop_after: -1", "stop_after"),
         ("[", "not YAML"),
     ],
 )
@@ -239,9 +253,12 @@ def test_a_wrong_annotator_file_is_one_line(tmp_path: Path, content: str, hint: 
 
 @pytest.mark.parametrize("name", ["rules", "-judge", "my judge", "a" * 99 + "@2"])
 def test_the_name_of_an_annotator_file_is_that_of_a_folder(tmp_path: Path, name: str) -> None:
-    content = "engine: endpoint\nmodel_parameters: {model_name: m, base_url: http://127.0.0.1:9/v1}\nattempts: 1\n"
-    (tmp_path / "judge.yaml").write_text(content)
-    assert open_annotator(str(tmp_path / "judge.yaml")).identity.name == "judge"
+    content = "engine: endpoint\nmodel_parameters: {model_name: m, base_url: http://127.0.0.1:9/v1}\n"
+    for attempts in (1, 10):
+        (tmp_path / "judge.yaml").write_text(f"{content}attempts: {attempts}\nstop_after: 0\n")
+        identity = open_annotator(str(tmp_path / "judge.yaml")).identity
+        assert (identity.name, identity.settings["attempts"]) == ("judge", attempts)
+    assert open_annotator(f"endpoint:{ENDPOINT}").identity.settings["attempts"] == 3
     (tmp_path / f"{name}.yaml").write_text(content)
     with pytest.raises(RequestError, match="an annotator file cannot be called"):
         open_annotator(str(tmp_path / f"{name}.yaml"))
