@@ -136,6 +136,23 @@ def test_word_errors_are_counted_as_by_hand() -> None:
     assert values is not None and [(one.attribute, one.value) for one in values] == [("clear", "50")]
 
 
+def test_a_reader_is_known_by_what_it_measures_and_keeps_four_decimals() -> None:
+    one, other = (SoundReader(lambda sha256, sound=sound: wav(sound)) for sound in (hum(1.5), quiet(1)))
+    # Version 1 is part of what is stored: another version measures everything again.
+    assert one == other and one.identity == {"name": "sound", "version": 1}
+    pitch, errors = (
+        Attribute(name=name, asks="it", number=Number(measure=measure))
+        for name, measure in (("height", "pitch"), ("clear", "word_errors"))
+    )
+    text = f"{'0' * 64}\none two too{SAID}One two three."
+    segments = [Segment(name=SOUND, text=text, attributes=own) for own in ((pitch,), (errors,), (pitch, errors))]
+    found = [{value.attribute: value.value for value in values or ()} for values in one.read(segments)]
+    assert [list(values) for values in found] == [["height"], ["clear"], ["height", "clear"]]
+    # One of three words is replaced.
+    assert found[1]["clear"] == "33.3333" and len(found[0]["height"].partition(".")[2]) == 4
+    assert list(other.read(segments[:1])) == [None]
+
+
 def test_a_damaged_sound_has_no_measures() -> None:
     attribute = Attribute(name="pace", asks="the pace", number=Number(measure="words_per_second"))
     segment = Segment(name=SOUND, text=f"{'0' * 64}\nOne two.", attributes=(attribute,))

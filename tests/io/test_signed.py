@@ -101,7 +101,8 @@ def changed(name: str) -> tuple[dict[str, object], str]:
 @pytest.mark.parametrize(
     "name",
     ["payload", "type", "signature", "another key", "another key under our name", "no signature", "no base64",
-     "signs that base64 has not", "no payload", "signatures are a number", "no type", "signed, but no statement", "signed, but no JSON"],
+     "signs that base64 has not", "no payload", "signatures are a number", "no type", "signed, but no statement",
+     "signed, but no JSON"],
 )  # fmt: skip
 def test_a_change_is_named(name: str) -> None:
     document, said = changed(name)
