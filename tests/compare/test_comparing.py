@@ -246,14 +246,6 @@ def test_runs_of_different_tasks_and_of_one_have_no_correlation_and_no_crash() -
     assert task_correlations(comparison({"a": [1.0, 2.0]})) == []
 
 
-def test_a_column_that_the_first_row_lacks_is_written(tmp_path: Path) -> None:
-    from equivox.run.scoring import write_csv
-
-    write_csv(tmp_path / "t.csv", [{"a": 1}, {"a": 2, "b": "x"}])
-    with (tmp_path / "t.csv").open(newline="") as file:
-        assert list(csv.DictReader(file)) == [{"a": "1", "b": ""}, {"a": "2", "b": "x"}]
-
-
 def test_rules_on_a_real_model_are_warned_of(equivox: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
     """Told of somebody "single-minded", `rules` find `single`: tables and stderr say that they cannot know."""
     table = tmp_path / "answers.csv"
