@@ -115,7 +115,7 @@ def test_the_command_line_needs_data_alone(data: Path, tmp_path: Path, equivox: 
 )
 def test_the_design_of_a_task(task: str, data: str | None, expected: tuple[int, int, int]) -> None:
     design = task_design(TASKS[task], data)
-    assert (design.n_clusters, design.responses_per_cluster, design.n_groups) == expected
+    assert (design.n_clusters, design.responses_per_cluster, design.n_groups) == expected and not design.crossed
 
 
 def test_a_design_about_which_nothing_is_published(clip_corpus: Callable[..., object]) -> None:

@@ -303,6 +303,15 @@ def test_a_flipped_byte_is_one_line_that_names_the_file(run: Path, equivox: Cli,
     assert sum(file in line for line in out.splitlines()) == 1, out
 
 
+def test_every_damaged_file_is_named_though_its_hash_is_stated_anew(run: Path) -> None:
+    damaged = [SHARD, ANNOTATIONS, "plan.parquet", "tables/vibe_gender-advisory/values.parquet"]
+    for file in damaged:
+        (run / file).write_bytes((run / file).read_bytes()[:-9])
+    state_hashes(run)
+    found = verify(run).wrong_files
+    assert set(found) == set(damaged) and all(why.startswith("damaged: ") for why in found.values())
+
+
 def test_annotations_of_an_earlier_version_may_stay_in_the_store(run: Path) -> None:
     with Store(run / "annotations" / "rules", annotation_schema()) as store:
         store.append({**next(store.records()), "key": "e" * 32})
