@@ -28,9 +28,7 @@ def unify(phrases: Sequence[str], encoder: str, threshold: float) -> list[str]:
     `phrases` are distinct and in the order in which they can become leaders; `encoder` is a sentence-transformers model
     by name or folder. Raises RequestError if the library or the model is missing.
     """
-    vectors = load_encoder(encoder).encode(
-        list(phrases), batch_size=64, normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True
-    )
+    vectors = load_encoder(encoder).encode(list(phrases), batch_size=64, show_progress_bar=False)
     return [phrases[leader] for leader in leader_clusters(vectors, threshold)]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from equivox.annotate.model import prompt_text
+from equivox.audit.stages import SEEN, check_stage, questions_at, segments_at
 from equivox.audit.stored import ANSWERS
 from equivox.core.errors import RequestError, nearest
 from equivox.core.samples import UNANSWERED, Row, Samples
@@ -20,7 +21,6 @@ from equivox.core.variants import asks_nothing
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
 from equivox.run.scoring import open_samples
-from equivox.run.stages import SEEN, check_stage, questions_at, segments_at
 from equivox.run.stored import stored_texts
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from equivox.annotate.merging import lemmas
 from equivox.annotate.numeric import first_number, number_text
 from equivox.annotate.schema import canonical
+from equivox.audit.stages import questions_at
 from equivox.core.attributes import Number
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import CHECKSUM
@@ -23,7 +24,6 @@ from equivox.core.task import OTHER, UNSTATED, Attribute
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
 from equivox.run.scoring import sample_rows
-from equivox.run.stages import questions_at
 
 KEY_FILE = "key.json"
 """The file that maps the rows of a blind sheet to responses."""

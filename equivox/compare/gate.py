@@ -364,7 +364,7 @@ def _losses(comparison: Comparison, limits: Limits) -> list[Check]:
                 outcome = _decided(score.ci_low, score.ci_high, most)
             told = (score.headline, score.ci_low, score.ci_high)
             found.append(_alone(score, str(score.attribute), most, outcome, *told))
-    if len(comparison.runs) > 1 and limits.margin:
+    if limits.margin:
         changes = loss_changes(*open_runs(comparison))
         found += [_changed_loss(change, comparison.runs[1].model) for change in changes]
     return found

@@ -33,8 +33,7 @@ class Journal:
         """The size of the file in bytes, 0 before the first record."""
         self._new = new
         self._sync_seconds = sync_seconds
-        self._file = -1
-        self._syncing: _Syncing | None = None
+        self._open: _Syncing | None = None
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Store one record: a kill of the process after this returns does not lose it.
@@ -48,41 +47,39 @@ class Journal:
             raise refused(self.path, error) from error
 
     def _write(self, line: bytes) -> None:
-        if self._file < 0:
+        if self._open is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             WRITTEN.add(self.path)
-            how = os.O_WRONLY | os.O_APPEND | os.O_CREAT | (os.O_EXCL if self._new else 0)
-            self._file = os.open(self.path, how, 0o666)
+            how = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+            if self._new:
+                how |= os.O_EXCL
+            self._open = _Syncing(os.open(self.path, how, 0o666), self._sync_seconds)
             # What follows the last whole line is cut off.
             self.size = self.path.read_bytes().rfind(b"\n") + 1
-            os.ftruncate(self._file, self.size)
-            self._syncing = _Syncing(self._file, self._sync_seconds)
+            os.ftruncate(self._open.descriptor, self.size)
         try:
             rest = memoryview(line)
             while rest:
-                rest = rest[os.write(self._file, rest) :]
+                rest = rest[os.write(self._open.descriptor, rest) :]
         except OSError:
-            os.ftruncate(self._file, self.size)
+            os.ftruncate(self._open.descriptor, self.size)
             raise
         self.size += len(line)
-        if self._syncing is not None:
-            self._syncing.wrote()
+        self._open.wrote()
 
     def close(self, *, flush: bool = True) -> None:
         """Close the file; with `flush`, first see that it is on disk. StorageError when the disk refuses."""
-        if self._file < 0:
+        if self._open is None:
             return
-        if self._syncing is not None:
-            self._syncing.close()
-            self._syncing = None
+        opened, self._open = self._open, None
+        opened.close()
         try:
             if flush:
-                os.fsync(self._file)
+                os.fsync(opened.descriptor)
         except OSError as error:
             raise refused(self.path, error) from error
         finally:
-            os.close(self._file)
-            self._file = -1
+            os.close(opened.descriptor)
 
 
 def read_journal(path: Path) -> list[dict[str, Any]]:
@@ -113,7 +110,7 @@ class _Syncing:
     """Flushes a file to disk at most `seconds` after each write to it, in a thread that lives until then."""
 
     def __init__(self, descriptor: int, seconds: float) -> None:
-        self._descriptor = descriptor
+        self.descriptor = descriptor
         self._seconds = seconds
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
@@ -136,14 +133,13 @@ class _Syncing:
             self._awaited = False
             try:
                 if not self._closed:
-                    os.fsync(self._descriptor)
+                    os.fsync(self.descriptor)
             except OSError as error:
                 self._error = error
 
     def close(self) -> None:
-        """End the thread; a flush that has begun is ended first."""
+        """See that nothing is flushed from here on; a flush that has begun is ended first."""
         if self._timer is not None:
             self._timer.cancel()
-            self._timer.join()
         with self._lock:
             self._closed = True

@@ -99,8 +99,6 @@ def annotate(
                 asked = asked.drop_columns([name for name in metadata if asked[name].null_count == len(asked)])
                 table = stage.samples(task, asked.combine_chunks(), responses)
                 write_samples(folder, name, task, table, n_answered=n_answered)
-            stage.store.compact()
-            stage.shared.compact()
     finally:
         add_usage(annotations_folder(folder, name), annotator.usage, before)
 
@@ -131,7 +129,7 @@ class _Stage:
     shared: Store
     progress: Progress
     sounds: SoundReader
-    retry_failed: bool = False
+    retry_failed: bool
     done: int = 0
     total: int = 0
     failed: int = 0
@@ -152,8 +150,6 @@ class _Stage:
             place = pc.index_in(block["key"], value_set=responses["key"].combine_chunks())
             requested = pc.is_valid(place).to_pylist()
             blocks.append(self._block(task, block, responses.take(place), requested, stored))
-        self.store.flush()
-        self.shared.flush()
         return pa.concat_tables(blocks, promote_options="default").combine_chunks()
 
     def _stored(self, plan: pa.Table) -> pa.Table:
@@ -239,6 +235,7 @@ class _Stage:
                     unsettled.append(row)
                 else:
                     self.done += 1
+            self.report(self.done)
             made: dict[str, SegmentAnnotation] = {}
             instant: list[Mapping[str, Any]] = []
             settling = self.done
@@ -253,7 +250,6 @@ class _Stage:
                 # A response counts as soon as its share of the answers is there.
                 self.report(settling + len(unsettled) * number // (len(jobs) + 1))
             self.store.append_all(instant)
-            self.report(self.done)
             for row, name, key in waiting:
                 row.done[name] = made[key]
             active = unsettled
@@ -341,8 +337,6 @@ def ask(folder: Path, segments: Sequence[Segment], annotator: Annotator, *, prog
             for done, annotation in enumerate(run_jobs(list(jobs.values()), annotator), start=1):
                 store.append(annotation.as_record())
                 progress(Event(FOLLOW_UP, done, len(jobs)))
-            store.flush()
-            store.compact()
     finally:
         add_usage(place, annotator.usage, before)
 

@@ -99,17 +99,27 @@ def _further(task: Task, asked: Task, plan: pa.Table, seed: int) -> _Further:
 
 
 def _values(own: pa.Table, asked: Task, known: Sequence[str]) -> dict[str, list[str]]:
-    """Return the corpus's columns by name: those that the plan keeps, and those in the strata of the asking task."""
+    """Return the corpus's columns by name: those that the plan keeps, and the strata and blocks of the asking task."""
     found = {name: [value or "" for value in own[f"{COLUMN}{name}"].to_pylist()] for name in known}
-    if lacking := [name for name in (*asked.strata, *asked.blocks) if name not in found]:
-        for names, column in ((asked.strata, "stratum"), (asked.blocks, "block")):
-            cells = [text.split(JOIN) if len(names) > 1 else [text] for text in own[column].to_pylist()]
-            if any(len(parts) != len(names) for parts in cells):
-                raise RequestError(
-                    f"the values of {', '.join(lacking)} of {asked.name} cannot be told apart: they hold {JOIN!r}"
-                )
-            found |= {name: [parts[place] for parts in cells] for place, name in enumerate(names) if name in lacking}
+    if not found.keys() >= set(asked.strata):
+        found = _parts(own, "stratum", asked.strata, asked) | found
+    if not found.keys() >= set(asked.blocks):
+        strata = [{name: found[name][row] for name in asked.strata} for row in range(len(own))]
+        # The plan's blocks are those of the task and the strata that describe a cluster.
+        blocks = blocks_of(asked, zip(own["cluster"].to_pylist(), strata, strict=True))
+        found = _parts(own, "block", blocks, asked) | found
     return found
+
+
+def _parts(own: pa.Table, column: str, names: Sequence[str], asked: Task) -> dict[str, list[str]]:
+    """Return the columns that were crossed to one; RequestError if their values cannot be told apart."""
+    texts = own[column].to_pylist()
+    cells = [[text] for text in texts] if names == asked.strata and len(names) == 1 else [t.split(JOIN) for t in texts]
+    if any(len(parts) != len(names) for parts in cells):
+        raise RequestError(
+            f"the values of {', '.join(names)} of {asked.name} cannot be told apart, because one of them holds {JOIN!r}"
+        )
+    return {name: [parts[place] for parts in cells] for place, name in enumerate(names)}
 
 
 def _extended(plan: pa.Table, added: Sequence[_Further]) -> pa.Table:

@@ -100,7 +100,7 @@ class Estimate:
     tasks: int
     sources: Sequence[str]
     assumptions: Sequence[EstimateFields]
-    workers: int = 1
+    workers: int
 
 
 def estimate(settings: Sequence[Setting], output: Path | None = None, *, workers: int = 1) -> Estimate:
@@ -300,7 +300,7 @@ class DryRun:
     target: Effort
     annotator: Effort | None
     workers: int
-    sound_bytes: float = 0.0
+    sound_bytes: float
 
 
 def dry_run(spec: RunSpec) -> DryRun:

@@ -152,12 +152,10 @@ def generate(
             progress(engine.event("generate", finished, total, failed=failed))
         for key in sorted(unanswered):
             store.append(vars(Response(key=key, text=None, error="the engine gave no response")))
-        store.flush()
-        store.compact()
     add_speed(folder, speed)
 
 
-def pending_rows(folder: Path, plan: Plan, *, retry_failed: bool = False) -> NDArray[np.int64]:
+def pending_rows(folder: Path, plan: Plan, *, retry_failed: bool) -> NDArray[np.int64]:
     """Return the rows of `plan` whose requests have no response in `folder`, each key once."""
     stored = Store(folder / "responses", response_schema()).table(("key", "error"))
     if retry_failed:

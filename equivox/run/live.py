@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 
@@ -116,7 +116,7 @@ class Speed:
     tokens: int = 0
     seconds: float = 0.0
     worker_seconds: float = 0.0
-    _last: float | None = field(default=None, repr=False, compare=False)
+    _last: float | None = None
 
     def __post_init__(self) -> None:
         self.worker_seconds = self.worker_seconds or self.seconds

@@ -207,7 +207,7 @@ def annotate_and_score(
     options: ScoringOptions,
     *,
     others: Sequence[str] = (),
-    retry_failed: bool = False,
+    retry_failed: bool,
     progress: Progress = no_progress,
 ) -> list[Score]:
     """Annotate the responses in `folder` that `annotator` has not annotated yet, then score its annotations."""
@@ -221,7 +221,7 @@ def annotate_responses(
     annotator: Annotator,
     options: ScoringOptions,
     *,
-    retry_failed: bool = False,
+    retry_failed: bool,
     progress: Progress = no_progress,
 ) -> None:
     """Annotate the responses in `folder` that `annotator` has not annotated yet, and ask it about the findings."""

@@ -97,12 +97,13 @@ def _lacking(model: str) -> Iterator[tuple[str, str]]:
     if told is not None and date.today() >= date.fromisoformat(told.date):
         yield "models", retirement(model)
     needed = None if declared is None or declared.engine not in ("vllm", "transformers") else declared.gpu_memory_gb
-    there = None if needed is None else gpu_memory_gb()
-    if needed is not None and there is None:
-        yield "GPU memory", f"no GPU was found; {model} needs about {needed:g} GB"
-    elif needed is not None and there is not None and there < needed:
-        size = f"the GPU has {there:.0f} GB; {model} needs about {needed:g} GB"
-        yield "GPU memory", f"{size}: give it several (tensor_parallel_size)"
+    if needed is not None:
+        there = gpu_memory_gb()
+        if there is None:
+            yield "GPU memory", f"no GPU was found; {model} needs about {needed:g} GB"
+        elif there < needed:
+            size = f"the GPU has {there:.0f} GB; {model} needs about {needed:g} GB"
+            yield "GPU memory", f"{size}: give it several (tensor_parallel_size)"
     yield from (("keys", why) for why in _key(*engine_of(model)))
 
 

@@ -113,7 +113,10 @@ def _read(runs: Sequence[Finished], name: str, evaluations: int, workers: Worker
                 for annotator in annotators:
                     annotator.check(run.tasks)
                     with writing(run.folder):
-                        annotate_responses(run.folder, run.tasks, annotator, run.spec.options, progress=progress)
+                        annotate_responses(
+                            run.folder, run.tasks, annotator, run.spec.options,
+                            retry_failed=run.spec.retry_failed, progress=progress,
+                        )  # fmt: skip
 
 
 def _score(run: Finished, progress: Progress) -> list[Score]:

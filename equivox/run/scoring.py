@@ -319,14 +319,13 @@ def follow_up(
 
     The annotator `rules` is not asked, because rules cannot answer such questions.
     """
-    asking = [members for members in families(tasks).values() if members[0].metric.follow_up is not None]
+    asking = [(members, one) for members in families(tasks).values() if (one := members[0].metric.follow_up)]
     if not asking or annotator.identity.name == RULES:
         return
     samples, _ = scoring_samples(folder, tasks, annotator.identity.name, options)
     segments: list[Segment] = []
-    for members in asking:
-        if (asked := members[0].metric.follow_up) is not None:
-            segments += asked.questions([(task, samples[task.name]) for task in members], options)
+    for members, asked in asking:
+        segments += asked.questions([(task, samples[task.name]) for task in members], options)
     ask(folder, segments, annotator, progress=progress)
 
 

@@ -25,15 +25,16 @@ _LARGE = 1024
 """Rows from which a shard is not worth merging."""
 _AT_ONCE = 16_384
 """Rows of a shard that is written without a journal, at most."""
-_JOURNAL_BYTES = 64 * 2**20
-"""A journal of this size becomes a shard, however few its records are."""
+_JOURNAL_BYTES = 67_108_864
+"""A journal of this size, 64 MiB, becomes a shard, however few its records are."""
 
 
 class Store:
     """One folder of records with one schema; records are dictionaries with a unique `key`.
 
     Only one process may append; any number may read meanwhile. Leaving the `with` block turns the journal into a
-    shard; entering it does so with a journal that a killed process left.
+    shard, and merges small shards if no error ended it; entering it makes a shard of a journal that a killed process
+    left.
     """
 
     def __init__(self, folder: Path, schema: pa.Schema, *, shard_rows: int = 4096, sync_seconds: float = 1.0) -> None:
@@ -185,8 +186,10 @@ class Store:
         # What the disk refused is not tried again while its own error travels up: the journal holds it.
         if isinstance(error, StorageError):
             self._close()
-        else:
-            self.flush()
+            return
+        self.flush()
+        if error is None:
+            self.compact()
 
 
 def _number(path: Path) -> int:
@@ -214,8 +217,6 @@ def _cast(path: Path, table: pa.Table, schema: pa.Schema) -> pa.Table:
 def _latest(table: pa.Table) -> pa.Table:
     """Return one row per key, the latest, in the order of first occurrence."""
     keys = table["key"].combine_chunks().dictionary_encode()
-    if isinstance(keys, pa.ChunkedArray):
-        keys = keys.chunk(0) if keys.num_chunks else pa.array([], keys.type)
     if len(keys.dictionary) == len(keys):
         return table
     codes = keys.indices.to_numpy()

@@ -233,7 +233,7 @@ def _alikeness(shares: Floats, known: Floats) -> float:
     groups = len(shares) - 1
     scale = float(known.sum() - (known**2).sum() / known.sum())
     spread = (between - groups * within) / max(scale * within, TINY)
-    return float(np.clip(1.0 / max(spread, 1e-6) - 1.0, 1.0, MOST_BORROWED))
+    return max(1.0, 1.0 / max(spread, 1.0 / MOST_BORROWED) - 1.0)
 
 
 def _lent(effects: Floats, freedoms: Floats, sizes: Floats) -> Floats:

@@ -17,6 +17,7 @@ from equivox.core.calls import CALL, Answer, Call
 from equivox.core.errors import RequestError
 from equivox.core.requests import Request
 from equivox.core.scores import ScoringOptions
+from equivox.core.segments import Segment
 from equivox.core.task import Tool
 from equivox.engines.function import FunctionEngine
 from equivox.run.pipeline import execute
@@ -69,7 +70,19 @@ def test_everything_else_is_counted_as_what_it_is(text: str, what: str) -> None:
     assert values(text) == {"call": what}
 
 
-@pytest.mark.parametrize("argument", ["52000", None, True, [1], 1e308])
+def test_an_argument_becomes_the_value_of_its_kind() -> None:
+    tool = Tool(name="decide", description="Records it.", parameters={"properties": {"works": {}, "job": {}}})
+    works = Attribute(name="works", asks="whether", options=("Yes", "no"))
+    job = Attribute(name="job", asks="the job")
+    tools = CallScheme(attributes=(works, job), tools=(tool,)).whole("").tool
+    for told, kept in ((True, "Yes"), (False, "no"), ("yes", "Yes"), (" NO ", "no")):
+        segment = Segment(name="", text=called({"works": told, "job": "a" * 61}), attributes=(works, job))
+        (found,) = tools.read([segment])  # type: ignore[union-attr]
+        assert [(v.attribute, v.value) for v in found][1:3] == [("works", kept), ("job", "a" * 60)]  # type: ignore[union-attr]
+    assert values(called({"salary": -9e299}), SALARY)["call"] == "one"
+
+
+@pytest.mark.parametrize("argument", ["52000", None, True, [1], 1e300, -1e300])
 def test_an_argument_that_is_no_number_is_malformed(argument: object) -> None:
     assert values(called({"salary": argument}), SALARY) == {"call": "malformed"}
 

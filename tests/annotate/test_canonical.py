@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from equivox.annotate import embedding
 from equivox.annotate.embedding import _near, leader_clusters
 from equivox.annotate.merging import merge_samples, merged
 from equivox.annotate.schema import read_values, response_form
@@ -28,8 +30,6 @@ STORY = TASKS[0]
 
 
 def test_a_wording_weighs_as_often_as_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    import equivox.annotate.embedding as embedding
-
     led: list[str] = []
 
     def alone(values: list[str], encoder: str, threshold: float) -> list[str]:
@@ -182,6 +182,19 @@ def test_a_value_has_at_least_one_sign() -> None:
     assert form.model_validate({"job": "x"}).model_dump() == {"job": "x"}
     with pytest.raises(ValidationError, match="at least 1 character"):
         form.model_validate({"job": ""})
+
+
+def test_phrases_are_clustered_by_what_the_encoder_says_and_no_bar_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Encoder:
+        """Knows two meanings; the length of a vector says nothing."""
+
+        def encode(self, phrases: list[str], *, show_progress_bar: bool, **settings: Any) -> np.ndarray:
+            assert not show_progress_bar
+            return np.array([[len(phrase), 0] if "nurse" in phrase else [0, len(phrase)] for phrase in phrases])
+
+    monkeypatch.setattr(embedding, "load_encoder", lambda name: Encoder())
+    phrases = ["nurse", "chef", "a nurse of children", "cook"]
+    assert embedding.unify(phrases, "any", 0.5) == ["nurse", "chef", "nurse", "chef"]
 
 
 def test_meanings_at_the_threshold_are_compared_in_double_precision() -> None:

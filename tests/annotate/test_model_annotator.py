@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from equivox.annotate import Job, open_annotator
-from equivox.annotate.model import ModelAnnotator, prompt_text, read_again
+from equivox.annotate.model import ModelAnnotator, asked_prompts, prompt_text, read_again
 from equivox.annotate.schema import canonical, json_schema, response_form
 from equivox.compare.runs import open_comparison
 from equivox.core.errors import RequestError
-from equivox.core.segments import Segment
+from equivox.core.segments import AnnotationScheme, AnnotatorPrompt, Segment
 from equivox.core.task import GREEDY, Attribute, Task, WorkedExample
 from equivox.engines import Engine, EngineIdentity, Request, Response
 from equivox.run.cost import annotator_effort
@@ -30,6 +32,9 @@ Cli = Callable[..., tuple[int, str, str]]
 STORY, ADVISORY, CANDIDATE = (
     next(t for t in TASKS if t.name == f"vibe_gender:{name}") for name in ("story", "advisory", "candidate")
 )
+
+
+ENDPOINT = "model_name=m,base_url=http://127.0.0.1:9/v1"
 
 
 class ScriptedReader(Engine):
@@ -146,6 +151,15 @@ def test_a_refusal_keeps_no_other_values() -> None:
     assert [(v.attribute, v.value) for v in annotation.values] == [("refusal", "yes")]
 
 
+def test_the_engine_is_shown_a_first_request_for_each_kind_of_segment() -> None:
+    engine = ScriptedReader(lambda request: None)
+    shown: list[Request] = []
+    engine.check = shown.extend  # type: ignore[method-assign]
+    ModelAnnotator("scripted", engine, sampling=GREEDY).check([STORY, ADVISORY])
+    assert [(request.task, request.repeat) for request in shown] == [(STORY.name, 0), (ADVISORY.name, 0)]
+    assert all(request.sampling.temperature == 0 and request.schema for request in shown)
+
+
 @pytest.mark.parametrize("wrap", ["{}", "```json\n{}\n```", "<think>Let me see {{}}.</think>{}", "\n {} \n"])
 def test_fences_and_thinking_around_a_form_are_tolerated(wrap: str) -> None:
     annotation, _ = read(ADVISORY, lambda request: wrap.replace("{{}}", "").replace("{}", form(ADVISORY)))
@@ -226,6 +240,8 @@ def test_canonical_values_are_stable() -> None:
         ("engine: endpoint\nmodel_parameters: {model_name: m, base_url: u}\nsampling: {heat: 1}", "heat"),
         ("engine: endpoint\nmodel_parameters: {model_name: m, base_url: u}\ncolour: red", "colour"),
         ("engine: endpoint\nmodel_parameters: {model_name: m, base_url: u}\nattempts: 0", "attempts"),
+        ("engine: endpoint\nmodel_parameters: {model_name: m, base_url: u}\nattempts: 11", "attempts"),
+        ("engine: endpoint\nmodel_parameters: {model_name: m, base_url: u}\nstop_after: -1", "stop_after"),
         ("[", "not YAML"),
     ],
 )
@@ -239,9 +255,12 @@ def test_a_wrong_annotator_file_is_one_line(tmp_path: Path, content: str, hint: 
 
 @pytest.mark.parametrize("name", ["rules", "-judge", "my judge", "a" * 99 + "@2"])
 def test_the_name_of_an_annotator_file_is_that_of_a_folder(tmp_path: Path, name: str) -> None:
-    content = "engine: endpoint\nmodel_parameters: {model_name: m, base_url: http://127.0.0.1:9/v1}\nattempts: 1\n"
-    (tmp_path / "judge.yaml").write_text(content)
-    assert open_annotator(str(tmp_path / "judge.yaml")).identity.name == "judge"
+    content = "engine: endpoint\nmodel_parameters: {model_name: m, base_url: http://127.0.0.1:9/v1}\n"
+    for attempts in (1, 10):
+        (tmp_path / "judge.yaml").write_text(f"{content}attempts: {attempts}\nstop_after: 0\n")
+        identity = open_annotator(str(tmp_path / "judge.yaml")).identity
+        assert (identity.name, identity.settings["attempts"]) == ("judge", attempts)
+    assert open_annotator(f"endpoint:{ENDPOINT}").identity.settings["attempts"] == 3
     (tmp_path / f"{name}.yaml").write_text(content)
     with pytest.raises(RequestError, match="an annotator file cannot be called"):
         open_annotator(str(tmp_path / f"{name}.yaml"))
@@ -258,6 +277,39 @@ def test_a_model_is_told_how_many_texts_an_attribute_takes() -> None:
     assert "a short text" in told["job"] and "list" not in told["job"]
     assert "a list of exactly 3 short texts" in told["hobby"]
     assert "a list of at most 4 short texts" in told["trait"]
+
+
+def test_the_prompts_that_a_model_was_given_are_shown_if_they_are_todays() -> None:
+    identity = ModelAnnotator("s", ScriptedReader(lambda request: None), sampling=GREEDY).identity
+    (shown,) = asked_prompts(STORY, identity) or []
+    assert shown == prompt_text(STORY.annotation.whole("{response}")) and "{response}" in shown
+    other = replace(identity, settings={**identity.settings, "prompt": "0" * 64})
+    assert asked_prompts(STORY, other) is None
+    # What has a prompt of its own, and what a tool reads alone, does not rest on the standard prompt.
+    (segment,) = STORY.annotation.asks(STORY)
+    prompt = AnnotatorPrompt(name="p", version=1, text="{response}")
+    for kept, prompts in ((replace(segment, alone=True), []), (replace(segment, prompt=prompt), ["{response}"])):
+        own = replace(STORY, annotation=AskingOnce(attributes=STORY.attributes, once=kept))
+        assert asked_prompts(own, other) == prompts
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskingOnce(AnnotationScheme):
+    """A scheme that asks about one segment."""
+
+    once: Segment
+
+    def asks(self, task: Task) -> Sequence[Segment]:
+        return [self.once]
+
+
+def test_a_package_that_adds_no_annotator_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin = SimpleNamespace(use=lambda: dict, package="somebody's")
+    monkeypatch.setattr("equivox.annotate.added_annotators", lambda: {"odd": plugin})
+    with pytest.raises(RequestError, match=r"the annotator odd of somebody's is \{\}; its class derives from"):
+        open_annotator("odd")
+    with pytest.raises(RequestError, match="odd has no independent evaluations"):
+        open_annotator("odd@1")
 
 
 def test_an_evaluation_is_sampled_as_the_file_says_for_evaluations(tmp_path: Path) -> None:

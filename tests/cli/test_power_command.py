@@ -7,37 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from equivox.core.errors import RequestError
-from equivox.run.design import task_design
-from equivox.tasks.registry import builtin_tasks, resolve_tasks
-
 Cli = Callable[..., tuple[int, str, str]]
 FAST = ("--design", "simulations=200")
-
-
-@pytest.mark.parametrize(
-    ("task", "data", "expected"),
-    [
-        # CREMA-D: 7,442 clips of 91 actors are 81 each; L2-ARCTIC: 24 speakers read 600 sentences.
-        ("vibe_gender:story", None, (91, 81, 2)),
-        ("vibe_accent:story", None, (24, 600, 6)),
-        ("vibe_gender:story", "sample", (24, 12, 2)),
-        ("vibe_accent:story", "sample", (24, 12, 6)),
-    ],
-)
-def test_the_design_of_a_task(task: str, data: str | None, expected: tuple[int, int, int]) -> None:
-    design = task_design(builtin_tasks()[task], data)
-    assert (design.n_clusters, design.responses_per_cluster, design.n_groups) == expected
-
-
-def test_a_design_about_which_nothing_is_published(clip_corpus: Callable[..., object]) -> None:
-    (task, *_) = resolve_tasks(str(clip_corpus()))
-    design = task_design(task)
-    assert (design.n_clusters, design.responses_per_cluster, design.n_groups) == (8, 6, 2)
-    import dataclasses
-
-    with pytest.raises(RequestError, match="nothing is published about race"):
-        task_design(dataclasses.replace(builtin_tasks()["vibe_gender:story"], group=("race",)))
 
 
 def test_more_speakers_detect_less(equivox: Cli) -> None:

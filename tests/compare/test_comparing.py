@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import itertools
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
@@ -16,17 +18,33 @@ from statsmodels.stats.multitest import multipletests
 from equivox.compare import agreement as agreeing
 from equivox.compare.dimensions import dimension_contrasts
 from equivox.compare.ranking import missing_cohorts
-from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
+from equivox.compare.runs import (
+    NOT_AUDITED,
+    ComparedRun,
+    Comparison,
+    ValueShares,
+    _caveats,
+    open_comparison,
+    task_correlations,
+    top_movers,
+    transcripts_apart,
+)
 from equivox.core.coverage import Coverage
 from equivox.core.errors import RequestError, RunError
+from equivox.core.files import write_table
 from equivox.core.progress import Event, Progress
+from equivox.core.samples import Row
 from equivox.core.scores import Score
+from equivox.core.segments import WHOLE, AnnotationScheme, Segment, SegmentAnnotation
+from equivox.core.task import Task
 from equivox.metrics.genres.metric import METRIC as GENRES
 from equivox.metrics.ntvd.metric import METRIC
 from equivox.report.comparison_tables import contrast_tables
 from equivox.report.score_tables import marks, task_tables
 from equivox.run.panel import PANEL
 from equivox.run.spec import RunSpec
+from equivox.run.store import Store, response_schema
+from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
 FULL = Coverage(requested=1, generated=1, answered=1, parsed=1, used=1, requested_by_group={}, used_by_group={})
@@ -191,6 +209,29 @@ def test_runs_that_do_not_compare_are_told(equivox: Cli, tmp_path: Path) -> None
     assert f"— {tmp_path.name} is left out" in " ".join(out.split())
 
 
+def test_what_differs_between_runs_is_told_once() -> None:
+    def manifest(**changes: object) -> dict[str, Any]:
+        identity = {"tasks": {"f:t": "1"}, "corpora": {"c": "1"}, "limit": None, "seed": 0}
+        return {"identity": identity | changes}
+
+    one, other = comparison({"f:t": [1.0, 2.0]}).runs
+    assert _caveats([one, other], [manifest(), manifest(tasks={"f:u": "2"})]) == []
+    found = _caveats(
+        [one, replace(other, annotator="judge")],
+        [manifest(), manifest(tasks={"f:t": "2", "f:u": "2"}, corpora={"c": "2"}, limit=4, seed=1)],
+    )
+    assert found == [
+        "the task f:t is not the same in all runs: their numbers do not compare",
+        "the corpus c is not the same in all runs: their numbers do not compare",
+        "`limit` differs between runs: they did not use the same samples or seeds",
+        "`seed` differs between runs: they did not use the same samples or seeds",
+        "not all runs were annotated by the same annotator (m0: rules, m1: judge)",
+    ]
+    assert not one.read_by_rules and one.marks == (NOT_AUDITED,)
+    by_group = {"f": 10.0, "m": 35.0, "x": 20.0}
+    assert ValueShares(model="m", task="f:t", attribute="a", value="v", by_group=by_group).spread == 25
+
+
 def test_a_comparison_of_one_run_has_no_correlations() -> None:
     assert task_correlations(comparison({"a": [1.0], "b": [2.0]})) == []
     with pytest.raises(RequestError):
@@ -203,14 +244,6 @@ def test_runs_of_different_tasks_and_of_one_have_no_correlation_and_no_crash() -
     assert found.n_models == 0 and math.isnan(found.r)
     assert found.undefined == "no model has a score in both"
     assert task_correlations(comparison({"a": [1.0, 2.0]})) == []
-
-
-def test_a_column_that_the_first_row_lacks_is_written(tmp_path: Path) -> None:
-    from equivox.run.scoring import write_csv
-
-    write_csv(tmp_path / "t.csv", [{"a": 1}, {"a": 2, "b": "x"}])
-    with (tmp_path / "t.csv").open(newline="") as file:
-        assert list(csv.DictReader(file)) == [{"a": "1", "b": ""}, {"a": "2", "b": "x"}]
 
 
 def test_rules_on_a_real_model_are_warned_of(equivox: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
@@ -289,6 +322,65 @@ def test_gender_against_accent_from_table_1() -> None:
     (table,) = contrast_tables(list(found.values()))
     assert table.caption.startswith("nTVD, gender minus accent, over models")
     assert dimension_contrasts(Comparison(runs[:1], [])) == []
+
+
+def test_agreement_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    def row(key: str, **segments: tuple[Any, dict[str, tuple[str, ...]]]) -> Row:
+        named = {name.replace("whole", WHOLE): SegmentAnnotation(*own) for name, own in segments.items()}
+        return Row(group="g", cluster="c", stratum="", status="parsed", key=key, segments=named)
+
+    def read(*hobbies: str) -> list[Row]:
+        """Rows with one hobby each; "-" states none, "?" is refused and "!" could not be parsed."""
+        kinds = {"?": ("refused", {"refusal": ("yes",)}), "!": ("unparsed", {"hobby": ("a",)}), "-": ("parsed", {})}
+        return [
+            row(f"k{place}", whole=kinds.get(told, ("parsed", {"hobby": tuple(told), "rule": (told,)})),
+                **{"part#2": ("parsed", {"hobby": (told,)}), "aside": ("parsed", {"hobby": (told,)})})
+            for place, told in enumerate(hobbies)
+        ]  # fmt: skip
+
+    (task,) = resolve_tasks("vibe_gender:advisory")
+    (whole,) = task.annotation.asks(task)
+    asked = [whole, replace(whole, name="part"), replace(whole, name="aside", alone=True)]
+    task = replace(task, annotation=Asking(attributes=task.annotation.attributes, asked=tuple(asked)))
+    told = {"one": {task.name: read("a", "b", "ba", "!", "-")}, "two": {task.name: read("a", "b", "ab", "b", "-")}}
+    monkeypatch.setattr(agreeing, "annotators_of", lambda folder: list(told))
+    monkeypatch.setattr(agreeing, "sample_rows", lambda folder, tasks, name: told[name])
+    found = {one.attribute: one for one in agreeing.agreement(Path("run"), [task])}
+    # What a tool reads alone, and what it stores beside the attributes of the answer, is no matter of agreement.
+    assert set(found) == {"hobby", "part#2: hobby"}
+    # Of the answer, four units: a, b, both in any order, and nothing stated; the fourth lacks a reading.
+    assert (found["hobby"].alpha, found["hobby"].n_responses) == (1, 4)
+    # Of the part, the third unit (ba, ab) and the fourth (!, b) differ.
+    part = found["part#2: hobby"]
+    assert part.n_responses == 5 and part.annotators == ("one", "two")
+    # Four of ten coincidences lie off the diagonal; a, b, -, ba, ab and ! are given 2, 3, 2, 1, 1 and 1 times.
+    assert part.alpha == pytest.approx(1 - 0.4 / ((100 - (4 + 9 + 1 + 1 + 1 + 4)) / 90))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asking(AnnotationScheme):
+    """A scheme that asks about some segments."""
+
+    asked: tuple[Segment, ...]
+
+    def asks(self, task: Task) -> Sequence[Segment]:
+        return self.asked
+
+
+def test_other_transcripts_are_apart_by_the_words_of_the_models_own(tmp_path: Path) -> None:
+    (task,) = resolve_tasks("vibe_gender:advisory")
+    spoken = replace(task, prompt=replace(task.prompt, spoken=True))
+    told = (("f", "one two", "one two"), ("f", "won two", "one two"), ("m", "one", "one two three four"), ("m", "", ""))
+    plan = pa.table({"key": [f"k{place}" for place in range(5)], "group": [*(group for group, *_ in told), "x"]})
+    write_table(tmp_path / "plan.parquet", plan)
+    with Store(tmp_path / "responses", response_schema()) as store:
+        for place, (_, text, own) in enumerate(told):
+            store.append({"key": f"k{place}", "text": text, "said": own})
+        store.append({"key": "k4", "text": "nothing else"})
+    one = ComparedRun("m", tmp_path, "rules", [], tasks=[spoken])
+    # One of four words of the women's is replaced; three of four of the men's are left out.
+    assert transcripts_apart(one) == {"f": 25, "m": 75}
+    assert transcripts_apart(replace(one, tasks=[task])) == {}
 
 
 def test_an_annotator_does_not_agree_with_the_majority_that_it_is_part_of(monkeypatch: pytest.MonkeyPatch) -> None:

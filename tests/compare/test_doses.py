@@ -137,7 +137,9 @@ def test_what_has_no_trend_says_why() -> None:
         (opened(builtin_tasks()["spoken_stereoset:gender"], answer), "compares no shares of values between groups"),
     ):
         (trend,) = dose_trends([one], n_resamples=999)
-        assert why in str(trend.undefined) and math.isnan(trend.slope) and math.isnan(trend.q)
+        assert why in str(trend.undefined) and math.isnan(trend.slope) and math.isnan(trend.q) and trend.is_whole
+        if "every answer" not in why:
+            assert (trend.n_used, trend.n_clusters, trend.n_left_out) == (0, 0, 0)
         assert f"no trend could be computed ({trend.undefined}"[:80] in trends_in_words([trend])[0]
         assert str(trend.undefined) in " ".join(trend_tables([trend])[0].remarks)
     assert dose_trends([opened(ADVISORY, answer, doses=[])]) == []

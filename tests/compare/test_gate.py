@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
+import shutil
 import string
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,9 +17,13 @@ from made_requests import three_kinds
 
 from equivox.api import measure
 from equivox.cli import run as command
-from equivox.compare.gate import Check, Gate, Limits, _decided, gate
+from equivox.compare.gate import Check, Gate, Limits, _decided, gate, read_limits, unlike_settings
+from equivox.compare.pairs import open_runs, paired_tests
+from equivox.compare.runs import open_comparison
 from equivox.core.errors import RequestError
-from equivox.core.scores import ScoringOptions
+from equivox.core.scores import NAN, ScoringOptions
+from equivox.run.manifest import write_manifest
+from equivox.run.scoring import read_scores
 
 TASKS = "vibe_gender:candidate,vibe_gender:story"
 FEW = ScoringOptions(n_resamples=499)
@@ -34,6 +41,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "failing": ("simulated:oracle,fail=0.15", TASKS),
         "silent": ("simulated:oracle,fail=1", TASKS),
         "one task": ("simulated:oracle", "vibe_gender:story"),
+        "choices": ("simulated:planted,shift=0.4", "spoken_stereoset_orders:gender"),
+        "other choices": ("simulated:random", "spoken_stereoset_orders:gender"),
     }
     for name, (model, tasks) in models.items():
         measure(model, tasks, output=folder / name, data="sample", options=FEW)
@@ -92,6 +101,65 @@ def test_the_worst_outcome_decides() -> None:
     assert Gate("model", []).outcome == "not comparable"
 
 
+def test_no_bias_of_choices_is_fifty(runs: dict[str, Path]) -> None:
+    (score,) = [score for score in read_scores(runs["choices"]) if score.is_whole and score.name == "slbs"]
+    (check, *_) = gate(runs["choices"], None, Limits(most={"slbs": 5.0})).checks
+    assert check.value == check.difference == abs(score.headline - 50) > 5
+    assert (check.low, check.high) == pytest.approx((score.ci_low - 50, score.ci_high - 50))
+    assert (check.name, check.outcome) == ("spoken_stereoset_orders:gender slbs alone", "worse")
+    # Beside a baseline, each has the distance of its own value.
+    (paired,) = gate(runs["choices"], runs["other choices"], Limits(margin={"slbs": 90.0})).checks
+    (test,) = [
+        test
+        for test in paired_tests(open_runs(open_comparison([runs["choices"], runs["other choices"]])))
+        if test.metric == "slbs"
+    ]
+    assert (paired.value, paired.baseline) == (abs(test.value_a - 50), abs(test.value_b - 50))
+    assert paired.name.endswith("slbs against simulated:random") and paired.limit == 90
+
+
+def test_the_limit_of_a_task_comes_before_that_of_a_metric_and_of_all() -> None:
+    limits = Limits(margin={"t": 1.0, "m": 2.0, "": 3.0}, most={"m": 4.0})
+    assert [limits.of("margin", metric, task) for metric, task in (("m", "t"), ("m", "u"), ("n", "u"))] == [1, 2, 3]
+    assert (limits.of("most", "m", "t"), limits.of("most", "n", "t")) == (4, None)
+    assert read_limits(["5", "a@turn=2=0.5", "b=1e3"], "margin") == {"": 5, "a@turn=2": 0.5, "b": 1000}
+    with pytest.raises(RequestError, match="`margin` is given twice for b"):
+        read_limits(["b=1", "b=2"], "margin")
+    for wrong in ({"margin": {"t": -0.1}}, {"most": {"": math.inf}}):
+        with pytest.raises(RequestError, match="a limit must be 0 or more"):
+            gate(Path("new"), Path("old"), Limits(**wrong))
+
+
+@pytest.mark.parametrize(
+    ("difference", "low", "high", "told"),
+    [
+        # Above the limit: the lower end is 6 away from the difference, the limit 2, so that (6 / 2)² are needed.
+        (7.0, 1.0, 13.0, "9 times as many clusters would do"),
+        (4.0, 1.0, 5.5, "2.3 times as many clusters would do"),  # (1.5 / 1)² = 2.25
+        (5.0, 1.0, 9.0, ""),
+        (4.0, NAN, NAN, ""),
+    ],
+)
+def test_what_would_decide_an_open_check(difference: float, low: float, high: float, told: str) -> None:
+    check = Check(
+        task="t", condition="", dimension="d", metric="m", unit="percent", against="b", limit=5.0,
+        outcome="inconclusive", difference=difference, low=low, high=high,
+    )  # fmt: skip
+    assert check.would_do == told and replace(check, outcome="pass").would_do == ""
+
+
+def test_an_engine_that_was_told_to_decode_otherwise_was_not_asked_alike(runs: dict[str, Path], tmp_path: Path) -> None:
+    assert unlike_settings(runs["fair"], runs["20"]) == ""
+    other = shutil.copytree(runs["fair"], tmp_path / "other")
+    manifest = json.loads((other / "manifest.json").read_text())
+    settings = {"extra_body": {"top_k": 5}, "generation_parameters": {}, "dtype": "float32"}
+    manifest["identity"]["model"]["settings"] = settings
+    manifest["identity"]["corpora"]["crema_d"] = "0"
+    write_manifest(other, manifest)
+    told = "the corpus crema_d is not the same; `extra_body` is {'top_k': 5} and not given"
+    assert unlike_settings(other, runs["20"]) == f"the two runs were not asked alike: {told}"
+
+
 def test_equal_models_pass_from_the_margin_that_is_named(runs: dict[str, Path]) -> None:
     found = gate(runs["20 again"], runs["20"], Limits(margin={"": 60.0}))
     for check in found.checks:
@@ -147,8 +215,6 @@ def test_the_columns_stand_on_one_scale(runs: dict[str, Path]) -> None:
 
 
 def test_scores_that_the_answers_do_not_give_decide_nothing(runs: dict[str, Path], tmp_path: Path) -> None:
-    import shutil
-
     from equivox.core.files import read_document, write_document
     from equivox.run.manifest import state_hashes
 

@@ -94,7 +94,7 @@ def test_q_is_over_all_pairs_tasks_and_metrics(judged: Judged) -> None:
 
 def test_an_undefined_score_has_no_rank_and_says_why(judged: Judged) -> None:
     lost = [s for s in judged.ranks if s.model == "simulated:random,fail=0.6"]
-    assert lost and all(s.rank == 0 and s.undefined and math.isnan(s.distance) for s in lost)
+    assert lost and all(s.rank == 0 == s.n_ranked and s.undefined and math.isnan(s.distance) for s in lost)
     assert lost and {(s.rank, s.low, s.high) for s in lost if s.undefined} == {(0, 0, 0)}
     ranked = [s for s in judged.ranks if s.rank]
     assert {s.n_ranked for s in ranked} == {4}
@@ -235,7 +235,7 @@ def test_what_was_not_asked_or_read_alike_is_refused(equivox: Cli, runs: Sequenc
     # The limit leaves all of the small corpus of choices in; of the other it does not.
     for test in (t for t in compared(runs[1], tmp_path / "less") if t.metric == "nTVD"):
         assert test.undefined == "the two runs do not have the same samples"
-        assert math.isnan(test.p) and math.isnan(test.q)
+        assert math.isnan(test.p) and math.isnan(test.q) and test.n_samples == 0 == test.n_clusters
 
     def moved(row: dict[str, object]) -> None:
         row["cluster"] = f"{row['cluster']}x"

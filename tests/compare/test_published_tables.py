@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -21,13 +22,16 @@ from scipy.stats import t as student_t
 import equivox
 from equivox.compare.published import ReproducedCell, ReproducedTable, TableRun, reproduced
 from equivox.compare.published_lists import reproduced_lists
+from equivox.compare.stored import StoredRun, _score
 from equivox.configs import read_config_file
-from equivox.configs.published import PublishedPaper, published_names, published_paper
+from equivox.configs.published import PublishedPaper, Source, published_names, published_paper
+from equivox.core.coverage import Coverage
 from equivox.core.errors import RequestError
 from equivox.core.fields import checked_form, load_yaml
 from equivox.core.files import read_document, write_document
-from equivox.core.scores import Score, ScoringOptions
+from equivox.core.scores import NAN, Score, ScoringOptions
 from equivox.core.task import Task
+from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import ModelFile, model_names
 from equivox.metrics.genres.cohort import published_cohorts
 from equivox.report.published_figures import draw_published
@@ -40,6 +44,7 @@ from equivox.tasks.registry import resolve_tasks
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = ScoringOptions(n_resamples=99)
 PUBLISHED = "arithmetic=published"
+FULL = Coverage(requested=1, generated=1, answered=1, parsed=1, used=1, requested_by_group={}, used_by_group={})
 EVALUATORS = ("llama-3.1-8b-instruct", "glm-4-9b-chat", "mistral-small-24b-instruct")
 
 
@@ -399,6 +404,62 @@ def test_a_limit_is_said(runs: dict[str, Path]) -> None:
     tables = reproduced("vibe", [TableRun(runs["few"], "gemini-2.5-flash")])
     assert "gemini-2.5-flash: 96 samples a task (`--limit 96`)" in tables[0].remarks
     assert any("`--limit 96`" in line for cell in tables[0].cells for line in cell.remarks)
+
+
+def test_a_corpus_that_is_not_the_published_one_is_said() -> None:
+    story, grid = (resolve_tasks(name)[0] for name in ("vibe_gender:story", "badf_two:gender"))
+
+    def told(task: Task, n: int, fingerprint: str = "another") -> str | None:
+        run = StoredRun(TableRun(Path("run"), "m"), {"identity": {"corpora": {task.data.corpus: fingerprint}}})
+        vars(run)["_samples"] = {task.name: n}
+        return run._unlike(task)
+
+    assert told(story, 7442) is None
+    assert told(story, 7441) == "7,441 samples, the published corpus has 7,442"
+    own = replace(story, data=replace(story.data, table=Path("mine.csv")))
+    assert told(own, 7442) == "7,442 samples of a corpus of one's own"
+    elsewhere = replace(story, data=replace(story.data, corpus="elsewhere", builder=""))
+    assert told(elsewhere, 5) == "5 samples; how many the published corpus has is not known"
+    # The published grid of names is made without data: its fingerprint tells.
+    assert told(grid, 9) == "9 samples, not of the published corpus"
+    assert told(grid, 9, open_corpus(grid.data, None).fingerprint) is None
+
+
+@pytest.mark.parametrize(("q", "stars"), [(0.05, 0), (0.049, 1), (0.001, 1), (0.0009, 2), (NAN, None)])
+def test_a_cell_has_stars_by_q_and_is_empty_where_nothing_was_measured(q: float, stars: int | None) -> None:
+    cell = ReproducedCell(
+        block="", row="m", column="Story", model="m", task="t", q=q, published=12.5, undefined="no run"
+    )
+    assert cell.stars_found == stars and math.isnan(cell.deviation)
+    assert (cell.evaluations, cell.places, cell.with_p, cell.comparable) == (0, 2, False, True)
+    assert replace(cell, measured=15.0).deviation == 2.5
+    assert math.isnan(replace(cell, measured=15.0, comparable=False).deviation)
+
+
+def test_a_number_by_the_papers_arithmetic_has_the_test_of_the_score_beside_it() -> None:
+    def score(**changes: Any) -> Score:
+        fields = {
+            "task": "f:t", "condition": "audio", "dimension": "gender", "attribute": None, "role": "outcome",
+            "name": "nTVD", "unit": "percent", "zero_means": "", "coverage": FULL, "value": 20.0, "q": 0.01,
+            "estimate": 12.0, "estimate_unclipped": 12.0, "ci_low": 5.0, "ci_high": 19.0, "p_paper": 0.002,
+        }  # fmt: skip
+        return Score(**fields | changes)
+
+    own, other = score(), score(subset=PUBLISHED, value=30.0, p_paper=0.5, estimate=NAN, q=NAN)
+    asked = Source(score="nTVD", subset=PUBLISHED)
+    told = _score(asked, "f:t", [own, other, score(attribute="hobby")])
+    assert (told.measured, told.estimate, told.low, told.high, told.q, told.p) == (30, 12, 5, 19, 0.01, 0.5)
+    assert told.evaluations == 1
+    plain = _score(Source(score="nTVD"), "f:t", [own])
+    assert (plain.measured, plain.estimate, plain.p) == (20, 12, 0.002)
+    # A score that is its own estimate shows none beside it, and an undefined one beside it has no test.
+    same = _score(Source(score="nTVD"), "f:t", [score(estimate=NAN, estimate_unclipped=NAN)])
+    assert same.measured == 20 and math.isnan(same.estimate) and same.low == 5
+    alone = _score(asked, "f:t", [score(undefined="too few", value=NAN), other])
+    assert (alone.measured, alone.evaluations, alone.p) == (30, 1, 0.5) and math.isnan(alone.low)
+    assert _score(asked, "f:t", [own]).undefined == f"the run has no nTVD of f:t ({PUBLISHED})"
+    assert _score(Source(score="M1"), "f:t", [own]).undefined == "the run has no M1 of f:t"
+    assert _score(Source(score="nTVD"), "f:t", [score(undefined="too few")]).undefined == "too few"
 
 
 def test_responses_that_came_after_the_scores_are_said(runs: dict[str, Path], tmp_path: Path) -> None:

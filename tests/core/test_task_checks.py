@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,11 +9,9 @@ from typing import Any
 import pytest
 
 from equivox import measure
-from equivox.core.errors import RequestError, RunError
+from equivox.core.errors import RequestError
 from equivox.core.task import IMAGE, AnnotationScheme, Attribute, DataSource, Sampling, Task
 from equivox.core.task_checks import check_task, tasks_in
-from equivox.engines import Engine, EngineIdentity, Request, Response
-from equivox.run.store import Store, response_schema
 from equivox.tasks.registry import builtin_tasks
 
 GOOD = builtin_tasks()["vibe_gender:advisory"]
@@ -75,41 +72,6 @@ def test_a_mistake_in_a_task_is_one_line(task: Task, told: str, tmp_path: Path) 
 def test_every_shipped_task_can_be_meant() -> None:
     tasks = list(builtin_tasks().values())
     assert tasks_in(tasks, "TASKS") == tasks
-
-
-class Odd(Engine):
-    """An engine that goes wrong at its fourth request."""
-
-    modalities = frozenset({"text", "audio"})
-    identity = EngineIdentity(engine="odd", model="m", revision="1")
-
-    def __init__(self, then: object) -> None:
-        self.then = then
-
-    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
-        for number, request in enumerate(requests):
-            yield Response(key=request.key, text="You might enjoy chess.", media_items=len(request.media))
-            if number == 3:
-                if isinstance(self.then, Exception):
-                    raise self.then
-                yield self.then(request) if callable(self.then) else self.then  # type: ignore[misc]
-
-
-@pytest.mark.parametrize(
-    ("then", "told"),
-    [
-        (ValueError("broken\nin two lines"), "the engine odd of m failed (ValueError: broken in two lines)"),
-        (lambda request: Response(key=request.key, text="Again."), "the engine odd of m answered a request twice"),
-        (Response(key="nobody", text="x"), "the engine odd of m answered a request that was not made (nobody)"),
-        (None, "the engine odd of m yielded None, no Response"),
-    ],
-)
-def test_an_engine_that_goes_wrong_is_one_line_and_loses_nothing(then: object, told: str, tmp_path: Path) -> None:
-    with pytest.raises(RunError) as found:
-        measure(Odd(then), GOOD, data="sample", limit=24, output=tmp_path / "run")
-    assert str(found.value).startswith(told) and "\n" not in str(found.value)
-    stored = Store(tmp_path / "run" / "responses", response_schema()).keys()
-    assert len(stored) == 4
 
 
 def test_the_types_of_a_class_are_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,11 @@ from equivox.io.signed import (
 )
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+OTHER = Ed25519PrivateKey.from_private_bytes(bytes(32))
+NAMES = [
+    hashlib.sha256(bytes.fromhex("302a300506032b6570032100") + key.public_key().public_bytes_raw()).hexdigest()
+    for key in (KEY, OTHER)
+]
 PAYLOAD = json.dumps({"_type": STATEMENT_TYPE, "subject": []}).encode()
 PKCS8 = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
 
@@ -62,6 +67,11 @@ def test_what_was_signed_is_returned() -> None:
     assert opened(both) == json.loads(PAYLOAD)
 
 
+def _signed(payload: bytes, kind: str) -> dict[str, object]:
+    signature = {"keyid": "", "sig": base64.b64encode(KEY.sign(pae(kind, payload))).decode()}
+    return {"payloadType": kind, "payload": base64.b64encode(payload).decode(), "signatures": [signature]}
+
+
 def changed(name: str) -> tuple[dict[str, object], str]:
     made = envelope(PAYLOAD, KEY)
     (one,) = made["signatures"]
@@ -71,16 +81,19 @@ def changed(name: str) -> tuple[dict[str, object], str]:
         "payload": (made | {"payload": base64.b64encode(PAYLOAD.replace(b"[]", b"[ ]")).decode()}, "changed after"),
         "type": (made | {"payloadType": "text/plain"}, "changed after"),
         "signature": (made | {"signatures": [one | {"sig": base64.b64encode(spoilt).decode()}]}, "changed after"),
-        "another key": (envelope(PAYLOAD, Ed25519PrivateKey.generate()), "another key"),
+        # The SHA-256 of the public keys of RFC 8410's form, to sixteen digits.
+        "another key": (envelope(PAYLOAD, OTHER), f"another key signed it: {NAMES[1]:.16}, not {NAMES[0]:.16};"),
         "another key under our name": (
             made | {"signatures": [envelope(PAYLOAD, Ed25519PrivateKey.generate())["signatures"][0] | {"keyid": "x"}]},
             "another key",
         ),
         "no signature": (made | {"signatures": []}, "another key signed it: none"),
         "no base64": (made | {"payload": "é"}, "no signed statement"),
+        "signs that base64 has not": (made | {"payload": f"*{made['payload']}"}, "no signed statement"),
         "no payload": ({"payloadType": PAYLOAD_TYPE, "signatures": []}, "no signed statement"),
         "signatures are a number": (made | {"signatures": 3}, "no signed statement"),
         "signed, but no statement": (envelope(b'{"_type": "else"}', KEY), "no in-toto statement"),
+        "no type": (_signed(PAYLOAD, "text/plain"), "no in-toto statement"),
         "signed, but no JSON": (envelope(b"\xff", KEY), "no in-toto statement"),
     }[name]
 
@@ -88,7 +101,8 @@ def changed(name: str) -> tuple[dict[str, object], str]:
 @pytest.mark.parametrize(
     "name",
     ["payload", "type", "signature", "another key", "another key under our name", "no signature", "no base64",
-     "no payload", "signatures are a number", "signed, but no statement", "signed, but no JSON"],
+     "signs that base64 has not", "no payload", "signatures are a number", "no type", "signed, but no statement",
+     "signed, but no JSON"],
 )  # fmt: skip
 def test_a_change_is_named(name: str) -> None:
     document, said = changed(name)
@@ -121,13 +135,14 @@ def test_other_keys_are_refused_in_one_line(tmp_path: Path) -> None:
         "rsa": large.private_bytes(*PKCS8, serialization.NoEncryption()),
         "ec": ec.generate_private_key(ec.SECP256R1()).private_bytes(*PKCS8, serialization.NoEncryption()),
         "password": KEY.private_bytes(*PKCS8, serialization.BestAvailableEncryption(b"x")),
-        "text": b"no key",
+        "text": b"no key" + b"x" * 999_994,
         "large": b"x" * 1_000_001,
     }
     for name, content in kinds.items():
         path = tmp_path / name
         path.write_bytes(content)
-        with pytest.raises(RequestError, match=r"`sign`") as refused:
+        words = "no file of at most 1,000,000 bytes" if name == "large" else "openssl"
+        with pytest.raises(RequestError, match=f"`sign`.*{words}") as refused:
             read_private_key(path)
         assert "\n" not in str(refused.value)
     with pytest.raises(RequestError, match=r"RSA.*not Ed25519"):

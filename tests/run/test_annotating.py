@@ -11,16 +11,18 @@ import pytest
 
 from equivox.annotate import Annotation, Annotator, AnnotatorIdentity, Job, Value
 from equivox.core.files import write_table
+from equivox.core.metric import FollowUp, Members
 from equivox.core.progress import Event
 from equivox.core.scores import ScoringOptions
 from equivox.core.segments import Segment
 from equivox.core.task import REFUSAL, Attribute
 from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import EngineIdentity
-from equivox.run.annotating import annotate, run_jobs, stored_follow_ups
-from equivox.run.pipeline import execute
+from equivox.run.annotating import annotate, ask, run_jobs, stored_follow_ups
+from equivox.run.live import read_usage
+from equivox.run.pipeline import annotate_run, execute
 from equivox.run.plan import make_plan
-from equivox.run.scoring import sample_rows, write_csv
+from equivox.run.scoring import follow_up, sample_rows, write_csv
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, annotation_schema
 from equivox.run.stored import annotations_folder
@@ -28,6 +30,7 @@ from equivox.tasks.registry import resolve_tasks
 
 JOB = Attribute(name="job", asks="the job")
 FEW = ScoringOptions(n_resamples=99)
+IDENTITY = EngineIdentity(engine="fake", model="m", revision="1")
 
 
 class Tool:
@@ -69,8 +72,7 @@ def test_a_tool_goes_first_and_the_annotator_gets_what_it_cannot_tell() -> None:
 
 def test_what_was_not_asked_yet_is_missing_and_has_not_failed(tmp_path: Path) -> None:
     (task,) = resolve_tasks("vibe_gender:advisory")
-    identity = EngineIdentity(engine="fake", model="m", revision="1")
-    plan = make_plan([task], {"crema_d": open_corpus(task.data, "sample")}, identity, limit=4)
+    plan = make_plan([task], {"crema_d": open_corpus(task.data, "sample")}, IDENTITY, limit=4)
     write_table(tmp_path / "plan.parquet", plan.table)
     annotate(tmp_path, [task], Noting(), engine="fake")
     assert [row.status for row in sample_rows(tmp_path, [task], "noting")[task.name]] == ["missing"] * 4
@@ -84,8 +86,7 @@ def test_metadata_of_some_samples_are_kept_for_them(tmp_path: Path) -> None:
         for place, sample in enumerate(corpus.samples)
     ]
     noted = replace(task, metadata=("note", "empty"))
-    identity = EngineIdentity(engine="fake", model="m", revision="1")
-    plan = make_plan([noted], {"crema_d": replace(corpus, samples=tuple(samples))}, identity)
+    plan = make_plan([noted], {"crema_d": replace(corpus, samples=tuple(samples))}, IDENTITY)
     write_table(tmp_path / "plan.parquet", plan.table)
     annotate(tmp_path, [noted], Noting(), engine="fake")
     rows = sample_rows(tmp_path, [noted], "noting")[task.name]
@@ -94,16 +95,71 @@ def test_metadata_of_some_samples_are_kept_for_them(tmp_path: Path) -> None:
     }
 
 
-def test_a_failed_annotation_is_asked_again_on_request_alone(tmp_path: Path) -> None:
+def test_a_failed_annotation_is_asked_again_on_request_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (task,) = resolve_tasks("vibe_gender:advisory")
     execute(RunSpec(model="simulated:random", tasks=[task], output=tmp_path, data="sample", limit=4, options=FEW))
+    seen: list[Event] = []
+    annotate(tmp_path, [task], Noting("failed"), engine="simulated", progress=seen.append)
+    # A response is done when it has no further question; a fifth of the round is kept for finding out.
+    assert [(event.done, event.total, event.failed) for event in seen] == [
+        (0, 0, 0), (0, 4, 0), (0, 4, 1), (1, 4, 2), (2, 4, 3), (3, 4, 4), (4, 4, 4),
+    ]  # fmt: skip
+    annotator = Noting("parsed")
+    monkeypatch.setattr("equivox.run.pipeline.open_annotator", lambda name, workers: annotator)
     asked = []
-    for status, retry_failed in (("failed", False), ("parsed", False), ("parsed", True), ("parsed", True)):
-        annotator = Noting(status)
-        annotate(tmp_path, [task], annotator, engine="simulated", retry_failed=retry_failed)
+    for again in (
+        lambda: annotate(tmp_path, [task], annotator, engine="simulated"),
+        lambda: annotate_run(tmp_path, "noting", FEW),
+        lambda: annotate_run(tmp_path, "noting", FEW, retry_failed=True),
+        lambda: annotate_run(tmp_path, "noting", FEW, retry_failed=True),
+    ):
+        again()
         asked.append(len(annotator.asked))
-    assert asked == [4, 0, 4, 0]
+    assert asked == [0, 0, 4, 4]
     assert {row.status for row in sample_rows(tmp_path, [task], "noting")[task.name]} == {"parsed"}
+
+
+def test_a_question_about_a_finding_is_asked_once_and_its_answer_is_kept(tmp_path: Path) -> None:
+    def question(text: str) -> Segment:
+        return Segment(name="why", text=text, attributes=(JOB,))
+
+    class Counted(Noting):
+        usage: Mapping[str, float] = {}
+
+        def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
+            for annotation in super().annotate(jobs):
+                self.usage = {"requests": 2 + len(self.asked)}
+                yield annotation
+
+    seen: list[Event] = []
+    annotator = Counted("parsed")
+    annotator.usage = {"requests": 2}  # of an earlier stage
+    ask(tmp_path, [question("one"), question("two"), question("one")], annotator, progress=seen.append)
+    assert annotator.asked == ["one", "two"]
+    assert [(event.stage, event.done, event.total) for event in seen] == [("follow up", n, 2) for n in range(3)]
+    ask(tmp_path, [question("two"), question("three")], annotator)
+    assert annotator.asked == ["one", "two", "three"]
+    folder = annotations_folder(tmp_path, "noting")
+    assert len(stored_follow_ups(tmp_path, "noting")) == 3 and read_usage(folder) == {"requests": 3}
+    assert {path.name for path in folder.glob("*-0*")} == {"shard-000001.parquet", "shard-000002.parquet"}
+
+
+def test_an_annotator_that_is_no_rule_is_asked_about_the_findings_of_a_family(tmp_path: Path) -> None:
+    def questions(members: Members, options: ScoringOptions) -> list[Segment]:
+        return [
+            Segment(name="why", text=f"{task.name}: {len(samples)}", attributes=(JOB,)) for task, samples in members
+        ]
+
+    (task,) = resolve_tasks("vibe_gender:advisory")
+    asking = replace(
+        task, metric=replace(task.metric, follow_up=FollowUp(stages={"why": "the reason"}, questions=questions))
+    )
+    plan = make_plan([task], {"crema_d": open_corpus(task.data, "sample")}, IDENTITY, limit=4)
+    write_table(tmp_path / "plan.parquet", plan.table)
+    for annotator, tasks in ((Noting(), [task]), (Noting(), [asking])):
+        annotate(tmp_path, tasks, annotator, engine="fake")
+        follow_up(tmp_path, tasks, annotator, FEW)
+        assert annotator.asked == (["vibe_gender:advisory: 4"] if tasks == [asking] else [])
 
 
 def test_a_question_that_failed_has_no_answer(tmp_path: Path) -> None:

@@ -103,6 +103,29 @@ def test_the_command_line_needs_data_alone(data: Path, tmp_path: Path, equivox: 
         assert told in error
 
 
+@pytest.mark.parametrize(
+    ("task", "data", "expected"),
+    [
+        # CREMA-D: 7,442 clips of 91 actors are 81 each; L2-ARCTIC: 24 speakers read 600 sentences.
+        ("vibe_gender:story", None, (91, 81, 2)),
+        ("vibe_accent:story", None, (24, 600, 6)),
+        ("vibe_gender:story", "sample", (24, 12, 2)),
+        ("vibe_accent:story", "sample", (24, 12, 6)),
+    ],
+)
+def test_the_design_of_a_task(task: str, data: str | None, expected: tuple[int, int, int]) -> None:
+    design = task_design(TASKS[task], data)
+    assert (design.n_clusters, design.responses_per_cluster, design.n_groups) == expected and not design.crossed
+
+
+def test_a_design_about_which_nothing_is_published(clip_corpus: Callable[..., object]) -> None:
+    (task, *_) = resolve_tasks(str(clip_corpus()))
+    design = task_design(task)
+    assert (design.n_clusters, design.responses_per_cluster, design.n_groups) == (8, 6, 2)
+    with pytest.raises(RequestError, match="nothing is published about race"):
+        task_design(replace(TASKS["vibe_gender:story"], group=("race",)))
+
+
 def test_power_counts_the_samples_of_that_corpus(data: Path) -> None:
     design = task_design(TASKS["vibe_gender:story"], str(data / "voices"))
     assert (design.n_clusters, design.responses_per_cluster, design.n_groups) == (8, 2, 2)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import equivox as eq
-from equivox.core.errors import DamageError
+from equivox.core.errors import DamageError, RequestError
 from equivox.core.files import write_table
 from equivox.core.task import Task
 from equivox.core.variants import vary
@@ -116,6 +116,7 @@ def people() -> Corpus:
             columns={
                 "gender": "fm"[speaker % 2], "accent": "" if speaker == 7 else "xy"[speaker // 2 % 2],
                 "age": ["young", "old"][speaker // 4], "speaker": f"s{speaker}", "sentence": f"t{sentence}",
+                "room": "one", "hall": "a × b",
             },
             sha256=f"{speaker}_{sentence}", file_name=f"{speaker}_{sentence}.wav", problem=None, load=lambda: b"",
         )
@@ -125,7 +126,8 @@ def people() -> Corpus:
 
 
 def test_comparisons_one_after_the_other_make_the_plan_that_all_at_once_do(tmp_path: Path) -> None:
-    task = replace(builtin_tasks()[TASK], strata=("sentence", "age"), metadata=())
+    # The room is the same everywhere: the plan keeps it in its strata and blocks alone.
+    task = replace(builtin_tasks()[TASK], strata=("sentence", "age", "room"), blocks=("room",), metadata=())
 
     def run(folder: Path, *compare: tuple[str, ...]) -> Path:
         execute(
@@ -149,13 +151,16 @@ def test_comparisons_one_after_the_other_make_the_plan_that_all_at_once_do(tmp_p
     assert len(rows(later)) == 16 + 14 + 14
     table = pq.read_table(later / "plan.parquet").to_pylist()
     blocks = {row["block"] for row in table if row["task"] == "vibe_gender_by_gender_accent:advisory"}
-    assert blocks == {"young", "old"}
+    assert blocks == {"one × young", "one × old"}
     # Samples that are fewer than the plan's requests are damage, not a comparison of those that are left.
     path = samples_path(later, "rules", TASK)
     samples = pq.read_table(path)
     write_table(path, samples.slice(0, len(samples) - 1))
     with pytest.raises(DamageError, match="fewer rows than the plan has requests"):
         compare_further(later, [("age",)])
+    task = replace(task, strata=("sentence", "hall"), blocks=())
+    with pytest.raises(RequestError, match="values of sentence, hall of vibe_gender:advisory cannot be told apart"):
+        compare_further(run(tmp_path / "apart"), [("accent",)])
 
 
 def test_variants_name_who_asked() -> None:

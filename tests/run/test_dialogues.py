@@ -95,6 +95,16 @@ def test_a_turn_that_is_not_answered_ends_its_dialogue(file: Path) -> None:
     # It counts as a failure of its turn, and failures of one group are a finding.
     assert scores["talk_gender:invite@turn=3", None].coverage.generated == len(stored) // 3 - n_anna
     assert scores["talk_gender:invite@turn=3", "failure"].found
+    # The same where a run goes on after a turn that was not answered.
+    later = spec(file, "later")
+    execute(later, engine=talking(answer))
+    shutil.rmtree(later.output / "responses")
+    second = {row["key"] for row in read_plan(run.output).to_pylist() if row["task"].endswith("@turn=2")}
+    with Store(later.output / "responses", response_schema()) as store:
+        store.append_all([record for record in stored if record["key"] in second])
+    execute(later, engine=talking(answer))
+    again = Store(later.output / "responses", response_schema()).table().to_pylist()
+    assert {(one["key"], one["error"]) for one in again} == {(one["key"], one["error"]) for one in stored}
 
 
 def test_a_dialogue_that_stops_between_turns_goes_on_where_it_stopped(file: Path) -> None:

@@ -69,7 +69,7 @@ def test_an_endpoint_with_prices(equivox: Cli, tmp_path: Path, chat_server: Call
     found = dry_run(spec)
     (request,) = {len(one.prompt.text) for one in spec.tasks}
     # Each prompt is its text, a token for 4 characters, and one recording; an answer has 300 tokens.
-    assert found.target.prompt_tokens == pytest.approx(20 * (request / 4 + MEDIA_TOKENS), rel=0.01)
+    assert found.target.prompt_tokens == pytest.approx(20 * (request / 4 + MEDIA_TOKENS))
     assert found.target.completion_tokens == 20 * 300
     assert found.target.cost == pytest.approx((2 * found.target.prompt_tokens + 10 * 20 * 300) / 1e6)
     assert (found.target.gpu_hours, found.annotator) == (0, None)
@@ -116,6 +116,15 @@ def test_hours_on_the_clock_are_gpu_hours_over_the_workers() -> None:
     assert (reader.gpu_hours, reader.hours) == pytest.approx((1, 1 / 4))
     bought = annotator_effort("gpt-4o", 90_000, workers=4)
     assert (bought.engine, bought.gpu_hours, bought.hours) == ("endpoint", 0, 0)
+    # Without a number of workers there is one.
+    assert target_effort("vllm:model_name=org/m", 90_000) == one
+    assert annotator_effort("qwen3-8b", 90_000).hours == pytest.approx(1)
+
+
+def test_a_simulated_model_takes_nothing() -> None:
+    found = target_effort("simulated:biased", 10)
+    assert (found.calls, found.prompt_tokens, found.completion_tokens, found.tokens_per_second) == (10, 0, 0, 0)
+    assert (found.measured, found.gpu_hours, found.hours) == (False, 0, 0) and math.isnan(found.cost)
 
 
 @pytest.mark.parametrize("price", ["-2", "free", "0"])
@@ -153,6 +162,15 @@ def test_a_measured_speed_is_that_of_one_worker(tmp_path: Path) -> None:
     assert read_speed(tmp_path / "old").per_second == 1000
 
 
+@pytest.mark.parametrize(("requests", "tokens", "measured"), [(20, (100, 7), True), (19, (600, 300), False)])
+def test_tokens_are_those_of_twenty_requests_or_guesses(
+    requests: int, tokens: tuple[int, int], measured: bool, tmp_path: Path
+) -> None:
+    add_usage(tmp_path, {"requests": requests, "prompt_tokens": 100 * requests, "completion_tokens": 7 * requests})
+    found = target_effort("endpoint:model_name=m,base_url=https://api.example.org/v1", 10, folder=tmp_path)
+    assert (found.prompt_tokens, found.completion_tokens, found.measured) == (10 * tokens[0], 10 * tokens[1], measured)
+
+
 def test_what_was_used_adds_up_over_starts(tmp_path: Path) -> None:
     add_usage(tmp_path, {"requests": 3, "tokens": 50})
     add_usage(tmp_path, {"requests": 7, "tokens": 90}, before={"requests": 3, "tokens": 50})
@@ -174,5 +192,6 @@ def test_a_plan_names_the_hours_and_the_prices(equivox: Cli, tmp_path: Path) -> 
     assert on_server.cost == pytest.approx(288 * (500 * 1 + 100 * 4) / 1e6)
     out = equivox("reproduce", file, "--dry-run")[1]
     assert "hours on 4 workers" in out and "0.26" in out
+    assert estimate(settings).workers == 1 and estimate(settings).models[0].hours == 4 * on_gpu.hours
     assert "hours on 8 workers" in equivox("reproduce", file, "--dry-run", "--workers", 8)[1]
     assert "hours on" not in equivox("reproduce", file, "--dry-run", "--workers", 1)[1]

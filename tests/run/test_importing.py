@@ -6,7 +6,10 @@ import json
 import math
 import random
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas
@@ -16,6 +19,7 @@ import equivox as eq
 from equivox.core.errors import RequestError
 from equivox.dataset_builders.corpus import Corpus
 from equivox.dataset_builders.opening import open_corpus
+from equivox.run.importing import _refuse_sparse
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -37,7 +41,7 @@ def sample_corpus() -> Corpus:
     return open_corpus(resolve_tasks("vibe_gender:advisory")[0].data, "sample")
 
 
-def imported(told: Any, folder: Path, tasks: str = "vibe_gender:advisory", **options: Any) -> eq.Result:
+def imported(told: Any, folder: Path, tasks: Any = "vibe_gender:advisory", **options: Any) -> eq.Result:
     return eq.import_responses(told, tasks, model="mine", output=folder, options=OPTIONS, **options)
 
 
@@ -194,6 +198,29 @@ def test_a_table_may_answer_few_of_the_requests_of_a_corpus(tmp_path: Path) -> N
     coverage = result.scores[0].coverage
     assert (coverage.requested, coverage.generated) == (288, 2)
     assert math.isnan(result.scores[0].value)
+
+
+@pytest.mark.parametrize("emotions", ["neutral", ("neutral", "happy")])
+def test_a_table_about_one_task_need_not_say_of_which_part_it_is(
+    emotions: str | tuple[str, ...], tmp_path: Path
+) -> None:
+    task = eq.load_task("vibe_gender:advisory")
+    part = replace(task, metadata=("emotion",), data=replace(task.data, where={"emotion": emotions}))
+    told = [{name: value for name, value in row.items() if name != "emotion"} for row in hobbies()]
+    result = imported(told, tmp_path / "run", [part])
+    assert set(result.to_pandas("responses")["emotion"]) == {"neutral"}
+    assert result.scores[0].value == pytest.approx(50)
+
+
+@pytest.mark.parametrize(("rows", "refused"), [(1002, True), (1003, False)])
+def test_a_table_that_answers_fewer_than_one_request_in_a_hundred_is_refused(rows: int, refused: bool) -> None:
+    # 288 samples asked 348 times each are 100,224 requests.
+    task, corpus = eq.load_task("vibe_gender:advisory"), sample_corpus()
+    slots: dict[Any, Any] = dict.fromkeys(range(rows))
+    given = (SimpleNamespace(name="told"), {"a": task}, {"crema_d": corpus}, slots)
+    _refuse_sparse(*given, {"a": 347})  # type: ignore[arg-type]
+    with pytest.raises(RequestError, match="100,224 requests") if refused else nullcontext():
+        _refuse_sparse(*given, {"a": 348})  # type: ignore[arg-type]
 
 
 def test_the_words_of_the_response_are_no_text_of_the_sample(tmp_path: Path) -> None:

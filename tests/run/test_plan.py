@@ -58,7 +58,7 @@ def variant(**changes: object) -> Task:
 def test_a_key_is_the_same_for_the_same_request_and_no_other() -> None:
     base = keys()
     assert len(base) == 30
-    assert keys() == base
+    assert keys() == base == {r.key for r in make_plan([TASK], {"crema_d": corpus()}, IDENTITY).requests()}
     changed = [
         keys(identity=dataclasses.replace(IDENTITY, model="other")),
         keys(identity=dataclasses.replace(IDENTITY, revision="2")),
@@ -287,6 +287,10 @@ def test_columns_that_differ_are_kept_and_those_of_one_value_are_not() -> None:
     kept = {name for name in plan.table.column_names if name.startswith("column.")}
     # The emotion is the same everywhere: nothing can be compared by it.
     assert kept == {"column.gender", "column.speaker", "column.sentence", "column.text"}
+    # Nor by a column of more than a hundred values.
+    for speakers, is_kept in ((50, True), (51, False)):
+        table = make_plan([TASK], {"crema_d": corpus(speakers=speakers, sentences=1)}, IDENTITY).table
+        assert ("column.speaker" in table.column_names) == is_kept
 
 
 def test_answers_without_the_other_column_are_in_no_group_of_that_comparison() -> None:

@@ -19,7 +19,7 @@ from equivox.engines import Engine, EngineIdentity, Request, Response
 from equivox.run.annotating import annotate
 from equivox.run.generating import generate
 from equivox.run.manifest import read_manifest, write_manifest
-from equivox.run.pipeline import annotate_run, execute, rescore
+from equivox.run.pipeline import annotate_run, execute, refuse_overrides, rescore
 from equivox.run.plan import Plan, make_plan
 from equivox.run.presented import Presented
 from equivox.run.scoring import sample_rows
@@ -96,8 +96,12 @@ def test_what_failed_is_asked_again_on_request_and_nothing_else_is(tmp_path: Pat
     first = ScriptedEngine(script)
     plan = make_plan([TASK], {"crema_d": open_corpus(TASK.data, "sample")}, first.identity, limit=4)
     asked = []
-    for engine, retry_failed in ((first, False), (ScriptedEngine(script), False), (ScriptedEngine(script), True)):
-        generate(tmp_path, plan, engine, retry_failed=retry_failed)
+    for engine, settings in (
+        (first, {}),
+        (ScriptedEngine(script), {}),
+        (ScriptedEngine(script), {"retry_failed": True}),
+    ):
+        generate(tmp_path, plan, engine, **settings)
         asked.append([request.key for request in engine.seen])
     assert len(asked[0]) == 4 and asked[1] == []
     assert asked[2] == [asked[0][1], asked[0][3]]
@@ -109,6 +113,41 @@ def test_media_that_did_not_arrive_stop_the_run_with_an_error(tmp_path: Path) ->
     assert Store(tmp_path / "responses", response_schema()).keys() == set()
 
 
+class Odd(Engine):
+    """An engine that goes wrong at its fourth request."""
+
+    modalities = frozenset({"text", "audio"})
+    identity = EngineIdentity(engine="odd", model="m", revision="1")
+
+    def __init__(self, then: object) -> None:
+        self.then = then
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+        for number, request in enumerate(requests):
+            yield Response(key=request.key, text="You might enjoy chess.", media_items=len(request.media))
+            if number == 3:
+                if isinstance(self.then, Exception):
+                    raise self.then
+                yield self.then(request) if callable(self.then) else self.then  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("then", "told"),
+    [
+        (ValueError("broken\nin two lines"), "the engine odd of m failed (ValueError: broken in two lines)"),
+        (lambda request: Response(key=request.key, text="Again."), "the engine odd of m answered a request twice"),
+        (Response(key="nobody", text="x"), "the engine odd of m answered a request that was not made (nobody)"),
+        (None, "the engine odd of m yielded None, no Response"),
+    ],
+)
+def test_an_engine_that_goes_wrong_is_one_line_and_loses_nothing(then: object, told: str, tmp_path: Path) -> None:
+    with pytest.raises(RunError) as found:
+        execute(RunSpec.typed("odd", [TASK], tmp_path / "run", data="sample", limit=24), engine=Odd(then))
+    assert str(found.value).startswith(told) and "\n" not in str(found.value)
+    stored = Store(tmp_path / "run" / "responses", response_schema()).keys()
+    assert len(stored) == 4
+
+
 def test_reference_labels_are_never_rendered(tmp_path: Path) -> None:
     engine = ScriptedEngine(["I suggest chess."] * 24)
     run(tmp_path, engine)
@@ -116,6 +155,46 @@ def test_reference_labels_are_never_rendered(tmp_path: Path) -> None:
         assert request.text == TASK.prompt.text
         assert request.labels.group not in request.text and request.labels.cluster not in request.text
         assert request.media[0].load()[:4] == b"OggS"
+
+
+def test_a_decoding_that_the_arguments_set_otherwise_is_refused() -> None:
+    for argument in ("generation_parameters", "extra_body"):
+        identity = EngineIdentity(
+            engine="e", model="m", revision="1", settings={argument: {"top_p": 1, "temperature": 0.5}}
+        )
+        refuse_overrides(identity, "temperature=0.5")
+        refuse_overrides(identity, "repeats=3")
+        refuse_overrides(identity, "as-declared")
+        with pytest.raises(
+            RequestError, match=rf"`sampling` is temperature=0.7, .* set {argument}={{temperature: 0.5}}"
+        ):
+            refuse_overrides(identity, "temperature=0.7")
+
+
+def test_what_a_run_lacks_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(what: str) -> None:
+        raise RequestError(f"{what} is not there")
+
+    monkeypatch.setattr("equivox.annotate.embedding.load_encoder", missing)
+    monkeypatch.setattr("equivox.run.pipeline.require_world", missing)
+    by_meaning = {"options": ScoringOptions(merge="embedding", encoder="some/encoder")}
+    for settings, words in ((by_meaning, "some/encoder is"), ({"conditions": "pitch=2"}, "the condition pitch=2 is")):
+        with pytest.raises(RequestError, match=f"{words} not there"):
+            execute(RunSpec.typed("simulated:oracle", [TASK], tmp_path / "run", data="sample", limit=4, **settings))
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_defaults_of_a_run_and_what_makes_no_other_run() -> None:
+    spec = RunSpec(model="m", tasks=[TASK], output=Path("run"))
+    assert (spec.limit, spec.seed, spec.retry_failed, spec.trust_remote_code) == (None, 0, False, False)
+    assert spec == RunSpec.typed("m", [TASK], "run", workers=4, trust_remote_code=True, about={"calibration": {}})
+    assert spec != RunSpec.typed("m", [TASK], "run", retry_failed=True)
+    assert RunSpec.typed("m", [TASK], "run", limit=1, stop_after=0).limit == 1
+    for wrong in ({"limit": 0}, {"stop_after": -1}):
+        with pytest.raises(RequestError, match="must be"):
+            RunSpec.typed("m", [TASK], "run", **wrong)
 
 
 def test_an_empty_limit_or_a_file_as_output_is_refused(tmp_path: Path) -> None:

@@ -5,19 +5,23 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import math
 import re
 import shutil
+import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from equivox.annotate import Annotation, Job, open_annotator, open_evaluations
 from equivox.annotate.rules import RulesAnnotator
 from equivox.core.errors import RequestError
 from equivox.core.progress import no_progress
+from equivox.core.segments import AnnotationScheme
 from equivox.dataset_builders import sample_source
 from equivox.engines import Workers
 from equivox.run import readiness, reproducing
@@ -25,9 +29,16 @@ from equivox.run.cost import estimate
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
 from equivox.run.reproducing import run_all
-from equivox.run.run_files import RunFile, open_run_file, settings_of, split_models
+from equivox.run.run_files import (
+    EstimateFields,
+    RunFile,
+    default_folder,
+    open_run_file,
+    settings_of,
+    split_models,
+)
 from equivox.run.scoring import read_scores, sample_rows
-from equivox.run.stored import annotators_of
+from equivox.run.stored import annotators_of, evaluations_of
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -113,6 +124,57 @@ def test_models_and_tasks_replace_those_of_the_file() -> None:
         settings_of(file, resolve_tasks, models=["simulated:random"], tasks="spoken_stereoset:gender")
 
 
+@pytest.mark.parametrize(
+    ("field", "wrong", "right"),
+    [
+        ("models", [[]], [["a"], ["a", "b"]]),
+        ("annotators", [[]], ["rules", ["rules", "judge"]]),
+        ("evaluations", [0, 100], [1, 99]),
+        ("limit", [0], [1, None]),
+        ("workers", [0], [1]),
+        ("sedd", [1], []),
+        *(
+            ("estimate", [{name: 0}, {name: -1}, {name: math.inf}, {f"{name}_": 1}], [{name: 0.5}])
+            for name in EstimateFields.model_fields
+        ),
+        *(
+            ("settings", [{"one": {name: value}} for value in wrong], [{"one": {name: value}} for value in right])
+            for name, wrong, right in (
+                ("models", [[]], [["a"]]),
+                ("annotator", [[]], ["rules"]),
+                ("evaluations", [0, 100], [1, 99]),
+                ("limit", [0], [1]),
+                ("sedd", [1], []),
+            )
+        ),
+    ],
+)
+def test_a_field_of_a_run_file_is_in_its_range(field: str, wrong: list[Any], right: list[Any]) -> None:
+    for value in wrong:
+        with pytest.raises(ValidationError, match=field):
+            declared(**{field: value})
+    for value in right:
+        declared(**{field: value})
+
+
+def test_a_run_file_says_once_what_it_says() -> None:
+    file = declared(settings={"one": {}})
+    assert (file.seed, file.evaluations, file.workers, file.limit) == (0, 1, 1, None)
+    for fields in (file, file.settings["one"], file.estimate):
+        with pytest.raises(ValidationError, match="frozen"):
+            fields.limit = 5  # type: ignore[misc, union-attr]
+    assert not any(setting.trust_remote_code for setting in settings_of(file, resolve_tasks))
+
+
+@pytest.mark.parametrize(("length", "cut"), [(80, False), (81, True)])
+def test_a_folder_has_a_name_of_at_most_eighty_characters_and_eight_of_a_hash(length: int, cut: bool) -> None:
+    name = "m" * (length - len("simulated--badf"))
+    whole = f"simulated-{name}-badf"
+    found = default_folder(f"simulated:{name}", "badf").name
+    assert len(whole) == length and (found != whole) == cut
+    assert not cut or (found.startswith(whole[:80] + "-") and len(found) == 89)
+
+
 def test_two_models_with_one_folder_are_refused() -> None:
     with pytest.raises(RequestError, match="share the folder model"):
         settings_of(declared(models=["a/model.yaml", "b/model.yaml"]), resolve_tasks)
@@ -181,6 +243,8 @@ def test_independent_evaluations_are_sampled_stored_and_scored_apart(
     run = tmp_path / "runs" / "random"
     assert code == 0, err
     assert annotators_of(run) == ["kim@1", "kim@2", "lee@1", "lee@2"]
+    # Those of `kim` are averaged; one evaluation, and an annotator that is not there, stand for themselves.
+    assert [evaluations_of(run, name) for name in ("kim", "kim@2", "li")] == [["kim@1", "kim@2"], ["kim@2"], ["li"]]
     assert set(reader.temperatures) >= {0.7} and 0.0 not in reader.temperatures
     tasks = read_tasks(run)
     hobbies = {
@@ -281,8 +345,44 @@ def test_a_model_that_the_gpu_does_not_hold_is_told(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(readiness, "gpu_memory_gb", lambda: 8.0)
     (told,) = (entry for entry in readiness.missing([setting], Path("runs")).items() if entry[0][0] == "GPU memory")
     assert "the GPU has 8 GB" in told[0][1] and told[1] == ["qwen3-8b"]
-    monkeypatch.setattr(readiness, "gpu_memory_gb", lambda: 80.0)
-    assert not [kind for kind, _ in readiness.missing([setting], Path("runs")) if kind == "GPU memory"]
+    needed = readiness.model_file("qwen3-8b").gpu_memory_gb  # type: ignore[union-attr]
+    for there, lacks in ((needed, False), (needed - 0.5, True)):
+        monkeypatch.setattr(readiness, "gpu_memory_gb", lambda there=there: there)
+        assert any(kind == "GPU memory" for kind, _ in readiness.missing([setting], Path("runs"))) == lacks
+
+
+@pytest.mark.parametrize(
+    ("told", "memory"), [("24564\n24564\n", 25.757), ("", None), ("[N/A]\n", None), (OSError("no nvidia-smi"), None)]
+)
+def test_the_memory_of_the_first_gpu_is_told_by_its_driver(
+    told: str | OSError, memory: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        if isinstance(told, OSError):
+            raise told
+        return subprocess.CompletedProcess(command, 0, stdout=told)
+
+    monkeypatch.setattr("equivox.run.readiness.subprocess.run", run)
+    # 24,564 MiB are 25.757 thousand million bytes.
+    found = readiness.gpu_memory_gb.__wrapped__()
+    assert found == (memory and pytest.approx(memory, abs=1e-3))
+
+
+def test_word_lists_encoders_and_keys_of_annotators_are_in_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(encoder: str) -> None:
+        raise RequestError("the encoder is not there")
+
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setattr(AnnotationScheme, "missing_tools", lambda self: ["no word list"])
+    monkeypatch.setattr(readiness, "load_encoder", absent)
+    file = declared(tasks="vibe_gender:story,vibe_gender:advisory", annotators=["gpt-4o", "rules"], data="sample")
+    for scoring, has_encoder in (("merge=embedding", True), ("merge=none", False)):
+        found = readiness.missing(
+            settings_of(file.model_copy(update={"scoring": scoring}), resolve_tasks), Path("runs")
+        )
+        assert found["word lists and tools", "no word list"] == ["vibe_gender:story", "vibe_gender:advisory"]
+        assert (("word lists and tools", "the encoder is not there") in found) == has_encoder
+        assert any(kind == "keys" and who == ["gpt-4o"] for (kind, _), who in found.items())
 
 
 def test_a_paper_in_one_command_ends_in_its_tables(equivox: Cli, tmp_path: Path) -> None:

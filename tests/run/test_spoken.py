@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from made_requests import made_request
 
 from equivox import open_run
-from equivox.annotate.sounds import SoundReader, measures_of, word_errors
-from equivox.core.attributes import SOUND_UNITS, Attribute, Number
 from equivox.core.errors import DamageError, RequestError
 from equivox.core.media import encode_audio
 from equivox.core.requests import Request, Response
 from equivox.core.scores import ScoringOptions
-from equivox.core.segments import SAID, SOUND, Segment
 from equivox.engines.function import FunctionEngine
-from equivox.engines.simulated_numbers import RANGES, spoken
+from equivox.engines.simulated_numbers import spoken
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, response_schema
@@ -31,93 +26,7 @@ from equivox.tasks.files import load_task_file
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
-RATE = 16_000
-F0 = ("pitch", "pitch_spread")
-
-
-def wav(samples: Any, rate: int = RATE) -> bytes:
-    return encode_audio(np.asarray(samples, dtype=np.float64), sampling_rate=rate, container="WAV", subtype="PCM_16")
-
-
-def hum(seconds: float, amplitude: float = 0.3, hertz: float = 150.0) -> Any:
-    """A sound with overtones, which is voiced."""
-    place = 2 * np.pi * hertz * np.arange(round(seconds * RATE)) / RATE
-    return amplitude * sum(np.sin(overtone * place) / overtone for overtone in range(1, 8)) / 1.6
-
-
-def quiet(seconds: float) -> Any:
-    return np.zeros(round(seconds * RATE))
-
-
-def measured(samples: Any, words: int = 6, wanted: Iterable[str] = tuple(SOUND_UNITS)) -> dict[str, float]:
-    return measures_of(wav(samples), words, set(wanted), name="clip")
-
-
-def test_hand_made_sounds_measure_as_they_were_made() -> None:
-    # Two seconds of sound, one of silence, one of sound; silence around it does not count.
-    found = measured(np.concatenate([quiet(0.7), hum(2), quiet(1), hum(1), quiet(0.5)]))
-    assert found["seconds"] == pytest.approx(4, abs=0.04)
-    assert found["words_per_second"] == pytest.approx(6 / 4, abs=0.02)
-    assert found["pauses"] == pytest.approx(25, abs=1)
-    assert found["pitch"] == pytest.approx(150, abs=1.5)
-    assert found["pitch_spread"] < 0.3
-
-
-def test_loudness_is_the_level_of_what_is_said() -> None:
-    # A sine of amplitude a has the power a²/2: -9.03 dB at 0.5; silence between does not make it quieter.
-    sine = 0.5 * np.sin(2 * np.pi * 200 * np.arange(2 * RATE) / RATE)
-    for samples in (sine, np.concatenate([sine, quiet(3), sine])):
-        assert measured(samples, wanted=["loudness"])["loudness"] == pytest.approx(
-            20 * math.log10(0.5 / 2**0.5), abs=0.1
-        )
-    half, whole = (measured(part * sine, wanted=["loudness"])["loudness"] for part in (0.5, 1.0))
-    assert whole - half == pytest.approx(20 * math.log10(2), abs=0.05)
-
-
-def test_pauses_shorter_than_a_quarter_of_a_second_are_none() -> None:
-    short, long = (
-        measured(np.concatenate([hum(1), quiet(gap), hum(1)]), wanted=["pauses"])["pauses"] for gap in (0.2, 0.4)
-    )
-    assert short == 0
-    assert long == pytest.approx(100 * 0.4 / 2.4, abs=1.5)
-
-
-def test_what_is_not_there_is_missing_and_never_zero() -> None:
-    assert measured(quiet(3)) == {}
-    noise = np.random.default_rng(1).normal(0, 0.05, 2 * RATE)
-    found = measured(noise)
-    assert not {"pitch", "pitch_spread"} & set(found) and found["seconds"] == pytest.approx(2, abs=0.03)
-
-
-@pytest.mark.parametrize("measure", RANGES)
-def test_simulated_voices_sound_as_asked(measure: str) -> None:
-    text = "One two three four five. Six seven eight nine ten eleven. Twelve thirteen fourteen fifteen sixteen."
-    low, high = RANGES[measure]  # type: ignore[index]
-    # The error of the extraction, as docs/experiments.md states it.
-    most = {
-        "seconds": 0.03,
-        "words_per_second": 0.03,
-        "pauses": 1.0,
-        "pitch": 1.0,
-        "pitch_spread": 0.1,
-        "loudness": 0.1,
-    }
-    for value in np.linspace(low, high, 5):
-        found = measures_of(spoken(text, {measure: value}), 16, {measure}, name="made")
-        assert found[measure] == pytest.approx(value, abs=most[measure])
-
-
-def test_a_recording_at_another_rate_and_in_stereo_measures_the_same() -> None:
-    from scipy.signal import resample_poly
-
-    samples = np.concatenate([hum(1.5), quiet(0.5), hum(1)])
-    other = resample_poly(samples, 3, 1)
-    stereo = encode_audio(np.stack([other, other], axis=1), sampling_rate=3 * RATE, container="FLAC", subtype="PCM_16")
-    wanted = set(SOUND_UNITS)
-    one, two = measures_of(wav(samples), 6, wanted, name="a"), measures_of(stereo, 6, wanted, name="b")
-    assert two == pytest.approx(one, rel=0.02, abs=0.05)
-
-
+SILENCE = encode_audio(np.zeros(32_000), sampling_rate=16_000, container="WAV", subtype="PCM_16")
 FILE = """\
 name: voices
 table: people.csv
@@ -169,18 +78,6 @@ def test_a_planted_difference_between_transcripts_is_found_and_said(file: Path, 
     assert "transcribed by another model, which heard other words than simulated:planted,shift=0.3 wrote: f " in said
     code, out, err = equivox("verify", run)
     assert code == 0, out + err
-
-
-def test_word_errors_are_counted_as_by_hand() -> None:
-    # One replaced, one left out, one added; what is written otherwise only in capitals or signs is the same word.
-    assert word_errors("It is, I think, far too late.", "it is i sink far late now") == (3, 7)
-    assert word_errors("", "hello") == (1, 0) and word_errors("hello there", "") == (2, 2)
-    (values,) = SoundReader(lambda sha256: wav(hum(2))).read([
-        Segment(name=SOUND, text=f"{'0' * 64}\none too three{SAID}One two three four.", alone=True, attributes=(
-            Attribute(name="clear", asks="the errors", number=Number(measure="word_errors")),
-        )),
-    ])  # fmt: skip
-    assert values is not None and [(one.attribute, one.value) for one in values] == [("clear", "50")]
 
 
 def run_of(file: Path, engine: FunctionEngine, name: str = "run") -> RunSpec:
@@ -236,7 +133,7 @@ def test_an_answer_without_a_sound_is_missing(file: Path) -> None:
     class Mute(Speaker):
         def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
             for place, response in enumerate(super().generate(requests)):
-                yield response if place % 2 else replace(response, sound=(None, wav(quiet(2)))[place % 4 // 2])
+                yield response if place % 2 else replace(response, sound=(None, SILENCE)[place % 4 // 2])
 
     run = run_of(file, Mute(0.1))
     (score,) = [score for score in open_run(run.output).scores if score.name == "mean difference"]
@@ -256,12 +153,6 @@ def test_sounds_are_measured_again_for_nobody(file: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("equivox.annotate.sounds.measures_of", None)
     # What was measured is stored with the annotations, and all annotators share it.
     assert execute(run, engine=Speaker(0.0))
-
-
-def test_a_damaged_sound_has_no_measures() -> None:
-    attribute = Attribute(name="pace", asks="the pace", number=Number(measure="words_per_second"))
-    segment = Segment(name=SOUND, text=f"{'0' * 64}\nOne two.", attributes=(attribute,))
-    assert list(SoundReader(lambda sha256: b"RIFF....WAVEnothing").read([segment])) == [None]
 
 
 def test_any_task_can_be_answered_by_voice_and_is_compared_with_the_written_answer(
@@ -332,7 +223,7 @@ def test_a_dry_run_says_what_the_sounds_take_on_disk(equivox: Cli, file: Path) -
     # 192 answers of at most 300 tokens, 0.3 s each, and 48,000 bytes a second.
     assert code == 0 and "Answers by voice take about" in out
     (megabytes,) = [float(line.split()[5].replace(",", "")) for line in out.splitlines() if "Answers by voice" in line]
-    assert 192 * 50 * 0.3 * 48_000 / 1e6 < megabytes < 192 * 1000 * 0.3 * 48_000 / 1e6
+    assert megabytes == round(192 * 300 * 0.3 * 48_000 / 1e6)
     file.write_text(FILE.replace("    spoken: true\n", "").replace("words_per_second, low: 1, high: 6", "words"))
     assert "by voice" not in equivox(*arguments)[1]
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -96,62 +93,6 @@ def test_a_record_is_stored_when_append_returns(tmp_path: Path) -> None:
     assert texts(tmp_path) == {"k0": "words", "k1": "words", "k2": "words"}
 
 
-def test_the_last_record_reaches_the_disk_though_no_other_follows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for thread in threading.enumerate():
-        if thread.name == "equivox-journal":
-            thread.join()  # of a store that another test left open
-    before = threading.active_count()
-    flushed = threading.Event()
-    places: list[str] = []
-
-    def fsync(descriptor: int) -> None:
-        places.append(threading.current_thread().name)
-        flushed.set()
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    with Store(tmp_path, response_schema(), sync_seconds=0.01) as store:
-        for number in range(2):
-            flushed.clear()
-            store.append(record(f"k{number}"))
-            assert flushed.wait(10)
-        assert set(places) == {"equivox-journal"}
-    assert threading.active_count() == before
-
-
-def test_a_disk_that_refuses_a_flush_stops_the_next_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    refused = threading.Event()
-
-    def fsync(descriptor: int) -> None:
-        refused.set()
-        raise OSError(5, "Input/output error")
-
-    store = Store(tmp_path, response_schema(), sync_seconds=0.01)
-    monkeypatch.setattr(os, "fsync", fsync)
-    with pytest.raises(StorageError, match="Input/output error"), store:
-        store.append(record("k0"))
-        assert refused.wait(10)
-        for number in range(1, 1000):
-            store.append(record(f"k{number}"))
-            time.sleep(0.001)
-    assert "k0" in texts(tmp_path)
-
-
-def test_a_last_line_that_was_cut_short_is_no_record(tmp_path: Path) -> None:
-    store = Store(tmp_path, response_schema())
-    store.append(record("a"))
-    store.append(record("b"))
-    (journal,) = store.journals()
-    whole = journal.read_bytes()
-    first = whole.index(b"\n") + 1
-    for end in range(first, len(whole)):
-        journal.write_bytes(whole[:end])
-        assert texts(tmp_path) == {"a": "words"}
-    journal.write_bytes(whole + bytes(512))
-    assert texts(tmp_path) == {"a": "words", "b": "words"}
-
-
 def test_a_journal_that_became_a_shard_counts_once(tmp_path: Path) -> None:
     store = Store(tmp_path, response_schema())
     store.append(record("a"))
@@ -223,13 +164,47 @@ def test_half_a_shard_left_by_a_kill_is_not_read_and_goes_away(tmp_path: Path) -
     assert texts(tmp_path) == {"a": "words"}
 
 
-def test_compacting_keeps_everything_and_few_files(tmp_path: Path) -> None:
-    with Store(tmp_path, response_schema(), shard_rows=1) as store:
-        for number in range(40):
+@pytest.mark.parametrize(("rows", "left"), [(32, 32), (33, 1)])
+def test_more_than_32_shards_become_one_and_keep_everything(tmp_path: Path, rows: int, left: int) -> None:
+    with pytest.raises(KeyboardInterrupt), Store(tmp_path, response_schema(), shard_rows=1) as store:
+        for number in range(rows):
             store.append(record(f"k{number}"))
-        store.compact(above=32)
-    assert len(list(tmp_path.iterdir())) == 1
-    assert len(texts(tmp_path)) == 40
+        raise KeyboardInterrupt  # whoever stops a run does not wait for it
+    assert len(store.shards()) == rows
+    with store:
+        pass
+    assert len(list(tmp_path.iterdir())) == left
+    assert len(texts(tmp_path)) == rows
+
+
+def test_a_journal_becomes_a_shard_at_its_size_or_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path, response_schema(), shard_rows=2)
+    store.append(record("a"))
+    size = store.journals()[0].stat().st_size
+    store.append(record("b"))
+    assert (len(store.journals()), len(store.shards())) == (0, 1)
+    for most, left in ((size + 1, 1), (size, 0)):
+        monkeypatch.setattr("equivox.run.store._JOURNAL_BYTES", most)
+        store.append(record("c"))
+        assert len(store.journals()) == left
+        store.flush()
+
+
+def test_files_that_are_always_gone_when_they_are_read_are_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(path: Path, columns: object) -> None:
+        raise FileNotFoundError(path)
+
+    with Store(tmp_path, response_schema()) as store:
+        store.append(record("a"))
+    slept: list[float] = []
+    monkeypatch.setattr("time.sleep", slept.append)
+    monkeypatch.setattr("equivox.run.store.read_table", gone)
+    with pytest.raises(StorageError, match="faster than they can be read"):
+        store.keys()
+    # 0, 10, 20, …, 190 milliseconds: 1.9 seconds in all.
+    assert len(slept) == 20 and sum(slept) == pytest.approx(1.9) and slept[1] == 0.01
 
 
 @pytest.mark.parametrize(("rows", "left"), [(1, 1), (1_025, 3)])

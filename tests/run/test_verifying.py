@@ -12,10 +12,12 @@ import pyarrow as pa
 import pytest
 
 import equivox as ex
+from equivox.core.annotation import AnnotatorIdentity, Job
 from equivox.core.files import read_document, read_table, write_document, write_table
 from equivox.core.scores import ScoringOptions
+from equivox.core.segments import Segment
 from equivox.run.manifest import hashes_of, read_manifest, state_hashes, write_manifest
-from equivox.run.recomputing import Compared, equal
+from equivox.run.recomputing import Compared, Replayed, copied, equal
 from equivox.run.scoring import read_scores
 from equivox.run.store import Store, annotation_schema, response_schema
 from equivox.run.stored import annotations_folder, stored_annotations
@@ -301,6 +303,15 @@ def test_a_flipped_byte_is_one_line_that_names_the_file(run: Path, equivox: Cli,
     assert sum(file in line for line in out.splitlines()) == 1, out
 
 
+def test_every_damaged_file_is_named_though_its_hash_is_stated_anew(run: Path) -> None:
+    damaged = [SHARD, ANNOTATIONS, "plan.parquet", "tables/vibe_gender-advisory/values.parquet"]
+    for file in damaged:
+        (run / file).write_bytes((run / file).read_bytes()[:-9])
+    state_hashes(run)
+    found = verify(run).wrong_files
+    assert set(found) == set(damaged) and all(why.startswith("damaged: ") for why in found.values())
+
+
 def test_annotations_of_an_earlier_version_may_stay_in_the_store(run: Path) -> None:
     with Store(run / "annotations" / "rules", annotation_schema()) as store:
         store.append({**next(store.records()), "key": "e" * 32})
@@ -511,8 +522,103 @@ def test_a_models_stored_outputs_are_read_again(
     assert "hobby=falconry" in entry.stated and "falconry" not in entry.recomputed
 
 
+def test_a_file_that_takes_more_memory_than_any_of_a_run_is_not_read(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("equivox.core.files.LONGEST_DOCUMENT", (run / "scores.json").stat().st_size - 1)
+    found = verify(run)
+    assert found.wrong_files["scores.json"].startswith("damaged: it holds")
+    assert found.not_verified[-1].startswith("numbers: nothing is recomputed") and found.numbers == 0
+
+
+def test_what_one_document_says_and_another_does_not_is_a_problem(run: Path) -> None:
+    annotator, scores = run / "annotations/rules/annotator.json", run / "scores.json"
+    cases: tuple[tuple[Path, Callable[[dict[str, Any]], None], str], ...] = (
+        (
+            run / "manifest.json",
+            lambda document: document["identity"]["tasks"].update({"a:b": "0"}),
+            "the manifest and the plan do not have the same tasks: a:b",
+        ),
+        (annotator, lambda document: document.update(name="judge"), "annotations/rules is by 'judge', as its"),
+        (scores, lambda document: document["options"].update(n_resamples=-1), "the options in scores.json are none"),
+    )
+    for path, change, words in cases:
+        kept = path.read_bytes()
+        changed(path, change)
+        problems = verify(run).problems
+        assert [words in problem for problem in problems] == [True], problems
+        path.write_bytes(kept)
+
+
+def test_scores_that_do_not_say_whom_they_used_are_told_where_there_are_others(run: Path) -> None:
+    changed(run / "scores.json", lambda document: document.pop("others"))
+    words = "the scores by rules do not say which other annotators they used; none is assumed"
+    assert words not in verify(run).remarks
+    _annotated_like_rules(run, "first")
+    assert words in verify(run).remarks
+
+
+def test_requests_that_the_data_do_not_give_and_those_that_the_plan_lacks_are_counted(run: Path) -> None:
+    table = read_table(run / "plan.parquet")
+    others = pa.array(["0" * 32, *table["key"].to_pylist()[1:]])
+    write_table(run / "plan.parquet", table.set_column(0, "key", others).slice(0, 46))
+    problems = verify(run, data="sample").problems
+    assert f"1 request(s) in the plan that these data do not give: {'0' * 12}" in problems
+    (lacking,) = [line for line in problems if "the plan lacks" in line]
+    assert lacking.startswith("3 request(s) that these data give") and lacking.count(", ") == 2 and "…" not in lacking
+
+
+@pytest.mark.parametrize("linked", [True, False])
+def test_spoken_answers_are_shared_with_the_copy_and_links_stay_links(
+    run: Path, linked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*given: Any, **options: Any) -> None:
+        raise OSError("another disk")
+
+    (run / "sounds").mkdir()
+    (run / "sounds/a.wav").write_bytes(b"RIFF")
+    (run / "sounds/b.wav").symlink_to(run / "manifest.json")
+    if not linked:
+        monkeypatch.setattr("os.link", refused)
+    with copied(run) as folder:
+        assert (folder / "sounds/a.wav").read_bytes() == b"RIFF"
+        assert (folder / "sounds/a.wav").samefile(run / "sounds/a.wav") == linked
+        assert (folder / "sounds/b.wav").is_symlink()
+
+
+def test_what_nobody_annotated_is_failed_and_was_never_tried() -> None:
+    job = Job(key="k", response_key="r", task="t", segment=Segment(name="", text="A text.", attributes=()))
+    (found,) = Replayed(AnnotatorIdentity(name="judge", version="1"), {}).annotate([job])
+    assert (found.status, found.attempts, found.output) == ("failed", 0, "no annotation is stored for this text")
+
+
+def test_tables_are_compared_by_their_columns_their_rows_and_their_cells() -> None:
+    table = pa.table({"a": [1, 2], "b": [0.5, None], "c": ["x", "y"]})
+    for other, told, numbers in (
+        (table, [], 3),
+        (table.drop_columns(["b"]), [("columns", ["a", "b", "c"], ["a", "c"])], 2),
+        (table.slice(0, 1), [("rows", 2, 1)], 0),
+        (table.set_column(1, "b", pa.array([0.5, 1.0])), [("b, row 2", None, 1.0)], 3),
+    ):
+        compared = Compared()
+        compared.tables("t", table, other)
+        assert [(one.what, one.stated, one.recomputed) for one in compared.differences] == told
+        assert compared.numbers == numbers
+
+
+def test_scores_that_nothing_tells_apart_are_compared_in_their_order() -> None:
+    score = {"task": "t", "name": "n", "attribute": None, "subset": ""}
+    three = [{**score, "value": value} for value in (1.0, 2.0, 3.0)]
+    compared = Compared()
+    compared.scores("scores.json", three, three)
+    assert (compared.differences, compared.numbers) == ([], 3)
+    compared.scores("scores.json", three, three[:2])
+    assert [(one.what, one.stated, one.recomputed) for one in compared.differences] == [("n", "a score", None)]
+
+
 def test_numbers_are_equal_within_1e_9_and_missing_ones_are_equal() -> None:
-    assert equal(100.0, 100.0 + 5e-8) and not equal(100.0, 100.0 + 2e-7)
+    assert equal(100.0, 100.0 + 5e-8) and not equal(100.0, 100.0 + 1.5e-7)
+    assert equal(0.0, 9e-13) and not equal(0.0, 1.5e-12)
     assert equal(float("nan"), None) and not equal(0.0, None) and not equal(0.0, float("nan"))
     compared = Compared()
     compared.values("t", "score", {"a": 1, "b": [1.0, 2.0], "c": None}, {"a": 1, "b": [1.0, 3.0], "c": 0.0})

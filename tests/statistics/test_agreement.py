@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from equivox.core.errors import RequestError
-from equivox.statistics import krippendorff_alpha
+from equivox.statistics import clustering, krippendorff_alpha
 
 
 def test_published_example():
@@ -63,6 +63,19 @@ def test_order_of_units_and_annotators_is_nothing():
     units = [["a", "b", None], ["b", "b", "a"], ["a", "a", "a"]]
     one = krippendorff_alpha(units).alpha
     assert krippendorff_alpha([unit[::-1] for unit in units[::-1]]).alpha == pytest.approx(one)
+
+
+def test_clusters_against_labels_by_hand():
+    # Labels aabb in clusters 1 1 1 2: H(label) = ln 2, H(cluster) = 2 ln 2 - .75 ln 3, H(both) = 1.5 ln 2. What both
+    # have in common is I = H(label) + H(cluster) - H(both); homogeneity is I / H(label), completeness I / H(cluster).
+    label, cluster = math.log(2), 2 * math.log(2) - 0.75 * math.log(3)
+    common = label + cluster - 1.5 * math.log(2)
+    expected = (common / label, common / cluster, 2 * common / (label + cluster))
+    assert clustering("aabb", "1112") == pytest.approx(expected)
+    # Turned round, homogeneity is completeness.
+    assert clustering("1112", "aabb") == pytest.approx((expected[1], expected[0], expected[2]))
+    assert clustering("aaaa", "1122") == (1.0, 0.0, 0.0) and clustering("aa", "11") == (1.0, 1.0, 1.0)
+    assert clustering("abab", "1122") == pytest.approx((0, 0, 0))
 
 
 def test_requests_that_cannot_be_meant():

@@ -6,6 +6,7 @@ from scipy import stats
 
 from equivox.core.errors import RequestError
 from equivox.statistics import association_scores, association_test, cramers_v
+from equivox.statistics.contingency import few_clusters_p
 
 
 def generator(seed=1):
@@ -67,6 +68,40 @@ def test_bias_corrected_v():
     # 30/10 against 10/30: χ² = 20, n = 80. φ̃² = .25 − 1/79; r̃ − 1 = 1 − 1/79.
     assert cramers_v([[30, 10], [10, 30]]) == pytest.approx(math.sqrt((0.25 - 1 / 79) / (1 - 1 / 79)))
     assert math.isnan(cramers_v([[0, 5], [0, 7]]))
+
+
+def test_bias_corrected_v_of_a_table_with_more_columns_than_rows():
+    table = [[20, 10, 10], [10, 20, 50]]
+    n, chi2 = 120, stats.chi2_contingency(table, correction=False).statistic
+    phi2, rows, columns = chi2 / n - 2 / 119, 2 - 1 / 119, 3 - 4 / 119
+    assert cramers_v(table) == pytest.approx(math.sqrt(phi2 / (min(rows, columns) - 1)))
+    assert cramers_v(np.transpose(table)) == pytest.approx(cramers_v(table))
+    assert math.isnan(cramers_v([[1, 0], [0, 1]]))  # of two answers, k̃ - 1 = 1 - 1/(n - 1) is 0
+
+
+def test_few_clusters_of_one_value_are_an_analysis_of_variance():
+    # One value, and so one independent number: scipy's F test of three groups, halved degrees being at least one.
+    rng = generator(4)
+    shares, group = rng.normal(size=(12, 1)), np.repeat([0, 1, 2], 4)
+    shares[group == 1] += 1
+    expected = stats.f_oneway(*(shares[group == code, 0] for code in range(3)))
+    assert few_clusters_p(shares, group, np.zeros(12, dtype=int)) == pytest.approx(expected.pvalue)
+    # Pairs within strata: the paired t test.
+    pairs = rng.normal(size=(5, 2)) + np.array([0.0, 0.7]) + rng.normal(0, 3, size=(5, 1))
+    paired = stats.ttest_rel(pairs[:, 0], pairs[:, 1]).pvalue
+    found = few_clusters_p(pairs.reshape(10, 1), np.tile([0, 1], 5), np.arange(5).repeat(2))
+    assert found == pytest.approx(paired)
+
+
+def test_few_clusters_whose_differences_are_not_known_have_no_p():
+    def p(shares, group):
+        return few_clusters_p(np.array(shares, dtype=float)[:, None], np.array(group), np.zeros(len(group), dtype=int))
+
+    assert math.isnan(p([1, 2, 3, 4], [0, 0, 1, 1]))  # two degrees of freedom
+    assert not math.isnan(p([1, 2, 3, 4, 9], [0, 0, 1, 1, 1]))
+    assert math.isnan(p([1, 2, 3, 4, 9], [0] * 5))
+    assert math.isnan(p([1, 1, 1, 2, 2, 2], [0, 0, 0, 1, 1, 1])) and p([1] * 6, [0, 0, 0, 1, 1, 1]) == 1
+    assert p([0, 1e-4, 0, 1, 1, 1 + 1e-4], [0, 0, 0, 1, 1, 1]) == 1e-6
 
 
 def test_scores_by_hand():

@@ -29,6 +29,13 @@ def test_shares_ratios_and_marks_by_hand():
     assert (b.least, b.most) == pytest.approx((0.75, 0.75))
 
 
+@pytest.mark.parametrize(("known", "is_defined"), [(8, True), (7, False)])
+def test_four_of_five_answers_are_to_be_known(known, is_defined):
+    column = [1.0] * 5 + [0.0] * 5 + [1.0] * 4 + [0.0] * (known - 4) + [math.nan] * (10 - known)
+    found = impact_ratios(column, groups=["a"] * 10 + ["b"] * 10, clusters=None)
+    assert (found.undefined is None) == is_defined
+
+
 def test_exactly_four_fifths_is_not_below():
     column, groups = answers((50, 100), (40, 100))
     assert impact_ratios(column, groups=groups, clusters=None).groups[1].mark == "not below, not certain"
@@ -113,7 +120,34 @@ def test_groups_that_always_succeed_still_have_an_interval():
     column, groups = answers((12, 12), (12, 12))
     found = impact_ratios(column, groups=groups, clusters=None)
     assert found.favoured == ("a", "b")
-    assert found.groups[1].low < 1 < found.groups[1].high
+    # As if half a favourable and half another answer were added to 12: 12.5 of 13. Both groups have this variance.
+    variance = (0.5 / 13) / (12.5 / 13 * 12)
+    half = stats.t.ppf(0.975, 22) * math.sqrt(2 * variance)
+    assert (found.groups[1].low, found.groups[1].high) == pytest.approx((math.exp(-half), math.exp(half)))
+    assert math.isnan(found.groups[0].low) and found.notes == ()
+
+
+@pytest.mark.parametrize(("n", "is_few"), [(9, True), (10, False)])
+def test_fewer_than_ten_clusters_are_noted(n, is_few):
+    column, groups = answers((n - 1, n), (n // 2, n))
+    notes = impact_ratios(column, groups=groups, clusters=None).notes
+    assert any(f"a group has {n} clusters" in note for note in notes) == is_few
+
+
+def test_a_cluster_in_both_groups_adds_its_covariance():
+    # Five clusters give four answers in each group: Rao and Scott's ratio estimates, clusters as pairs.
+    hits = np.array([[4, 3], [3, 1], [2, 2], [4, 2], [1, 0]], dtype=float)
+    column = [float(n < hits[k, g]) for k in range(5) for g in range(2) for n in range(4)]
+    groups = [name for _ in range(5) for name in "ab" for _ in range(4)]
+    found = impact_ratios(column, groups=groups, clusters=np.repeat(np.arange(5), 8)).groups[1]
+    shares = hits.sum(axis=0) / 20
+    # The logarithm of a share moves by (hits / (n share)) of each cluster; all clusters are of one size.
+    pulls = (hits - 4 * shares) / (20 * shares)
+    variance = 5 / 4 * ((pulls[:, 1] - pulls[:, 0]) ** 2).sum()
+    independent = sum((1 - share) / (share * 20) for share in shares)
+    half = stats.t.ppf(0.975, 4) * math.sqrt(max(variance, independent))
+    ratio = shares[1] / shares[0]
+    assert (found.low, found.high) == pytest.approx((ratio * math.exp(-half), ratio * math.exp(half)))
 
 
 def test_renamed_and_permuted_input_changes_nothing():

@@ -7,7 +7,17 @@ from equivox.statistics import distribution_shift, inputs
 from equivox.statistics.encode import encode_design, encode_values
 from equivox.statistics.evidence import draw_evidence
 from equivox.statistics.intervals import invert, mean_interval, spreads
-from equivox.statistics.noise import Noise, noise_over_clusters, noise_over_responses
+from equivox.statistics.noise import (
+    MOST_BORROWED,
+    Noise,
+    _alikeness,
+    _lent,
+    _pull,
+    _pulls,
+    noise_over_clusters,
+    noise_over_responses,
+    of_deviations,
+)
 
 
 def generator(seed=1):
@@ -97,6 +107,60 @@ def test_blocks_are_no_noise():
     free = over_clusters(counts, group, rng)
     blocked = over_clusters(counts, group, rng, stratum_of_cluster=np.arange(24) % 2)
     assert blocked.errors().max() < 0.25 * free.errors().min()
+
+
+def test_the_variance_of_a_deviation_from_the_mean_of_independent_groups():
+    # P_1 - (P_1 + P_2 + P_3)/3 is (2 P_1 - P_2 - P_3)/3.
+    variances = np.array([[9.0, 1.0], [18.0, 1.0], [36.0, 1.0]])
+    assert of_deviations(variances) == pytest.approx(np.array([[10, 2 / 3], [13, 2 / 3], [19, 2 / 3]]))
+    assert of_deviations(np.array([[3.0], [5.0]])) == pytest.approx(np.array([[2], [2]]))
+
+
+@pytest.mark.parametrize("alpha", [4.0, 60.0])
+def test_groups_that_vary_like_a_dirichlet_borrow_its_precision(alpha):
+    shares = generator(8).dirichlet(alpha * np.array([0.5, 0.3, 0.2]), size=4_000)
+    assert _alikeness(shares, np.full(4_000, 1e9)) == pytest.approx(alpha, rel=0.1)
+    # With as many answers of each group as that, noise of the answers is taken off.
+    counts = np.stack([generator(n).multinomial(40, own) for n, own in enumerate(shares)])
+    assert _alikeness(counts / 40, np.full(4_000, 40.0)) == pytest.approx(alpha, rel=0.25)
+
+
+def test_groups_without_a_common_value_borrow_one_answer_and_alike_ones_all():
+    assert _alikeness(np.eye(2), np.full(2, 100.0)) == 1
+    assert _alikeness(np.full((3, 2), 0.5), np.full(3, 100.0)) == pytest.approx(MOST_BORROWED)
+    assert _alikeness(np.full((2, 2), 0.5), np.array([0.0, 5.0])) == 1
+
+
+def test_a_group_without_freedom_has_the_correlation_of_the_others():
+    # Correlations of (1.9 - 1)/9 = 0.1 with 3 degrees of freedom and (2.6 - 1)/4 = 0.4 with 1: 0.175 on average.
+    found = _lent(np.array([[1.9], [2.6], [77.0]]), np.array([3.0, 1.0, 0.0]), np.array([[10.0], [5.0], [21.0]]))
+    assert found == pytest.approx(np.array([[1.9], [2.6], [1 + 20 * 0.175]]))
+    # Clusters that are less alike than chance lend nothing, and nor do clusters of one answer.
+    assert _lent(np.array([[0.5], [1.0]]), np.array([2.0, 0.0]), np.array([[10.0], [5.0]]))[1] == 1
+    assert _lent(np.array([[3.0], [1.0]]), np.array([2.0, 0.0]), np.array([[1.0], [5.0]]))[1] == 1
+
+
+def test_a_pull_is_a_residual_over_what_its_own_cluster_takes_of_the_mean():
+    # Clusters 3 + 1, 1 + 3 and 2 + 2 of 12: residuals of ±1/12 and 0, over √(1 - 4/12).
+    own = np.array([[3.0, 1.0], [1.0, 3.0], [2.0, 2.0]])
+    half = 1 / 12 / math.sqrt(2 / 3)
+    assert _pull(own, 12.0) == pytest.approx(np.array([[half, -half], [-half, half], [0, 0]]))
+    assert _pull(np.zeros((2, 2)), 0.0).tolist() == [[0, 0], [0, 0]]
+    # Unequal clusters: 6 + 2 and 1 + 3, of 12. Shares 7/12 and 5/12; the residual of the first is 6 - 8 · 7/12.
+    pulls = _pull(np.array([[6.0, 2.0], [1.0, 3.0]]), 12.0)
+    assert pulls[:, 0] == pytest.approx([(6 - 14 / 3) / 12 / math.sqrt(4 / 12), (1 - 7 / 3) / 12 / math.sqrt(8 / 12)])
+
+
+def test_a_lone_cluster_of_a_stratum_lends_its_weight_to_the_others():
+    # Two clusters of stratum 0 pull; that of stratum 1 has as many answers, which is as much noise again for two.
+    own = np.array([[3.0, 1.0], [1.0, 3.0], [0.0, 4.0]])
+    pulls, freedom = _pulls(own, np.array([0, 0, 1]), [slice(0, 2)])
+    alone, _ = _pulls(own[:2], np.array([0, 0]), [slice(0, 2)])
+    # Alone they are two thirds as many answers: pulls are per answer of the group, of 8 then and of 12 here.
+    assert pulls == pytest.approx(alone * 8 / 12 * math.sqrt(1 + 16 / 32)) and freedom == 1
+    # Where every cluster is alone, they are one stratum.
+    assert _pulls(own, np.array([0, 1, 2]), [slice(0, 2)])[0] == pytest.approx(_pulls(own, None, [slice(0, 2)])[0])
+    assert _pulls(own, None, [slice(0, 2)])[1] == 2
 
 
 def test_noise_has_the_spread_of_student_s_t():

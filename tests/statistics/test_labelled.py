@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from equivox.core.errors import RequestError
 from equivox.statistics import CorrectedShift, corrected_shift, distribution_shift
-from equivox.statistics.labelled import power_tuning
+from equivox.statistics.labelled import _combined, _degrees, _to_halve, power_tuning
 
 Codes = NDArray[np.int64]
 
@@ -260,6 +261,26 @@ def test_few_labels_say_how_many_are_needed() -> None:
     assert f"about {found.labels_to_halve} labels in each group would halve it" in note
     enough, _ = world(np.random.default_rng(6), 60)
     assert not any("points wide" in note for note in enough.notes)
+
+
+def test_the_labels_that_halve_the_noise_by_hand() -> None:
+    # Variances of 1 that stays and 8 that falls with the labels: (1 + 8)/4 - 1 = 1.25 may be left of the 8.
+    assert _to_halve(10, 1.0, 8.0) == 64
+    # 3 that stay of 12 are the whole quarter: no number of labels halves the noise.
+    assert _to_halve(10, 3.0, 9.0) is None and _to_halve(10, 0.0, 5.0) == 40
+
+
+def test_degrees_of_freedom_by_hand() -> None:
+    # Squared lengths 1, 1, 4, 2: mean 2, variance 6/3 = 2; relative variance 4 · 2 / 64 = 1/8: 16, cut to 3.
+    assert _degrees(np.sqrt(np.array([[1.0], [1.0], [4.0], [2.0]]))) == 3
+    # 0, 0, 0, 8: mean 2, variance 48 / 3; relative 4 · 16 / 64: 2.
+    assert _degrees(np.sqrt(np.array([[0.0], [0.0], [0.0], [8.0]]))) == pytest.approx(2)
+    assert _degrees(np.zeros((5, 2))) == math.inf
+    # A sum of variances 2 and 6 with 4 and 9 degrees: 64 / (1 + 4) (Satterthwaite).
+    part = SimpleNamespace(pulls=np.full((1, 1), math.sqrt(6.0)), degrees=9.0)
+    assert _combined(4.0, [np.full((1, 2), 1.0)], [part]) == pytest.approx(64 / 5)  # type: ignore[list-item]
+    part.pulls = np.zeros((1, 1))
+    assert _combined(math.inf, [np.full((1, 2), 1.0)], [part]) == math.inf  # type: ignore[list-item]
 
 
 UNDEFINED = {

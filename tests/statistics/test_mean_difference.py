@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from equivox.core.errors import RequestError
 from equivox.statistics import mean_difference
@@ -28,6 +29,21 @@ def test_incomplete_pairs_are_counted_out():
     found = compare([3, 1, 4, math.nan, 6, 3], ["m", "f"] * 3, list("aabbcc"))
     assert found.difference == pytest.approx((2 + 3) / 2)
     assert (found.n_clusters, found.n_unpaired, found.n_missing) == (2, 1, 1)
+
+
+def test_more_permutations_than_are_drawn_are_those_of_scipy():
+    rng = generator(3)
+    a, b = rng.normal(0.6, 1, 15), rng.normal(0, 1, 12)
+    found = compare([*a, *b], ["m"] * 15 + ["f"] * 12, range(27), paired=False, n_resamples=9_999)
+    drawn = stats.permutation_test(
+        (a, b), lambda one, other, axis: one.mean(axis=axis) - other.mean(axis=axis), n_resamples=9_999,
+        vectorized=True, rng=np.random.default_rng(2),
+    )  # fmt: skip
+    # 17 million ways to deal: both draw, with an error of half a point.
+    assert not found.exact and found.p == pytest.approx(drawn.pvalue, abs=0.02)
+    assert found.difference == pytest.approx(a.mean() - b.mean())
+    welch = stats.ttest_ind(a, b, equal_var=False).confidence_interval()
+    assert (found.ci_low, found.ci_high) == pytest.approx((welch.low, welch.high))
 
 
 def test_undefined_says_why():

@@ -2,10 +2,12 @@ import math
 
 import numpy as np
 import pytest
+import statsmodels.api as sm
 from scipy import stats
 
 from equivox.core.errors import RequestError
 from equivox.statistics import minimum_detectable_shift, required_clusters
+from equivox.statistics.power import _crossing, fewest_clusters, of_clusters, search
 
 
 def generator(seed=1):
@@ -74,6 +76,70 @@ def test_groups_without_a_common_answer_need_as_many_speakers_as_permutations_ca
     # The smallest p of k + k speakers is 2 / (2k choose k): 2/20 of three, 2/70 of four. So four are needed, not 3.5.
     found = required_clusters(shift=100, max_clusters=60, n_simulations=200, rng=generator(), **DESIGN)
     assert found.n_clusters == 8
+
+
+def test_the_crossing_of_a_fitted_curve_is_that_of_a_logistic_regression():
+    # The maximum-likelihood fit of statsmodels, and the delta method on its covariance.
+    points = [(0.1, 11), (0.3, 38), (0.5, 90), (0.7, 151), (0.9, 188)]
+    x, hits = (np.array(column, dtype=float) for column in zip(*points, strict=True))
+    for power in (0.8, 0.6):
+        fit = sm.GLM(np.stack([hits, 200 - hits], axis=1), sm.add_constant(x), family=sm.families.Binomial()).fit()
+        a, b = fit.params
+        crossing = (math.log(power / (1 - power)) - a) / b
+        gradient = np.array([-1 / b, -crossing / b])
+        error = math.sqrt(gradient @ fit.cov_params() @ gradient)
+        assert _crossing(points, 200, power) == pytest.approx((crossing, error), rel=1e-3)
+
+
+@pytest.mark.parametrize("power", [0.8, 0.5])
+def test_a_search_finds_where_a_known_curve_crosses(power):
+    def hits(place):
+        return 100 / (1 + math.exp(-8 * (place - 3)))
+
+    found, error = search(hits, 100, 0.0, 10.0, power)
+    assert found == pytest.approx(3 + math.log(power / (1 - power)) / 8, abs=0.01) and 0 < error < 0.1
+    # A rate that the end does not reach, and one that the beginning has already.
+    assert all(map(math.isnan, search(hits, 100, 0.0, 2.9, power)))
+    assert search(lambda place: power * 100, 100, 0.0, 1.0, power, rising_from=0.2) == (0.2, 0.0)
+
+
+@pytest.mark.parametrize(("step", "most"), [(2, 400), (3, 399)])
+def test_the_fewest_clusters_of_a_known_curve(step, most):
+    # 80 of 100 are found with 20 · 4^(1/6) = 25.2 clusters, so that 26 or 27 are needed; steps round a little.
+    found = fewest_clusters(lambda n: 100 / (1 + (20 / n) ** 6), step, most, 0.8, 100)
+    assert found.n_clusters in ({26, 28} if step == 2 else {27}) and 0 < found.mc_error < 2
+    assert fewest_clusters(lambda n: 100, step, most, 0.8, 100).n_clusters == 2 * step
+    lost = fewest_clusters(lambda n: 79, step, most, 0.8, 100)
+    assert lost.n_clusters is None and math.isnan(lost.mc_error)
+
+
+def test_answers_of_a_cluster_correlate_as_asked():
+    # Of a Dirichlet distribution with the mean p, a share has the variance p (1 - p) · correlation.
+    truth = np.tile([0.2, 0.3, 0.5], (20_000, 1))
+    drawn = of_clusters(truth, 0.25, generator())
+    assert drawn.sum(axis=1) == pytest.approx(np.ones(20_000))
+    assert drawn.mean(axis=0) == pytest.approx([0.2, 0.3, 0.5], abs=0.01)
+    assert drawn.var(axis=0) == pytest.approx([0.25 * p * (1 - p) for p in (0.2, 0.3, 0.5)], rel=0.05)
+    assert of_clusters(truth, 0.0, generator()) is truth
+
+
+def test_what_is_just_possible_is_accepted():
+    least = {"n_clusters": 4, "responses_per_cluster": 1, "n_values": 2, "n_groups": 2, "n_simulations": 200}
+    shares = {"value_shares": [0.0, 3.0]}
+    assert minimum_detectable_shift(**least, **shares, rng=generator()).undefined is not None
+    del least["n_clusters"]
+    assert required_clusters(shift=100, max_clusters=4, **least, rng=generator()).n_clusters is None
+    for change, words in (
+        ({"max_clusters": 3}, "`max_clusters` is 3"),
+        ({"shift": 0.0}, "`shift` is 0"),
+        ({"shift": 100.1}, "`shift` is 100.1"),
+        ({"n_simulations": 199}, "`n_simulations` is 199: use 200"),
+        ({"value_shares": [0.0, 0.0]}, "`value_shares`"),
+        ({"value_shares": [2.0, -1.0]}, "`value_shares`"),
+        ({"cluster_correlation": -0.1}, "`cluster_correlation` is -0.1"),
+    ):
+        with pytest.raises(RequestError, match=words):
+            required_clusters(**({"shift": 50.0, "max_clusters": 8, "rng": generator()} | least | change))
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,14 @@ def by_student(error: float, freedom: float) -> float:
 
 
 DESIGNS: list[tuple[dict[str, Any], float, float]] = [
-    # 20 speakers with 5 answers: each mean has a variance of 0.1 + 0.9 / 5.
-    ({"n_clusters": 20, "responses_per_cluster": 5, "cluster_correlation": 0.1}, math.sqrt(0.28 * 2 / 10), 18),
+    # 20 speakers with 5 answers: each mean has a variance of 0.5 + 0.5 / 5.
+    ({"n_clusters": 20, "responses_per_cluster": 5, "cluster_correlation": 0.5}, math.sqrt(0.6 * 2 / 10), 18),
     # 16 texts in both groups, 3 answers in each.
-    ({"n_clusters": 16, "responses_per_cluster": 6, "crossed": True}, math.sqrt(2 / 3 / 16), 15),
+    (
+        {"n_clusters": 16, "responses_per_cluster": 6, "crossed": True, "cluster_correlation": 0.4},
+        math.sqrt((0.4 + 0.6 / 3) * 2 / 16),
+        15,
+    ),
 ]
 
 
@@ -90,6 +94,7 @@ def test_what_cannot_be_found_is_told() -> None:
         ({"n_groups": 1}, "`n_groups` is 1"),
         ({"responses_per_cluster": 0}, "`responses_per_cluster` is 0"),
         ({"responses_per_cluster": 1, "crossed": True}, "a unit in every group has one or more in each of 2"),
+        ({"n_clusters": 1, "crossed": True}, "`n_clusters` is 1: this design needs at least 2"),
         ({"cluster_correlation": 1.0}, "`cluster_correlation` is 1.0"),
         ({"alpha": 0.0}, "`alpha` is 0.0"),
         ({"n_simulations": 10}, "`n_simulations` is 10"),
@@ -100,5 +105,14 @@ def test_impossible_designs_are_refused(given: dict[str, Any], message: str) -> 
         minimum_detectable_difference(
             rng=generator(), **{"n_clusters": 10, "responses_per_cluster": 2, "n_groups": 2, **given}
         )
-    with pytest.raises(RequestError, match="`difference` is 0"):
-        clusters_for_difference(difference=0, responses_per_cluster=2, n_groups=2, rng=generator())
+    for further, words in (({"difference": 0}, "`difference` is 0"), ({"max_clusters": 3}, "`max_clusters` is 3")):
+        with pytest.raises(RequestError, match=words):
+            clusters_for_difference(
+                **{"difference": 1.0, "responses_per_cluster": 2, "n_groups": 2, "rng": generator()} | further
+            )
+
+
+def test_the_least_possible_designs_are_accepted() -> None:
+    crossed = {"responses_per_cluster": 2, "n_groups": 2, "crossed": True, "n_simulations": 200}
+    assert minimum_detectable_difference(n_clusters=2, rng=generator(), **crossed).undefined is not None
+    assert clusters_for_difference(difference=0.1, max_clusters=2, rng=generator(), **crossed).n_clusters is None

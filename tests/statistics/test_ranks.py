@@ -35,6 +35,16 @@ def test_untested_pairs_leave_everything_open():
     assert rank_models({"alone": 3.0}, {})["alone"].high == 1
 
 
+def test_a_p_at_its_limit_is_a_difference_and_letters_go_on_behind_z():
+    for p, letters in ((0.05, ["a", "b"]), (0.0501, ["a", "a"])):
+        found = rank_models({"x": 1.0, "y": 2.0}, {("x", "y"): (-1.0, p)})
+        assert [rank.letters for rank in found.values()] == letters
+    place = {f"m{number:02}": float(number) for number in range(28)}
+    found = rank_models(place, {(a, b): (place[a] - place[b], 1e-9) for a, b in itertools.combinations(place, 2)})
+    assert [found[f"m{number:02}"].letters for number in (0, 25, 26, 27)] == ["a", "z", "a2", "b2"]
+    assert [found[f"m{number:02}"].rank for number in (0, 25, 26, 27)] == [1, 26, 27, 28]
+
+
 def test_the_direction_is_that_of_the_test():
     found = rank_models({"a": 1.0, "b": 2.0}, {("b", "a"): (5.0, 0.001)})
     assert (found["a"].high, found["b"].low) == (1, 2)

@@ -1,6 +1,8 @@
 """Tiny, ragged and degenerate inputs: every number is defined and in range, or NaN with a reason; nothing warns."""
 
+import dataclasses
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -15,6 +17,25 @@ from equivox.statistics import (
     parity_deviation,
     sign_flip_test,
 )
+
+RESULTS = [
+    kind
+    for kind in {value for module in list(sys.modules.values()) for value in vars(module).values()
+                 if getattr(module, "__name__", "").startswith("equivox.statistics") and isinstance(value, type)}
+    if dataclasses.is_dataclass(kind) and "undefined" in {field.name for field in dataclasses.fields(kind)}
+]  # fmt: skip
+
+
+def test_a_result_of_nothing_has_no_number_and_has_counted_nothing():
+    assert len(RESULTS) > 10
+    for kind in RESULTS:
+        for field in dataclasses.fields(kind):
+            given = field.default
+            if isinstance(given, float):
+                assert math.isnan(given), (kind, field.name)
+            elif isinstance(given, int):
+                # Whether a table is sparse asks for the exact test: without numbers it is asked for.
+                assert given == (field.name == "sparse"), (kind, field.name)
 
 
 def drawn(rng):

@@ -33,6 +33,22 @@ def test_the_entropy_is_within_groups_and_scipys() -> None:
     assert 0 < found.p <= 1 and found.p_least == 2 / 2**8
 
 
+def test_the_interval_is_that_of_leaving_out_each_cluster() -> None:
+    rng = np.random.default_rng(9)
+    first, second, cluster = rng.integers(0, 4, 24), rng.integers(0, 2, 24), np.arange(24) // 3
+
+    def bits(values: np.ndarray) -> float:
+        return float(stats.entropy(np.bincount(values), base=2))
+
+    without = np.array([bits(first[cluster != k]) - bits(second[cluster != k]) for k in range(8)])
+    half = stats.t.ppf(0.975, 7) * math.sqrt(7 / 8 * ((without - without.mean()) ** 2).sum())
+    found = varied([[str(v)] for v in first], [[str(v)] for v in second], ["f"] * 24, [str(k) for k in cluster])
+    assert found.difference == pytest.approx(bits(first) - bits(second))
+    assert (found.ci_low, found.ci_high) == pytest.approx((found.difference - half, found.difference + half))
+    assert found.p_least == 2 / 2**8
+    assert varied([["a"]] * 24, [["b"]] * 24, ["f"] * 24, list("abcdefghijklmnopqrstuvwx"), n=99).p_least == 1 / 100
+
+
 def test_several_values_of_one_answer_are_no_variety() -> None:
     groups, clusters = ["f"] * 4, list("abcd")
     same = [["yoga", "chess", "yoga"]] * 4

@@ -65,7 +65,7 @@ def score_recorded(
     with prepared(spec, replayed, engine, dict(corpora)) as run:
         run.answer(no_progress)
         _store_annotations(run, answers, annotator)
-        return annotate_and_score(spec.output, run.tasks, replayed, spec.options)
+        return annotate_and_score(spec.output, run.tasks, replayed, spec.options, retry_failed=spec.retry_failed)
 
 
 def annotate_response(

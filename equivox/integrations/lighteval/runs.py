@@ -151,7 +151,7 @@ class Runs:
     def scores(self, folder: Path, tasks: Sequence[Task]) -> list[Score]:
         """Annotate and score the run in `folder` exactly as `equivox run` does, and return its scores."""
         with closing(open_annotator(self.settings.annotator)) as annotator, writing(folder):
-            return annotate_and_score(folder, tasks, annotator, DEFAULT_OPTIONS)
+            return annotate_and_score(folder, tasks, annotator, DEFAULT_OPTIONS, retry_failed=False)
 
     def _plan(self, tasks: Sequence[Task], identity: EngineIdentity) -> Plan:
         try:
@@ -202,7 +202,7 @@ class Runs:
             seed=settings.seed,
             sampling=sampling,
         )
-        if len(pending := pending_rows(spec.output, plan)):
+        if len(pending := pending_rows(spec.output, plan, retry_failed=False)):
             engine.check(plan.requests(pending[plan.usable[pending]]))
         with closing(open_annotator(settings.annotator)) as annotator:
             name = annotator.identity.name

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -23,7 +21,6 @@ from equivox.core.errors import RequestError
 from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import Samples
 from equivox.metrics.numbers.scorer import DIFFERENCE, DISTANCE, compare_means, score_numbers
-from equivox.run.declarations import decode
 
 Cli = Callable[..., tuple[int, str, str]]
 Answers = Sequence[float | str]
@@ -152,22 +149,6 @@ def test_a_design_that_may_miss_what_matters_says_so(runs: dict[str, Path]) -> N
     narrow = dataclasses.replace(score, ci_low=-1.0, ci_high=1.0)
     assert narrow.untold is None
     assert dataclasses.replace(score, ci_low=-500.0, ci_high=1.0).untold is not None
-
-
-def test_a_stored_metric_is_looked_up_without_the_registered_tasks() -> None:
-    asked = """
-import sys
-from equivox.run.declarations import decode
-print(decode({"$code": "equivox.metrics.numbers.metric:METRIC"}).name, "equivox.tasks" in sys.modules)
-"""
-    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout
-    assert told.split() == ["numbers", "False"]
-
-
-@pytest.mark.parametrize("code", ["numbers.metric:compare_means", "numbers.scorer:METRIC", "nothing.metric:METRIC"])
-def test_a_run_names_no_code_but_metrics(code: str) -> None:
-    with pytest.raises(RequestError, match="with settings that no registered task has"):
-        decode({"$code": f"equivox.metrics.{code}"})
 
 
 @pytest.mark.parametrize("held", ["stratum", "block"])

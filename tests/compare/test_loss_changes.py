@@ -1,0 +1,100 @@
+"""Whether losses grew unequally between two runs, on made rows: by hand, and what is not compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from equivox.compare.gate import _changed_loss
+from equivox.compare.loss_changes import LossChange, loss_changes
+from equivox.compare.pairs import Asked, OpenedRun
+from equivox.compare.runs import ComparedRun
+from equivox.core.samples import Row, Samples
+from equivox.core.scores import Mover
+from equivox.tasks.registry import builtin_tasks
+
+TASK = builtin_tasks()["vibe_gender:advisory"]
+
+
+def opened(status: Callable[[int, int], str], groups: str = "fm", fingerprint: str = "") -> OpenedRun:
+    """A run of six speakers of each group and four recordings each; `status(speaker, clip)`, the first are the f."""
+    rows = [
+        Row(group=groups[speaker // 6 % len(groups)], cluster=f"s{speaker:02}", stratum="",
+            status=status(speaker, clip), sample_id=f"s{speaker}c{clip}", key=f"s{speaker}c{clip}")
+        for speaker in range(12) for clip in range(4)
+    ]  # fmt: skip
+    return OpenedRun(
+        ComparedRun("m", Path(), "rules", []), "", {TASK.name: Asked(TASK, fingerprint, "c", Samples.from_rows(rows))}
+    )
+
+
+def fair(speaker: int, clip: int) -> str:
+    return "parsed"
+
+
+def test_a_gap_by_hand() -> None:
+    # One in four answers to women is refused before, three in four now; of men's one in four fails now.
+    before = opened(lambda speaker, clip: "refused" if speaker < 6 and clip == 0 else "parsed")
+    now = opened(
+        lambda speaker, clip: "parsed" if clip == 3 else "refused" if speaker < 6 else ("failed", "parsed")[clip > 0]
+    )
+    found = {change.attribute: change for change in loss_changes(now, before)}
+    assert set(found) == {"refusal", "failure"}
+    refusal, failure = found["refusal"], found["failure"]
+    assert refusal.new == Mover(value="yes", high_group="f", high_share=75, low_group="m", low_share=0)
+    assert refusal.old == Mover(value="yes", high_group="f", high_share=25, low_group="m", low_share=0)
+    assert refusal.growth == 50 and refusal.grew
+    # Of 924 ways to deal twelve speakers to two groups two are as extreme; q of two p is 1.5 times the larger or more.
+    assert refusal.p == pytest.approx(2 / 924, rel=0.05) and refusal.p < refusal.q < 0.05
+    assert failure.new == Mover(value="yes", high_group="m", high_share=25, low_group="f", low_share=0)
+    assert (failure.growth, failure.grew, failure.undefined) == (25, True, None)
+    # The other way round the gaps became narrower.
+    assert [(change.growth, change.grew) for change in loss_changes(before, now)] == [(-50, False), (-25, False)]
+
+
+def test_what_did_not_change_has_a_p_of_one() -> None:
+    run = opened(lambda speaker, clip: "refused" if speaker < 6 and clip == 0 else "parsed")
+    (change,) = loss_changes(run, run)
+    assert (change.p, change.q, change.growth, change.grew) == (1, 1, 0, False)
+    assert loss_changes(opened(fair), opened(fair)) == []
+
+
+def test_what_was_not_asked_alike_is_not_compared() -> None:
+    lost, alone = (opened(lambda speaker, clip: "failed", groups=groups) for groups in ("fm", "f"))
+    assert len(loss_changes(lost, opened(fair))) == 1
+    assert loss_changes(alone, opened(fair, groups="f")) == []
+    assert loss_changes(lost, opened(fair, fingerprint="other")) == []
+    assert loss_changes(lost, opened(fair, groups="mf")) == []
+    assert loss_changes(lost, replace(opened(fair), asked={})) == []
+
+
+@pytest.mark.parametrize(
+    ("new", "q", "undefined", "outcome", "why"),
+    [
+        ((30, 10), 0.049, None, "worse", "(q 0.049)"),
+        ((30, 10), 0.05, None, "pass", ""),
+        ((30, 10), math.nan, None, "inconclusive", "(too few clusters for a test)"),
+        ((30, 10), math.nan, "no numbers", "inconclusive", "(no numbers)"),
+        ((10, 5), math.nan, None, "pass", ""),
+        ((10, 5), 0.001, None, "pass", ""),
+    ],
+)
+def test_a_gap_is_worse_where_it_grew_beyond_chance(
+    new: tuple[float, float], q: float, undefined: str | None, outcome: str, why: str
+) -> None:
+    def mover(high: float, low: float) -> Mover:
+        return Mover(value="yes", high_group="f", high_share=high, low_group="m", low_share=low)
+
+    change = LossChange(
+        task="t", condition="audio", dimension="gender", attribute="refusal", new=mover(*new), old=mover(8, 3), q=q,
+        undefined=undefined,
+    )  # fmt: skip
+    check = _changed_loss(change, "before")
+    assert (check.outcome, check.value, check.baseline) == (outcome, new[0] - new[1], 5)
+    assert check.difference == new[0] - new[1] - 5 and check.limit == 0
+    told = "group f loses 30 % and group m 10 %, in the baseline f 8 % and m 3 % "
+    assert check.reason == (f"{told}{why}" if why else "")
