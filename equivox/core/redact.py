@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
@@ -220,16 +220,16 @@ def known_secrets(environment: Mapping[str, str] | None = None) -> dict[str, str
     }
 
 
-def refuse_secrets(text: Callable[[], str], what: str) -> None:
-    """Raise RequestError if the content of `what` holds a secret of this process's environment.
+def refuse_secrets(texts: Callable[[], Iterable[str]], what: str, further: Mapping[str, str] | None = None) -> None:
+    """Raise RequestError if a text of `what` holds a secret of this process's environment, or a `further` one by name.
 
-    `text` returns the content; it is not called where the environment has no secrets.
+    `texts` returns the texts; it is not called where there are no secrets.
     """
-    secrets = known_secrets()
-    content = text() if secrets else ""
-    for name, secret in secrets.items():
-        if secret in content:
-            raise RequestError(
-                f"{what} would hold a secret, {name}: nothing is written; take it out of the run, and change it where "
-                "it was given out"
-            )
+    secrets = known_secrets() | dict(further or {})
+    for text in texts() if secrets else ():
+        for name, secret in secrets.items():
+            if secret in text:
+                raise RequestError(
+                    f"{what} would hold a secret, {name}: nothing is written; take it out of the run, and change it "
+                    "where it was given out"
+                )

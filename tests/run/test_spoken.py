@@ -247,7 +247,11 @@ def test_a_run_that_is_killed_loses_no_spoken_answer(file: Path) -> None:
     assert scores[0] == scores[1]
 
 
-def test_a_published_run_has_its_sounds_on_request_and_no_verified_numbers_without(equivox: Cli, file: Path) -> None:
+def test_a_published_run_has_its_sounds_on_request_and_no_verified_numbers_without(
+    equivox: Cli, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A secret is looked for in sounds, too, which are no UTF-8.
+    monkeypatch.setenv("SOME_API_KEY", "not-in-any-file-0123")
     run = run_of(file, Speaker(0.1))
     for option, n_sounds in (("--sounds", 192), ("--public", 0)):
         copy = file.parent / f"copy{option}"

@@ -52,7 +52,7 @@ def write_evaluation(run: Path, out: Path, *, data: str | None = None, texts: bo
         }
     }
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    refuse_secrets(lambda: text + rows, f"the export of {run}")
+    refuse_secrets(lambda: (text, rows), f"the export of {run}")
     paths = [out / place / f"{name}.json", out / samples]
     write_text(paths[1], rows)
     write_text(paths[0], text)

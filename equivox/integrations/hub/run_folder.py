@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import yaml
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, read_table, write_document, write_table
 from equivox.core.lazy import pa, pq
-from equivox.core.redact import known_secrets, redacted_text, without_places
+from equivox.core.redact import redacted_text, refuse_secrets, without_places
 from equivox.core.task import digest
 from equivox.dataset_builders.base import sha256_of
 from equivox.integrations.hub.dataset_folder import CARD, RECORD, SPLIT, folder_being_written
@@ -68,21 +69,21 @@ def write_run(run: Path, output: Path, *, repo: str, sounds: bool = False) -> di
     manifest = public_manifest(read_manifest(run))
     scores = read_scores(run)
     refuse_unfinished(run)
-    with folder_being_written(output, apart_from=run) as partial:
+    with folder_being_written(output, apart_from=run) as made:
         patterns = (*_FILES, _SOUNDS) if sounds else _FILES
         for path in sorted(path for pattern in patterns for path in run.glob(pattern) if path.is_file()):
-            copy = partial / path.relative_to(run)
+            copy = made / path.relative_to(run)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
-        write_manifest(partial, manifest)
-        _redact_files(partial)
-        _refuse_secrets(partial)
-        _write_readable_plan(partial)
-        state_hashes(partial)
-        configs = _configs(partial)
+        write_manifest(made, manifest)
+        _redact_files(made)
+        _refuse_secrets(made)
+        _write_readable_plan(made)
+        state_hashes(made)
+        configs = _configs(made)
         files = {
-            path.relative_to(partial).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
-            for path in sorted(partial.rglob("*"))
+            path.relative_to(made).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+            for path in sorted(made.rglob("*"))
             if path.is_file()
         }
         record = {
@@ -90,9 +91,9 @@ def write_run(run: Path, output: Path, *, repo: str, sounds: bool = False) -> di
             "content_hash": digest({name: entry["sha256"] for name, entry in files.items()}),
             "files": files,
         }
-        (partial / RECORD).write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+        (made / RECORD).write_text(json.dumps(record, indent=1) + "\n", "utf-8")
         undefined = sum(score.is_whole and not score.defined for score in scores)
-        (partial / CARD).write_text(_card(repo, manifest, configs, record["content_hash"], undefined), "utf-8")
+        (made / CARD).write_text(_card(repo, manifest, configs, record["content_hash"], undefined), "utf-8")
     return {name: rows for name, (_, rows) in configs.items()}
 
 
@@ -151,22 +152,16 @@ def _without_places(declared: Any) -> Any:
 def _refuse_secrets(folder: Path) -> None:
     from huggingface_hub import get_token
 
-    secrets = known_secrets() | ({"the Hub's token": token} if (token := get_token()) else {})
-    for path in sorted(folder.rglob("*")):
-        if secrets and path.is_file():
-            for text in _texts(path):
-                for name, secret in secrets.items():
-                    if secret in text:
-                        raise RequestError(
-                            f"{path.relative_to(folder)} holds a secret, {name}: nothing is written; take it out of "
-                            "the run, and change it where it was given out"
-                        )
+    token = get_token()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        further = {"the Hub's token": token} if token else {}
+        refuse_secrets(partial(_texts, path), str(path.relative_to(folder)), further)
 
 
 def _texts(path: Path) -> Iterator[str]:
-    """Yield the texts in a file: its content, or the text of each column of a table."""
+    """Yield the texts in a file: its content, a sound's as well, or the text of each column of a table."""
     if path.suffix != ".parquet":
-        yield path.read_text("utf-8")
+        yield path.read_text("utf-8", errors="replace")
         return
     for column in pq.read_table(path).columns:
         if pa.types.is_dictionary(column.type):

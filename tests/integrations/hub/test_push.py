@@ -404,7 +404,7 @@ def test_a_key_that_a_server_repeated_stops_everything(
     monkeypatch.setenv("SOME_API_KEY", "years old")
     code, _, error = equivox("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
     assert (code, error.count("\n")) == (2, 1)
-    assert "responses/shard-000001.parquet holds a secret, SOME_API_KEY" in error
+    assert "responses/shard-000001.parquet would hold a secret, SOME_API_KEY" in error
     assert "years old" not in error
     assert not (tmp_path / "out").exists()
 
