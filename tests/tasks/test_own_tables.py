@@ -128,6 +128,20 @@ def test_texts_of_people_in_every_format(tmp_path: Path, ending: str) -> None:
     assert corpus.samples[0].columns["speaker"] == corpus.samples[0].sample_id == "000001"
 
 
+def test_a_column_called_item_is_kept(tmp_path: Path) -> None:
+    """It is the unit that the file names, not the number of the row; in a prompt it is what the cell says."""
+    rows: list[dict[str, object]] = [
+        {"item": f"case {i // 2}", "text": f"Question {i}?", "gender": ("female", "male")[i % 2]} for i in range(12)
+    ]
+    text = (
+        "group: gender\ncluster: item\n"
+        'questions: [{name: q, text: "{text} ({item})", attributes: [{name: tone, asks: t, options: [warm, cold]}]}]\n'
+    )
+    (task,) = load_task_file(task_file(tmp_path, text, rows))
+    measure("simulated:random", task, output=tmp_path / "run", options="n_resamples=99")
+    assert read_plan(tmp_path / "run")["cluster"].to_pylist() == [row["item"] for row in rows]
+
+
 def test_pictures_and_clips_in_a_table_that_is_no_csv(tmp_path: Path) -> None:
     rows: list[dict[str, object]] = []
     for i in range(8):
@@ -148,6 +162,7 @@ MISTAKES = {
     (f"group: gender\n{SWAP}{QUESTION}", "none"): "cvs.csv, row 2: no text has {name}, so that",
     (f"group: gender\n{SWAP}{QUESTION}", "twice"): "row 2: the id 'cv0' is there twice",
     (f"group: years\n{SWAP}{QUESTION}", ""): "`swap` makes the column 'years', and cvs.csv has one",
+    (f"group: gender\n{SWAP}{QUESTION}", "item"): "`swap` makes the column 'item', and cvs.csv has one; rename it",
     (f"group: [gender, age]\n{SWAP}{QUESTION}", ""): "1 kinds of groups (female, male), and `group` names",
     (f"group: gender\nswap: {{name: {{female: [Anna]}}}}\n{QUESTION}", ""): "`swap` of name has one group, female",
     (f"group: gender\nmedia: audio\n{SWAP}{QUESTION}", ""): "`swap` changes words of texts; cvs.csv has audio",
@@ -165,6 +180,8 @@ def test_mistakes_are_one_line(tmp_path: Path, equivox: Cli, given: tuple[str, s
     if odd == "none":
         rows[1]["cv"] = "Somebody has worked for a year."
         text = text.replace("invite {name}", "invite them")
+    if odd == "item":
+        rows = [{"item": f"bicycle {i}", **row} for i, row in enumerate(rows)]
     if odd == "twice":
         rows[1]["id"] = "cv0"
     file = task_file(tmp_path, text, rows)
@@ -216,8 +233,9 @@ def test_what_is_found_in_a_table(tmp_path: Path) -> None:
     assert "could not be told; it could be a, b" in task_file_for(table(tmp_path / "unclear.jsonl", unclear))
 
 
-def test_a_new_task_file_runs_as_it_is(tmp_path: Path, equivox: Cli) -> None:
-    path = table(tmp_path / "My CVs.csv", cvs())
+@pytest.mark.parametrize("more", [{}, {"item": "bicycle"}], ids=["", "item"])
+def test_a_new_task_file_runs_as_it_is(tmp_path: Path, equivox: Cli, more: dict[str, object]) -> None:
+    path = table(tmp_path / "My CVs.csv", [{**row, **more} for row in cvs()])
     code, out, _ = equivox("tasks", "new", path)
     file = tmp_path / "My CVs.yaml"
     assert code == 0 and file.is_file() and "name: my_cvs" in out
