@@ -123,8 +123,8 @@ class Servers:
                     f"{place} does not know the model {body['model']} ({short(error)}); "
                     "check model_name and base_url (it ends in /v1)"
                 ) from error
-            except openai.OpenAIError:
-                # The server may be overloaded or refuse a one-token answer; the requests will show.
+            except Exception:
+                # The server may be overloaded, refuse a one-token answer, or send what is none; the requests will show.
                 continue
 
     def complete(self, body: Mapping[str, Any], extra: Mapping[str, Any]) -> Any:

@@ -649,6 +649,16 @@ def test_what_no_retry_will_mend_is_refused_at_once(server: Server, status: str,
         engine(server).check([request("a")])
 
 
+@pytest.mark.parametrize("fault", ["500", "truncated", "empty"])
+def test_what_may_pass_is_left_to_the_requests(server: Server, fault: str) -> None:
+    """A gateway may answer the first short request with a page of its own, or with half an answer."""
+    server.faults = {"Hello.": [fault] * 9}
+    opened = engine(server)
+    opened.check([request("a")])
+    (response,) = opened.generate([request("a")])
+    assert response.text == ANSWER
+
+
 def test_nobody_there_and_media_not_taken_are_refused(server: Server, clip: bytes) -> None:
     with pytest.raises(RequestError, match="no server answers"):
         EndpointEngine.from_args({"model_name": "m", "base_url": "http://127.0.0.1:9/v1"}).check([])
