@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -89,6 +90,23 @@ def test_a_difference_within_rows_is_found_and_none_is_not(tmp_path: Path, model
     assert plan["cluster"].to_pylist()[:2] == ["cv0", "cv0"]
     # The run keeps the swap, and makes the requests again from it.
     assert read_tasks(tmp_path / "run")[0].data == task.data
+
+
+def test_people_who_label_read_what_was_asked(tmp_path: Path, equivox: Cli) -> None:
+    """Not the placeholder of the task file; and nobody is sent to a folder of recordings that is not there."""
+    (task,) = load_task_file(task_file(tmp_path, f"group: gender\n{SWAP}{QUESTION}", cvs(150)))
+    measure("simulated:random", task, output=tmp_path / "run", options="n_resamples=99")
+    code, out, err = equivox("audit", "label", tmp_path / "run", "--n", 5)
+    assert code == 0 and "media/" not in out, err
+    with (tmp_path / "run-labels" / "sheet.csv").open(newline="") as file:
+        prompts = {row["prompt"] for row in csv.DictReader(file)}
+    assert len(prompts) == 10
+    assert all(re.fullmatch(r"(\w+) has worked for \d years\. Should we invite \1\?", prompt) for prompt in prompts)
+    (tmp_path / "cvs.csv").rename(tmp_path / "elsewhere.csv")
+    code, _, err = equivox("audit", "label", tmp_path / "run", "--n", 5, "--output", tmp_path / "other")
+    assert code == 2 and err.count("\n") == 1 and "--no-media" in err, err
+    assert not (tmp_path / "other").exists()
+    assert equivox("audit", "label", tmp_path / "run", "--no-media", "--output", tmp_path / "other")[0] == 0
 
 
 def test_two_kinds_of_groups_are_crossed(tmp_path: Path) -> None:
