@@ -16,7 +16,7 @@ from equivox.dataset_builders.opening import open_corpus
 from equivox.run.opening import data_of
 
 _Corpora = dict[tuple[str, str], Mapping[str, Sample]]
-_WITHOUT = "give `--no-media` to leave out what was sent"
+_WITHOUT = "leave it out: `audit label --no-media`, `report` without `--examples`"
 
 ENDINGS = {"audio/ogg": ".ogg", "image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp", "image/gif": ".gif"}
 """The types of media that people get, and the endings of their files."""

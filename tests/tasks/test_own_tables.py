@@ -102,11 +102,23 @@ def test_people_who_label_read_what_was_asked(tmp_path: Path, equivox: Cli) -> N
         prompts = {row["prompt"] for row in csv.DictReader(file)}
     assert len(prompts) == 10
     assert all(re.fullmatch(r"(\w+) has worked for \d years\. Should we invite \1\?", prompt) for prompt in prompts)
+    page = tmp_path / "page.html"
+    assert equivox("report", tmp_path / "run", "--examples", 1, "-o", page)[0] == 0
+    assert "has worked for" in page.read_text() and "{cv}" not in page.read_text()
     (tmp_path / "cvs.csv").rename(tmp_path / "elsewhere.csv")
+    assert equivox("report", tmp_path / "run", "--examples", 1, "-o", page)[0] == 0
+    assert "{cv}" in page.read_text()
     code, _, err = equivox("audit", "label", tmp_path / "run", "--n", 5, "--output", tmp_path / "other")
     assert code == 2 and err.count("\n") == 1 and "--no-media" in err, err
     assert not (tmp_path / "other").exists()
     assert equivox("audit", "label", tmp_path / "run", "--no-media", "--output", tmp_path / "other")[0] == 0
+
+
+def test_what_a_task_of_a_table_asks_is_told(tmp_path: Path, equivox: Cli) -> None:
+    code, out, _ = equivox("tasks", task_file(tmp_path, f"group: gender\n{SWAP}{QUESTION}"))
+    assert code == 0
+    assert "gender; unit: item, which is in every group" in out
+    assert "Media       none\n" in out and "1 response per sample" in out
 
 
 def test_two_kinds_of_groups_are_crossed(tmp_path: Path) -> None:
