@@ -214,6 +214,7 @@ def test_a_lasting_fault_fails_its_request_alone(server: Server, fault: str, rea
     assert responses["good"].text == responses["fine"].text == ANSWER
     assert responses["bad"].text is None
     assert responses["bad"].error is not None and reason.lower() in responses["bad"].error.lower()
+    assert not responses["bad"].error.startswith("_")  # no name that is ours alone
     # What the server may still be computing is not sent again.
     assert server.asked["bad"] == (1 if fault in ("400", "slow") else 3)
 
