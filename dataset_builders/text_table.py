@@ -20,7 +20,7 @@ from equivox.dataset_builders.corpus import Corpus, Sample, text_sample
 from equivox.dataset_builders.plain_tables import read_columns, renamed
 
 ITEM = "item"
-"""The column that names a row of the table: the unit of a swap, which is in every group."""
+"""The unit of a swap, in every group: a row of the table. Without a swap a table keeps its own column of this name."""
 
 
 def open_texts(source: DataSource) -> Corpus:
@@ -38,9 +38,7 @@ def open_texts(source: DataSource) -> Corpus:
     names: Counter[str] = Counter()
     left_out = 0
     for number, cells in enumerate(zip(*table.values(), strict=True), start=1):
-        row: dict[str, Column] = {
-            name: _cell(name, cell, source) for name, cell in zip(table, cells, strict=True) if name != ITEM
-        }
+        row: dict[str, Column] = {name: _cell(name, cell, source) for name, cell in zip(table, cells, strict=True)}
         if any(str(row[name]) not in _listed(wanted) for name, wanted in source.where.items()):
             left_out += 1
             continue
@@ -48,7 +46,7 @@ def open_texts(source: DataSource) -> Corpus:
         names[item] += 1
         if names[item] > 1:
             raise RequestError(f"{path.name}, row {number}: the id {item!r} is there twice; make it unique")
-        row = {"speaker": item, **row, ITEM: item}
+        row = {"speaker": item, ITEM: item, **row}
         samples += _swapped(row, source, number, len(names) - 1) if source.swap else [text_sample(item, row)]
     _refuse_undeclared(samples, source)
     given = (source.columns, source.where, source.values, source.swap)
@@ -71,7 +69,7 @@ def _refuse_missing(table: Mapping[str, Sequence[Any]], source: DataSource) -> N
                 raise RequestError(
                     f"`{option}` names {name!r}, which {source.table.name} lacks; it has {', '.join(table)}"
                 )
-    for name in made & set(table):
+    for name in (made | ({ITEM} if source.swap else set())) & set(table):
         raise RequestError(
             f"`swap` makes the column {name!r}, and {source.table.name} has one; rename it with `columns`, or leave "
             "the swap out"

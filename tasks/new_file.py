@@ -115,6 +115,8 @@ def task_file_for(table: Path) -> str:
     renamed: dict[str, str] = {"path": found.path} if found.path not in ("", "path") else {}
     if found.kind != "text" and found.text not in ("", "text"):
         renamed["text"] = found.text
+    if swapped and "item" in found.columns and found.text != "item":
+        renamed["table_item"] = "item"  # a swap calls its rows so
     if renamed:
         lines.append(f"columns: {{{', '.join(f'{ours}: {theirs}' for ours, theirs in renamed.items())}}}")
     if swapped:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -130,6 +131,20 @@ def test_a_task_whose_name_no_file_can_have_is_refused_before_anything_is_asked(
         with pytest.raises(equivox.RequestError, match=told):
             equivox.measure("simulated:biased", task, data="sample", limit=4, output=tmp_path / "run")
         assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [({"limit": "5"}, "`limit` is an int, got '5'"), ({"seed": 1.5}, "`seed` is an int, got 1.5"),
+     ({"options": {"shift": 5}}, '`options` is ScoringOptions, or a text such as "n_resamples=999"'),
+     ({"compare": ["gender"]}, "a tuple of columns for each comparison, got ['gender']"),
+     ({"annotator": 3}, "`annotator` is a text"), ({"system": ["a"]}, "`system` is a text that names files")],
+)  # fmt: skip
+def test_a_setting_of_another_type_is_refused_in_words(tmp_path: Path, wrong: dict[str, Any], told: str) -> None:
+    with pytest.raises(equivox.RequestError) as raised:
+        equivox.measure("simulated:random", "badf_two:gender", output=tmp_path / "run", **wrong)
+    assert told in str(raised.value)
+    assert not (tmp_path / "run").exists()
 
 
 def test_names(tmp_path: Path) -> None:

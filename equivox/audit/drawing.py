@@ -16,7 +16,7 @@ from equivox.audit.stored import ANSWERS
 from equivox.core.errors import RequestError, nearest
 from equivox.core.samples import UNANSWERED, Row, Samples
 from equivox.core.segments import WHOLE, Segment
-from equivox.core.task import OTHER, UNSTATED, Attribute, Task, digest
+from equivox.core.task import OTHER, UNSTATED, Attribute, Column, Task, digest
 from equivox.core.variants import asks_nothing
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
@@ -39,7 +39,7 @@ class Drawn:
 
     With `segment` it is what the annotator saw at one stage of the annotation: `text` is that, and `stage` its name.
     With `judged` the annotator's lists stand below it, and people say how good they are. A wording has the place and
-    the cluster in which it was counted (`counted_as`).
+    the cluster in which it was counted (`counted_as`). `columns` has what the prompt names of the corpus.
     """
 
     item: str
@@ -53,6 +53,7 @@ class Drawn:
     stage: str = ""
     judged: bool = False
     counted_as: tuple[str, ...] = ()
+    columns: Mapping[str, Column] = field(default_factory=dict)
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
@@ -65,11 +66,11 @@ class Drawn:
 
     @property
     def prompt(self) -> str:
-        """The prompt, with the plan's metadata filled in: the options of a choice, in their order; none at a stage."""
+        """The prompt with its columns and the plan's metadata, such as the order of its options; none at a stage."""
         if self.segment is not None:
             return ""
-        metadata = self.row.metadata
-        return re.sub(r"\{([a-z_][a-z0-9_]*)\}", lambda match: metadata.get(match[1], match[0]), self.task.prompt.text)
+        known = {**{name: str(value) for name, value in self.columns.items()}, **self.row.metadata}
+        return re.sub(r"\{([a-z_][a-z0-9_]*)\}", lambda match: known.get(match[1], match[0]), self.task.prompt.text)
 
 
 def shares_of(attributes: Sequence[Attribute], asked: Mapping[str, str], *, lists: bool) -> tuple[Attribute, ...]:

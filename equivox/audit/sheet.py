@@ -15,7 +15,7 @@ from typing import Any
 from equivox.audit.drawing import Drawn, choices_of
 from equivox.audit.label_studio import labelling_page, tasks_of
 from equivox.audit.labels import KEY_FILE, csv_of
-from equivox.audit.media import ENDINGS, data_uri, media_of
+from equivox.audit.media import ENDINGS, data_uri, media_of, with_texts
 from equivox.core.errors import RequestError
 from equivox.core.files import write_text, write_whole
 from equivox.core.plain import split_by
@@ -31,10 +31,12 @@ def write_sheet(
 ) -> None:
     """Write the label folder of what was drawn: the items as a table, recordings, and the key last.
 
-    `media` False leaves the recordings out, `data` is where they are now if that has changed. With `studio` it holds
-    Label Studio's tasks and its labelling page too, a pair for each set of attributes.
+    `media` False leaves out the recordings, and what prompts name of the corpus; `data` is where they are now if that
+    has changed. With `studio` it holds Label Studio's tasks and its labelling page too, a pair for each set of
+    attributes.
     """
     sent = media_of(drawn, data) if media else {}
+    drawn = with_texts(drawn, data) if media else drawn
     if studio:
         _write_label_studio(drawn, folder, sent)
     write_text(folder / CSV_FILE, sheet_csv(drawn))

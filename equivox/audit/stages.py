@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import read_document
 from equivox.core.samples import Row
-from equivox.core.scores import ScoringOptions
+from equivox.core.scores import DEFAULT_OPTIONS, ScoringOptions, scoring_options
 from equivox.core.segments import Segment, SegmentAnnotation
 from equivox.core.task import Task
+from equivox.run.manifest import read_manifest
 from equivox.run.scoring import families, scores_path, scoring_samples
 
 SEEN = ("parsed", "unparsed", "refused")
@@ -58,7 +60,7 @@ def questions_at(
 
     Findings are those of the options with which the run was scored. DamageError if its scores cannot be read.
     """
-    options = _options(folder, annotator)
+    options = scored_with(folder, annotator)
     samples, _ = scoring_samples(folder, tasks, annotator, options)
     found: dict[str, tuple[Task, Segment, SegmentAnnotation]] = {}
     for members in families(tasks).values():
@@ -72,11 +74,16 @@ def questions_at(
     return list(found.values())
 
 
-def _options(folder: Path, annotator: str) -> ScoringOptions:
-    """Return the options that the run was scored with, the defaults if it was never scored."""
-    try:
-        stored: Mapping[str, object] = read_document(scores_path(folder, annotator))["options"]
-    except FileNotFoundError:
-        return ScoringOptions()
-    known = {field.name for field in fields(ScoringOptions)}
-    return ScoringOptions(**{name: value for name, value in stored.items() if name in known})  # type: ignore[arg-type]
+def scored_with(folder: Path, annotator: str | None = None) -> ScoringOptions:
+    """Return the options of the scores by `annotator`, or of the run's own if it has none; the defaults without scores.
+
+    DamageError if the scores cannot be read, and RequestError for options that no run was scored with.
+    """
+    own = str(read_manifest(folder)["command"]["annotator"])
+    for name in (annotator or own, own):
+        if (path := scores_path(folder, name)).exists():
+            stored: Mapping[str, Any] = read_document(path)["options"]
+            known = {field.name for field in fields(ScoringOptions)}
+            kept = {name: value for name, value in stored.items() if name in known}
+            return scoring_options(**{"merge": DEFAULT_OPTIONS.merge, **kept})
+    return DEFAULT_OPTIONS

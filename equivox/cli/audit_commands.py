@@ -40,8 +40,11 @@ def label(
         bool,
         typer.Option("--judge", help="Show what the annotator gave, and ask which share of it is right."),
     ] = False,
-    data: Annotated[str | None, data_option("Where the recordings are now.")] = None,
-    media: Annotated[bool, typer.Option("--media/--no-media", help="Let people hear the recordings.")] = True,
+    data: Annotated[str | None, data_option("Where the corpus is now.")] = None,
+    media: Annotated[
+        bool,
+        typer.Option("--media/--no-media", help="Give people what was sent: recordings, pictures, texts of a table."),
+    ] = True,
     studio: Annotated[bool, typer.Option("--label-studio", help="Write tasks and a page for Label Studio.")] = False,
 ) -> None:
     """Draw answers for people to label: as a table, or for Label Studio; nothing tells group, model or annotation."""
@@ -63,7 +66,8 @@ def label(
         echo(f"\nMake a project in Label Studio of each pair of {folder}/tasks-N.json and page-N.xml.")
         echo(f"Export as JSON; labels come back with `equivox audit score {folder} EXPORT.json`.")
     else:
-        echo(f"\nGive {folder / 'sheet.csv'} and media/ to people who label; they fill in the column `label`.")
+        also = " and media/" if (folder / "media").exists() else ""
+        echo(f"\nGive {folder / 'sheet.csv'}{also} to people who label; they fill in the column `label`.")
         echo(f"Labels come back with `equivox audit score {folder} FILE…`, a file per person.")
     echo(f"Keep {folder / 'key.json'}: it tells which response is which.")
 

@@ -171,7 +171,7 @@ def report(
     refuse_unusable_file(output, "output")
     found, left_out = usable(by_name(runs))
     write_text(output, build_report([folder for folder, _ in found], left_out, examples=examples, data=data))
-    console().print(f"Report: {output.resolve()} ({output.stat().st_size / 1e6:.1f} MB)", markup=False)
+    console().print(f"Report: {output.resolve()} ({output.stat().st_size / 1e6:.2f} MB)", markup=False)
     return EXIT_INCOMPLETE if left_out else EXIT_DONE
 
 

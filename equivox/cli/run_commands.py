@@ -41,10 +41,12 @@ def score(
     """Recompute every number of a run from its stored responses and annotations, without an engine."""
     from equivox.cli.show import progress_bars
     from equivox.run.pipeline import rescore, use_annotator
+    from equivox.run.stages import scored_with
 
     if use is not None and annotator is not None:
         raise RequestError("`--use` scores by that annotator already; leave out `--annotator`")
-    options, further = scoring_of(scoring), () if compare is None else parse_comparisons(compare)
+    further = () if compare is None else parse_comparisons(compare)
+    options = scored_with(run, annotator) if scoring is None else scoring_of(scoring)
     with progress_bars(quiet=quiet) as progress:
         if use is not None:
             scores = use_annotator(run, use, options, progress=progress)
@@ -71,11 +73,12 @@ def annotate(
     from equivox.run.declarations import read_tasks
     from equivox.run.manifest import read_manifest
     from equivox.run.pipeline import annotate_run
+    from equivox.run.stages import scored_with
     from equivox.run.stored import annotators_of
 
     if (annotator is None) == (panel is None):
         raise RequestError("give `--annotator NAME`, or `--panel A,B,C` with annotators that the run has")
-    options = scoring_of(scoring)
+    options = scored_with(run) if scoring is None else scoring_of(scoring)
     if panel is not None:
         return _panel(run, names_in(panel), options)
     with progress_bars(quiet=quiet) as progress:

@@ -101,16 +101,18 @@ def _card(task: Task) -> str:
     strata += f", permuted within {' × '.join(task.blocks)}" if task.blocks else ""
     s = task.sampling
     decoding = "greedy" if s.temperature == 0 else f"temperature {s.temperature}, top-p {s.top_p}, top-k {s.top_k}"
-    media = ", ".join(f"one {medium.kind}" for medium in task.media) or "none"
+    media = ", ".join(f"one {medium.kind}" for medium in task.media)
+    answers = "1 response" if s.repeats == 1 else f"{s.repeats} responses"
+    unit = f"unit: {task.cluster}{', which is in every group' if task.data.swap else ''}"
     lines = [
         f"{task.name}  (version {task.version})",
         "",
         task.card.strip(),
         "",
         f"Corpus      {task.data.corpus}",
-        f"Compares    {task.dimension}; a {task.cluster} carries it{strata}",
-        f"Media       {media}, before the prompt",
-        f"Decoding    {decoding}, at most {s.max_new_tokens} new tokens, {s.repeats} response(s) per sample",
+        f"Compares    {task.dimension}; {unit}{strata}",
+        f"Media       {f'{media}, before the prompt' if media else 'none'}",
+        f"Decoding    {decoding}, at most {s.max_new_tokens} new tokens, {answers} per sample",
         f"Prompt      {task.prompt.source} (version {task.prompt.version})",
         "",
         *(f"  | {line}" for line in task.prompt.text.splitlines()),

@@ -77,5 +77,6 @@ def refuse_doubt(run: Path, reason: str | None) -> None:
     if reason is not None:
         raise RequestError(
             f"{run} is not used, because its numbers are not what its answers give here ({reason}); `equivox verify` "
-            "lists everything, and `equivox score` computes the scores anew"
+            "lists everything, `equivox score` computes the scores anew, and the run's own command asks for what is "
+            "missing"
         )

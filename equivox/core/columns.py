@@ -181,8 +181,14 @@ def groups_of(name: str, column: Sequence[str | None]) -> list[str]:
     RequestError if a row lacks its group, if one is the text `nan`, and if two are told apart by case or space alone.
     """
     found = whole(name, column)
+    refuse_alike(name, dict.fromkeys(found))
+    return found
+
+
+def refuse_alike(name: str, groups: Iterable[str]) -> None:
+    """Raise RequestError if a group is the text `nan`, and if two are told apart by case or space alone."""
     spelled: dict[str, str] = {}
-    for group in dict.fromkeys(found):
+    for group in groups:
         alike = " ".join(group.casefold().split())
         if alike in ("nan", "<na>"):
             raise RequestError(f"`{name}` holds the text {group!r}, a missing entry: leave it empty, or name the group")
@@ -191,7 +197,6 @@ def groups_of(name: str, column: Sequence[str | None]) -> list[str]:
             raise RequestError(
                 f"`{name}` holds {other!r} and {group!r}, which differ in case or space: write them alike"
             )
-    return found
 
 
 def row_coverage(used: Sequence[bool], groups: Sequence[str] | None = None) -> Coverage:

@@ -123,8 +123,8 @@ class Servers:
                     f"{place} does not know the model {body['model']} ({short(error)}); "
                     "check model_name and base_url (it ends in /v1)"
                 ) from error
-            except openai.OpenAIError:
-                # The server may be overloaded or refuse a one-token answer; the requests will show.
+            except Exception:
+                # The server may be overloaded, refuse a one-token answer, or send what is none; the requests will show.
                 continue
 
     def complete(self, body: Mapping[str, Any], extra: Mapping[str, Any]) -> Any:
@@ -134,7 +134,7 @@ class Servers:
             neutral = {**server.neutral, **extra}
             found = server.client.chat.completions.create(**body, extra_body=neutral or None, timeout=limit_s)
             if not found.choices:
-                raise _NotAnAnswer("the server's answer has no choices")
+                raise NotAnAnswer("the server's answer has no choices")
             return found
 
         return self._answered(completion)
@@ -147,7 +147,7 @@ class Servers:
                 model=model, file=("answer.wav", sound, "audio/wav"), temperature=0, timeout=limit_s
             )
             if not isinstance(found.text, str):
-                raise _NotAnAnswer("the server's answer is no transcript")
+                raise NotAnAnswer("the server's answer is no transcript")
             return found.text.strip()
 
         return self._answered(transcript)
@@ -220,7 +220,7 @@ class Servers:
         time.sleep(max(0.0, start - time.monotonic()))
 
 
-class _NotAnAnswer(ValueError):
+class NotAnAnswer(ValueError):
     """The body of an answer has another form than was asked for."""
 
 
@@ -228,7 +228,7 @@ def _in_time(ask: Callable[[_Server, float], Answer], server: _Server, limit_s: 
     try:
         return ask(server, limit_s)
     except (json.JSONDecodeError, UnicodeDecodeError, AttributeError) as error:
-        raise _NotAnAnswer(f"the server's answer cannot be read ({short(error)})") from error
+        raise NotAnAnswer(f"the server's answer cannot be read ({short(error)})") from error
     except Exception as error:
         if _timed_out(error):
             raise TimeoutError(
@@ -261,7 +261,7 @@ def _passes(error: BaseException) -> bool:
     if isinstance(error, openai.APIStatusError):
         busy = error.status_code in (408, 409, 429) or error.status_code >= 500
         return busy and error.code != "insufficient_quota"
-    return isinstance(error, _NotAnAnswer) or unreached(error)
+    return isinstance(error, NotAnAnswer) or unreached(error)
 
 
 def _pause(error: BaseException, attempt: int) -> float:

@@ -142,7 +142,7 @@ def _row(table: ImpactTable, one: GroupImpact) -> list[Content]:
         f"{percent(one.share)} %" if math.isfinite(one.share) else DASH,
         _number(one.ratio),
         _span(one.low, one.high),
-        _span(one.least, one.most) if one.unknown or table.ratios.undefined else DASH,
+        _span(one.least, one.most) if any(group.unknown for group in table.ratios.groups) else DASH,
         one.mark or DASH,
     ]
 

@@ -275,7 +275,7 @@ def marks(runs: Iterable[ComparedRun]) -> list[str]:
 def _mean_note(measure: Measure | None, rows: Rows) -> str:
     name = rows[0][1].name
     clusters = _range({score.n_clusters for _, score in rows if score.n_clusters})
-    counts = _range({score.min_count for _, score in rows if score.min_count})
+    counts = _range({score.min_count for _, score in rows if score.min_count > 1})
     meaning = f"{name}: {measure.help}.\n" if measure is not None and measure.help else ""
     return (
         f"{meaning}"

@@ -162,7 +162,7 @@ def in_unit(value: float, unit: str) -> str:
     >>> in_unit(65.27, "percent of all answers"), in_unit(0.3666, "sentences per narrative"), in_unit(13.21, "count")
     ('65 % of all answers', '0.367 sentences per narrative', '13.2')
     """
-    if unit.startswith("percent"):
+    if unit.split(" ")[0] == "percent":
         return f"{short_value(value, unit)} %{unit.removeprefix('percent')}"
     return f"{short_value(value, unit)} {unit}".removesuffix(" count")
 

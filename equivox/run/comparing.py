@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from equivox.core.columns import refuse_alike
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import damaged, read_table, write_table
 from equivox.core.lazy import pa, pc
@@ -86,6 +87,7 @@ def _further(task: Task, asked: Task, plan: pa.Table, seed: int) -> _Further:
             f"{task.name} compares groups by {task.dimension!r}, but its answers have "
             f"{', '.join(sorted({group for _, group in placed})) or 'none'}; at least two are needed"
         )
+    refuse_alike(task.dimension, dict.fromkeys(group for _, group in placed))
     check_clusters(placed, task)
     dealt = permuted_groups(placed, task, seed) if task.condition == SHUFFLED else None
     told = [{name: cells[row] for name, cells in values.items()} for row in rows]

@@ -13,6 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, overload
 
+from equivox.core.columns import refuse_alike
 from equivox.core.errors import RequestError
 from equivox.core.files import read_table
 from equivox.core.lazy import NDArray, np, pa, pc
@@ -185,7 +186,7 @@ def make_plan(
 
     The table also has the corpus's columns of few values as `column.NAME`, by which the answers can be compared later.
 
-    Raises RequestError if a column is missing or fewer than two groups are left.
+    Raises RequestError if a column is missing, fewer than two groups are left, or two differ in case or space alone.
     """
     presented: list[tuple[tuple[str, int, int], Presented]] = []
     left_out: dict[str, int] = {}
@@ -206,6 +207,7 @@ def make_plan(
                 f"{task.name} compares groups by {task.dimension!r}, but the corpus {corpus.name} has "
                 f"{len(groups)} ({', '.join(groups) or 'none'}); at least two are needed"
             )
+        refuse_alike(task.dimension, groups)
         if limit is not None and limit < len(groups):
             raise RequestError(
                 f"`limit` {limit} is too small for the {len(groups)} groups of {task.name} ({', '.join(groups)}); "

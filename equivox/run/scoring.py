@@ -10,6 +10,7 @@ because the task's score says nothing of it.
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -176,7 +177,7 @@ def score(
     kept: dict[str, Mapping[str, Sequence[Mapping[str, Any]]]] = {}
     progress(Event("score", 0, len(tasks)))
     for number, task in enumerate(tasks, start=1):
-        scored = task.metric.score(task, samples[task.name], options)
+        scored = _sound(task.metric.score(task, samples[task.name], options), task)
         endings = samples[task.name].endings()
         own = [*scored.scores, *loss_scores(task, samples[task.name], options)]
         scores += [replace(score, coverage=replace(score.coverage, **endings)) for score in own]  # type: ignore[arg-type]
@@ -185,9 +186,10 @@ def score(
     for family, members in families(tasks).items():
         metric = members[0].metric
         if metric.score_family is not None:
-            scored = metric.score_family([(task, samples[task.name]) for task in members], options)
+            scored = _sound(metric.score_family([(task, samples[task.name]) for task in members], options), members[0])
             scores += scored.scores
             kept[family] = _quoting(folder, scored)
+    _refuse_unscored(tasks, scores)
     scores = with_q([_told(score, options.shift) for score in scores])
     document = {
         "annotator": stored_annotator(folder, annotator).as_dict(),
@@ -203,6 +205,34 @@ def score(
     _store_scores(scores_path(folder, annotator), document, kept)
     state_hashes(folder)
     return scores
+
+
+def _sound(scored: Scored, task: Task) -> Scored:
+    """Return what a metric gave; RequestError if it is no `Scored`, or has a score without a number and a reason.
+
+    Such a score would be read as one that shows no difference.
+    """
+    metric = f"the metric {task.metric.name}"
+    if not isinstance(scored, Scored):
+        raise RequestError(f"{metric} returned {type(scored).__name__} for {task.name}; return `Scored([…])`")
+    for score in scored.scores:
+        if score.undefined is None and not math.isfinite(score.value):
+            raise RequestError(
+                f"{metric} gave {score.task} neither a number ({score.name} is {score.value}) nor a reason; say in "
+                "`undefined` why it cannot be known"
+            )
+    return scored
+
+
+def _refuse_unscored(tasks: Sequence[Task], scores: Sequence[Score]) -> None:
+    """Raise RequestError for a task without a score of its own or of its family, which would seem to be no finding."""
+    whole = {score.task for score in scores if score.is_whole}
+    for task in tasks:
+        if not whole & {task.name, family_of(task.name)}:
+            raise RequestError(
+                f"the metric {task.metric.name} gave no score of {task.name} as a whole; return one with "
+                "`attribute=None`, and with the reason in `undefined` where it cannot be known"
+            )
 
 
 def _quoting(folder: Path, scored: Scored) -> Mapping[str, Sequence[Mapping[str, Any]]]:

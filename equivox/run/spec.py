@@ -70,6 +70,15 @@ _PARSED: Mapping[str, Callable[[str], Any]] = {
 }
 """What makes a setting of the text that a user types."""
 
+_KINDS: Mapping[str, tuple[type, str]] = {
+    **dict.fromkeys(("limit", "seed", "stop_after"), (int, "an int")),
+    "annotator": (str, "a text, such as a name or a YAML file"),
+    "compare": (Sequence, 'a text such as "gender,gender×accent", or a tuple of columns for each comparison'),
+    "system": (Mapping, "a text that names files, or a text for each name"),
+    "options": (ScoringOptions, 'ScoringOptions, or a text such as "n_resamples=999"'),
+}
+"""What settings are in Python, once texts are parsed: the type, and its words."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
@@ -121,6 +130,11 @@ class RunSpec:
         for name, parse in _PARSED.items():
             if isinstance(given.get(name), str):
                 given[name] = parse(given[name])
+        for name, (kind, told) in _KINDS.items():
+            value = given.get(name)
+            wrong = name in given and (isinstance(value, bool) or not isinstance(value, kind))
+            if wrong or (name == "compare" and any(isinstance(one, str) for one in given.get(name, ()))):
+                raise RequestError(f"`{name}` is {told}, got {value!r}")
         return cls(
             model=model,
             tasks=tasks,

@@ -167,7 +167,7 @@ def _outside_note(samples: Samples, attribute: Attribute, outside: NDArray[np.bo
     counts = ", ".join(f"{name} {n}" for name, n in samples.groups.counts(outside).items() if n)
     n = int(outside.sum())
     told = "answer has a number that is" if n == 1 else "answers have a number that is"
-    return [f"{n} {told} not {attribute.number.range} {attribute.number.unit} and left out ({counts})"]
+    return [f"{n} {told} not {attribute.number.range} {attribute.number.unit}, left out ({counts})"]
 
 
 def _by_group(samples: Samples, attribute: Attribute, numbers: Numbers) -> list[dict[str, Any]]:

@@ -153,6 +153,19 @@ def test_score_recomputes_the_same_numbers_and_shows_attributes(equivox: Cli, tm
     assert "romantic_appeal" in detailed and "moves most" in detailed
 
 
+def test_score_keeps_the_options_that_the_run_was_scored_with(equivox: Cli, tmp_path: Path) -> None:
+    """`run` names `score RUN --by-attribute` to see more of the same scores; other options would change them."""
+    run = ("run", "simulated:biased", "vibe_gender:casting", "--data", "sample", "--limit", 24, "--output", tmp_path)
+    assert equivox(*run, "--scoring", "n_resamples=99,min_coverage=0.9,merge=none")[0] == 0
+    stored = (tmp_path / "scores.json").read_bytes()
+    for command in (("score", tmp_path, "--by-attribute"), ("annotate", tmp_path, "--annotator", "rules")):
+        assert equivox(*command)[0] == 0
+        assert (tmp_path / "scores.json").read_bytes() == stored
+    assert equivox("score", tmp_path, "--scoring", "n_resamples=199")[0] == 0
+    options = json.loads((tmp_path / "scores.json").read_text())["options"]
+    assert (options["n_resamples"], options["min_coverage"], options["merge"]) == (199, 0.8, "lemma")
+
+
 def test_too_many_refusals_leave_the_score_undefined_and_exit_1(equivox: Cli, tmp_path: Path) -> None:
     code, out, _ = equivox(
         *("run", "simulated:oracle,refusal=0.5", "vibe_gender:story", "--data", "sample", "--output", tmp_path / "run"),
@@ -176,6 +189,9 @@ def test_refusals_are_their_own_outcome(equivox: Cli, tmp_path: Path) -> None:
     refusal = next(score for score in document["scores"] if score["role"] == "refusal")
     assert refusal["ci_low"] <= 20 <= refusal["ci_high"]
     assert refusal["coverage"]["used"] == refusal["coverage"]["requested"]
+    # Of refusals no value is set aside for being rare; the legend does not say "fewer than 1 times".
+    assert refusal["min_count"] == 1
+    assert "fewer than 1" not in equivox("compare", tmp_path / "run")[1]
     whole = next(score for score in document["scores"] if score["attribute"] is None)
     assert whole["coverage"]["used"] < whole["coverage"]["requested"]
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from equivox.api import measure
+from equivox.api import import_responses, measure
 from equivox.compare.impact import impact, impacts
 from equivox.compare.runs import open_comparison
 from equivox.core.attributes import Attribute
 from equivox.core.errors import RequestError
 from equivox.core.scores import ScoringOptions
-from equivox.report.impact_files import NOT_AN_AUDIT, side_by_side_tables
+from equivox.report.impact_files import NOT_AN_AUDIT, impact_tables, side_by_side_tables
 from equivox.run.declarations import read_tasks
 from equivox.tasks.registry import resolve_tasks
 
@@ -165,6 +165,21 @@ def test_a_run_of_before_opens_and_says_that_nothing_is_favourable(
     assert (code, err.count("\n")) == (2, 1)
     assert "--favourable ATTRIBUTE=VALUE" in err
     assert equivox("impact", old, "--favourable", "compensation=premium top-tier package")[0] == 0
+
+
+def test_what_a_group_has_unknown_moves_the_ratios_of_the_others(tmp_path: Path) -> None:
+    """Women 3 of 6; men 5 of 5 and one unknown, so 5 or 6 of 6. The ratio of women is from 3/6 to (3/6)/(5/6)."""
+    rows = [
+        {"speaker": f"{gender}{i}", "gender": gender, "sentence": "IEO", "emotion": "neutral", "text": text}
+        for gender, texts in (("female", ["Yoga."] * 3 + ["Chess."] * 3), ("male", ["Yoga."] * 5 + [""]))
+        for i, text in enumerate(texts)
+    ]
+    options = ScoringOptions(n_resamples=99, min_count=1)
+    import_responses(rows, "vibe_gender:advisory", model="m", output=tmp_path / "run", options=options)
+    found = impact(tmp_path / "run", favourable={"hobby": ("yoga",)})
+    assert [(one.least, one.most) for one in found.tables[0].ratios.groups] == [(0.5, pytest.approx(0.6)), (1.0, 1.0)]
+    (shown,) = impact_tables(found)
+    assert [(str(row[1]), str(row[7])) for row in shown.rows] == [("6", "0.50 to 0.60"), ("6", "1.00 to 1.00")]
 
 
 def test_a_task_file_declares_favourable_values(tmp_path: Path) -> None:

@@ -214,6 +214,7 @@ def test_a_lasting_fault_fails_its_request_alone(server: Server, fault: str, rea
     assert responses["good"].text == responses["fine"].text == ANSWER
     assert responses["bad"].text is None
     assert responses["bad"].error is not None and reason.lower() in responses["bad"].error.lower()
+    assert not responses["bad"].error.startswith("_")  # no name that is ours alone
     # What the server may still be computing is not sent again.
     assert server.asked["bad"] == (1 if fault in ("400", "slow") else 3)
 
@@ -647,6 +648,16 @@ def test_what_no_retry_will_mend_is_refused_at_once(server: Server, status: str,
     server.faults = {"Hello.": [status] * 9}
     with pytest.raises(RequestError, match=hint):
         engine(server).check([request("a")])
+
+
+@pytest.mark.parametrize("fault", ["500", "truncated", "empty"])
+def test_what_may_pass_is_left_to_the_requests(server: Server, fault: str) -> None:
+    """A gateway may answer the first short request with a page of its own, or with half an answer."""
+    server.faults = {"Hello.": [fault] * 9}
+    opened = engine(server)
+    opened.check([request("a")])
+    (response,) = opened.generate([request("a")])
+    assert response.text == ANSWER
 
 
 def test_nobody_there_and_media_not_taken_are_refused(server: Server, clip: bytes) -> None:

@@ -277,6 +277,11 @@ def test_repeats_and_several_tasks(tmp_path: Path) -> None:
         ),
         (lambda told: told[:4], {}, "at least two are needed"),
         (
+            lambda told: [*told[:-1], {**told[-1], "gender": "Male"}],
+            {},
+            "`gender` holds 'Male' and 'male', which differ in case or space: write them alike",
+        ),
+        (
             lambda told: [{"d1": "Ana", "d2": "Ben", "loc": "moon", "text": "…"}, {"d1": "Ana", "text": "…"}],
             {"tasks": "badf_two:gender"},
             "2 of 2 rows of the table match no sample of badf_two:gender by d1, d2, loc, such as row 1 (d1 'Ana', d2",

@@ -168,6 +168,8 @@ def test_a_limit_takes_the_same_sentences_from_every_speaker() -> None:
 def test_one_group_or_units_in_some_groups_only_are_refused_with_their_numbers() -> None:
     with pytest.raises(RequestError, match="at least two"):
         make_plan([TASK], {"crema_d": corpus(groups=("f",))}, IDENTITY)
+    with pytest.raises(RequestError, match="`gender` holds 'F' and 'f', which differ in case or space"):
+        make_plan([TASK], {"crema_d": corpus(groups=("f", "F"))}, IDENTITY)
     whole = corpus()
     torn = dataclasses.replace(whole, samples=whole.samples[1:])
     with pytest.raises(RequestError, match=r"of 6 speaker units, 5 in 5, 1 in 4 of 5 groups of sentence \('f0' in "):

@@ -12,7 +12,9 @@ import pyarrow as pa
 import pytest
 
 import equivox as ex
+from equivox.compare.believing import believe
 from equivox.core.annotation import AnnotatorIdentity, Job
+from equivox.core.errors import RequestError
 from equivox.core.files import read_document, read_table, write_document, write_table
 from equivox.core.scores import ScoringOptions
 from equivox.core.segments import Segment
@@ -251,6 +253,8 @@ def test_missing_answers_that_are_annotated_and_scored_anew_are_seen(run: Path) 
     annotate_run(run, "rules")
     rescore(run)
     assert any(problem.startswith("1 planned request(s) without a response") for problem in verify(run).problems)
+    with pytest.raises(RequestError, match="the run's own command asks for what is missing"):  # scoring would not help
+        believe(run)
 
 
 def test_a_score_is_told_as_stated_and_as_recomputed(run: Path, whole: Path, equivox: Cli) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -91,6 +92,35 @@ def test_a_difference_within_rows_is_found_and_none_is_not(tmp_path: Path, model
     assert read_tasks(tmp_path / "run")[0].data == task.data
 
 
+def test_people_who_label_read_what_was_asked(tmp_path: Path, equivox: Cli) -> None:
+    """Not the placeholder of the task file; and nobody is sent to a folder of recordings that is not there."""
+    (task,) = load_task_file(task_file(tmp_path, f"group: gender\n{SWAP}{QUESTION}", cvs(150)))
+    measure("simulated:random", task, output=tmp_path / "run", options="n_resamples=99")
+    code, out, err = equivox("audit", "label", tmp_path / "run", "--n", 5)
+    assert code == 0 and "media/" not in out, err
+    with (tmp_path / "run-labels" / "sheet.csv").open(newline="") as file:
+        prompts = {row["prompt"] for row in csv.DictReader(file)}
+    assert len(prompts) == 10
+    assert all(re.fullmatch(r"(\w+) has worked for \d years\. Should we invite \1\?", prompt) for prompt in prompts)
+    page = tmp_path / "page.html"
+    assert equivox("report", tmp_path / "run", "--examples", 1, "-o", page)[0] == 0
+    assert "has worked for" in page.read_text() and "{cv}" not in page.read_text()
+    (tmp_path / "cvs.csv").rename(tmp_path / "elsewhere.csv")
+    assert equivox("report", tmp_path / "run", "--examples", 1, "-o", page)[0] == 0
+    assert "{cv}" in page.read_text()
+    code, _, err = equivox("audit", "label", tmp_path / "run", "--n", 5, "--output", tmp_path / "other")
+    assert code == 2 and err.count("\n") == 1 and "--no-media" in err, err
+    assert not (tmp_path / "other").exists()
+    assert equivox("audit", "label", tmp_path / "run", "--no-media", "--output", tmp_path / "other")[0] == 0
+
+
+def test_what_a_task_of_a_table_asks_is_told(tmp_path: Path, equivox: Cli) -> None:
+    code, out, _ = equivox("tasks", task_file(tmp_path, f"group: gender\n{SWAP}{QUESTION}"))
+    assert code == 0
+    assert "gender; unit: item, which is in every group" in out
+    assert "Media       none\n" in out and "1 response per sample" in out
+
+
 def test_two_kinds_of_groups_are_crossed(tmp_path: Path) -> None:
     names = table(tmp_path / "cities.csv", [{"rich": "Kent", "poor": "Hull"}, {"rich": "Bath", "poor": ""}])
     rows = [{"cv": f"{{name}} of {{city}}, {{pronoun}} applies, case {i}."} for i in range(3)]
@@ -128,6 +158,20 @@ def test_texts_of_people_in_every_format(tmp_path: Path, ending: str) -> None:
     assert corpus.samples[0].columns["speaker"] == corpus.samples[0].sample_id == "000001"
 
 
+def test_a_column_called_item_is_kept(tmp_path: Path) -> None:
+    """It is the unit that the file names, not the number of the row; in a prompt it is what the cell says."""
+    rows: list[dict[str, object]] = [
+        {"item": f"case {i // 2}", "text": f"Question {i}?", "gender": ("female", "male")[i % 2]} for i in range(12)
+    ]
+    text = (
+        "group: gender\ncluster: item\n"
+        'questions: [{name: q, text: "{text} ({item})", attributes: [{name: tone, asks: t, options: [warm, cold]}]}]\n'
+    )
+    (task,) = load_task_file(task_file(tmp_path, text, rows))
+    measure("simulated:random", task, output=tmp_path / "run", options="n_resamples=99")
+    assert read_plan(tmp_path / "run")["cluster"].to_pylist() == [row["item"] for row in rows]
+
+
 def test_pictures_and_clips_in_a_table_that_is_no_csv(tmp_path: Path) -> None:
     rows: list[dict[str, object]] = []
     for i in range(8):
@@ -148,6 +192,7 @@ MISTAKES = {
     (f"group: gender\n{SWAP}{QUESTION}", "none"): "cvs.csv, row 2: no text has {name}, so that",
     (f"group: gender\n{SWAP}{QUESTION}", "twice"): "row 2: the id 'cv0' is there twice",
     (f"group: years\n{SWAP}{QUESTION}", ""): "`swap` makes the column 'years', and cvs.csv has one",
+    (f"group: gender\n{SWAP}{QUESTION}", "item"): "`swap` makes the column 'item', and cvs.csv has one; rename it",
     (f"group: [gender, age]\n{SWAP}{QUESTION}", ""): "1 kinds of groups (female, male), and `group` names",
     (f"group: gender\nswap: {{name: {{female: [Anna]}}}}\n{QUESTION}", ""): "`swap` of name has one group, female",
     (f"group: gender\nmedia: audio\n{SWAP}{QUESTION}", ""): "`swap` changes words of texts; cvs.csv has audio",
@@ -165,6 +210,8 @@ def test_mistakes_are_one_line(tmp_path: Path, equivox: Cli, given: tuple[str, s
     if odd == "none":
         rows[1]["cv"] = "Somebody has worked for a year."
         text = text.replace("invite {name}", "invite them")
+    if odd == "item":
+        rows = [{"item": f"bicycle {i}", **row} for i, row in enumerate(rows)]
     if odd == "twice":
         rows[1]["id"] = "cv0"
     file = task_file(tmp_path, text, rows)
@@ -216,8 +263,9 @@ def test_what_is_found_in_a_table(tmp_path: Path) -> None:
     assert "could not be told; it could be a, b" in task_file_for(table(tmp_path / "unclear.jsonl", unclear))
 
 
-def test_a_new_task_file_runs_as_it_is(tmp_path: Path, equivox: Cli) -> None:
-    path = table(tmp_path / "My CVs.csv", cvs())
+@pytest.mark.parametrize("more", [{}, {"item": "bicycle"}], ids=["", "item"])
+def test_a_new_task_file_runs_as_it_is(tmp_path: Path, equivox: Cli, more: dict[str, object]) -> None:
+    path = table(tmp_path / "My CVs.csv", [{**row, **more} for row in cvs()])
     code, out, _ = equivox("tasks", "new", path)
     file = tmp_path / "My CVs.yaml"
     assert code == 0 and file.is_file() and "name: my_cvs" in out

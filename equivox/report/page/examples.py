@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from equivox.audit.drawing import Drawn, draw
-from equivox.audit.media import data_uri, media_of
+from equivox.audit.media import data_uri, media_of, with_texts
 from equivox.compare.runs import ComparedRun, Comparison
+from equivox.core.errors import RequestError
 from equivox.core.samples import Row, Samples
 from equivox.core.segments import WHOLE
 from equivox.core.task import Task
@@ -67,6 +69,8 @@ def as_examples(comparison: Comparison, drawn: Sequence[Drawn], data: str | None
     """Return drawn answers as the page shows them, in their order, with recordings and all annotations."""
     called = {run.folder: run for run in comparison.runs}
     media = media_of(drawn, data)
+    with suppress(RequestError):  # without its table a text's prompt keeps the names of the columns
+        drawn = with_texts(drawn, data)
     others = {folder: _others(run, [one for one in drawn if one.run == folder]) for folder, run in called.items()}
     found = []
     for one in drawn:

@@ -54,7 +54,7 @@ def test_refusals_and_silence_are_missing_and_out_of_range_is_counted_apart() ->
     assert scores[DIFFERENCE].coverage.used_by_group == {"female": 4, "male": 5}
     counted = {row["group"]: (row["refused"], row["no_number"], row["out_of_range"], row["used"]) for row in table}
     assert counted == {"female": (1, 1, 1, 4), "male": (0, 1, 1, 5)}
-    told = "2 answers have a number that is not from 0 to 100 EUR and left out (female 1, male 1)"
+    told = "2 answers have a number that is not from 0 to 100 EUR, left out (female 1, male 1)"
     assert told in scores[DIFFERENCE].notes
 
 
