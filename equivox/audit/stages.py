@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from equivox.core.errors import RequestError, nearest
-from equivox.core.files import read_document
 from equivox.core.samples import Row
-from equivox.core.scores import DEFAULT_OPTIONS, ScoringOptions, scoring_options
 from equivox.core.segments import Segment, SegmentAnnotation
 from equivox.core.task import Task
-from equivox.run.manifest import read_manifest
-from equivox.run.scoring import families, scores_path, scoring_samples
+from equivox.run.scoring import families, scored_with, scoring_samples
 
 SEEN = ("parsed", "unparsed", "refused")
 """The statuses of a segment that the annotator answered about, readably or not."""
@@ -72,18 +67,3 @@ def questions_at(
             if segment.name == stage and answer is not None and answer.status in SEEN:
                 found.setdefault(segment.digest, (members[0], segment, answer))
     return list(found.values())
-
-
-def scored_with(folder: Path, annotator: str | None = None) -> ScoringOptions:
-    """Return the options of the scores by `annotator`, or of the run's own if it has none; the defaults without scores.
-
-    DamageError if the scores cannot be read, and RequestError for options that no run was scored with.
-    """
-    own = str(read_manifest(folder)["command"]["annotator"])
-    for name in (annotator or own, own):
-        if (path := scores_path(folder, name)).exists():
-            stored: Mapping[str, Any] = read_document(path)["options"]
-            known = {field.name for field in fields(ScoringOptions)}
-            kept = {name: value for name, value in stored.items() if name in known}
-            return scoring_options(**{"merge": DEFAULT_OPTIONS.merge, **kept})
-    return DEFAULT_OPTIONS

@@ -41,7 +41,7 @@ def score(
     """Recompute every number of a run from its stored responses and annotations, without an engine."""
     from equivox.cli.show import progress_bars
     from equivox.run.pipeline import rescore, use_annotator
-    from equivox.run.stages import scored_with
+    from equivox.run.scoring import scored_with
 
     if use is not None and annotator is not None:
         raise RequestError("`--use` scores by that annotator already; leave out `--annotator`")
@@ -73,7 +73,7 @@ def annotate(
     from equivox.run.declarations import read_tasks
     from equivox.run.manifest import read_manifest
     from equivox.run.pipeline import annotate_run
-    from equivox.run.stages import scored_with
+    from equivox.run.scoring import scored_with
     from equivox.run.stored import annotators_of
 
     if (annotator is None) == (panel is None):

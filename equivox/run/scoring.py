@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from equivox.core.hashing import digest
 from equivox.core.lazy import on_one_core, pa
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.samples import UNANNOTATED, UNANSWERED, Row, Samples
-from equivox.core.scores import NAN, Mover, Score, Scored, ScoringOptions, family_of
+from equivox.core.scores import DEFAULT_OPTIONS, NAN, Mover, Score, Scored, ScoringOptions, family_of, scoring_options
 from equivox.core.segments import Segment
 from equivox.core.task import REFUSAL, Task
 from equivox.core.text import inert_record
@@ -385,6 +385,21 @@ def read_scores(folder: Path, annotator: str | None = None) -> list[Score]:
                 f"{folder}` computes them anew from the stored answers"
             ) from None
         raise damaged(path, f"it does not hold scores: {error}") from None
+
+
+def scored_with(folder: Path, annotator: str | None = None) -> ScoringOptions:
+    """Return the options of the scores by `annotator`, or of the run's own if it has none; the defaults without scores.
+
+    DamageError if the scores cannot be read, and RequestError for options that no run was scored with.
+    """
+    own = str(read_manifest(folder)["command"]["annotator"])
+    for name in (annotator or own, own):
+        if (path := scores_path(folder, name)).exists():
+            stored: Mapping[str, Any] = read_document(path)["options"]
+            known = {field.name for field in fields(ScoringOptions)}
+            kept = {name: value for name, value in stored.items() if name in known}
+            return scoring_options(**{"merge": DEFAULT_OPTIONS.merge, **kept})
+    return DEFAULT_OPTIONS
 
 
 def with_q(scores: Sequence[Score]) -> list[Score]:
