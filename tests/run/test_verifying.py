@@ -308,9 +308,11 @@ def test_a_flipped_byte_is_one_line_that_names_the_file(run: Path, equivox: Cli,
 
 
 def test_every_damaged_file_is_named_though_its_hash_is_stated_anew(run: Path) -> None:
-    damaged = [SHARD, ANNOTATIONS, "plan.parquet", "tables/vibe_gender-advisory/values.parquet"]
+    damaged = [SHARD, ANNOTATIONS]
     for file in damaged:
-        (run / file).write_bytes((run / file).read_bytes()[:-9])
+        data = bytearray((run / file).read_bytes())
+        data[len(data) // 2] ^= 1
+        (run / file).write_bytes(data)
     state_hashes(run)
     found = verify(run).wrong_files
     assert set(found) == set(damaged) and all(why.startswith("damaged: ") for why in found.values())

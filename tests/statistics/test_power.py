@@ -113,6 +113,14 @@ def test_the_fewest_clusters_of_a_known_curve(step, most):
     assert lost.n_clusters is None and math.isnan(lost.mc_error)
 
 
+def test_three_groups_with_a_value_each_are_found_by_nine_clusters():
+    # The smallest p of 3 + 3 + 3 clusters is 6 of 1680 ways to deal them: what keeps the groups apart is found.
+    found = minimum_detectable_shift(
+        n_clusters=9, responses_per_cluster=25, n_values=3, n_groups=3, n_simulations=200, rng=generator()
+    )
+    assert found.undefined is None and 10 < found.size < 60
+
+
 def test_answers_of_a_cluster_correlate_as_asked():
     # Of a Dirichlet distribution with the mean p, a share has the variance p (1 - p) · correlation.
     truth = np.tile([0.2, 0.3, 0.5], (20_000, 1))
