@@ -25,8 +25,8 @@ _LARGE = 1024
 """Rows from which a shard is not worth merging."""
 _AT_ONCE = 16_384
 """Rows of a shard that is written without a journal, at most."""
-_JOURNAL_BYTES = 67_108_864
-"""A journal of this size, 64 MiB, becomes a shard, however few its records are."""
+_JOURNAL_BYTES = 64 * 2**20
+"""A journal of this size becomes a shard, however few its records are."""
 
 
 class Store:

@@ -26,7 +26,7 @@ from equivox.statistics.nulls import null_over_clusters, null_over_responses
 from equivox.statistics.permutation import n_extreme, p_value
 from equivox.statistics.results import ShiftNumbers
 
-MANY = 9_223_372_036_854_775_807
+MANY = 2**63 - 1
 """The largest count of permutations that is reported; larger ones do not fit into file formats."""
 
 

@@ -20,7 +20,7 @@ from equivox.statistics.unit_means import NO_NOISE, NO_SUPPORT, Units, freedom_o
 
 SAME = "all values are the same: no difference and no fairness can be shown"
 
-DISTANCE_CELLS = 67_108_864
+DISTANCE_CELLS = 2**26
 """Cells of the distribution functions that are computed for the null of the distance, at most, unless it is exact."""
 
 FEWEST_DISTANCES = 999

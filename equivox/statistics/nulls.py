@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 
-BLOCK_CELLS = 65_536
+BLOCK_CELLS = 2**16
 """Counts in memory at a time (512 KiB as doubles), so that they fit into the cache however many are drawn."""
 
-LABEL_CELLS = 2_097_152
+LABEL_CELLS = 2**21
 """Labels of single responses that are permuted at a time."""
 
 TABLE_CELL_COST = 70.0
 """Nanoseconds to draw one cell of a random table; permuting a response takes 4, plus 0.75 for each label but one."""
 
-CACHED_CELLS = 1_048_576
+CACHED_CELLS = 2**20
 """Labels that a sparse product works on at a time, so that they stay in the processor's cache."""
 
 

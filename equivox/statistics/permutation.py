@@ -129,7 +129,7 @@ def blocks(total: int, size: int) -> Iterator[int]:
         yield min(size, total - start)
 
 
-BLOCK_CELLS = 524_288
+BLOCK_CELLS = 2**19
 """The numbers that are in memory at a time while permutations are drawn."""
 
 
