@@ -28,15 +28,19 @@ def data_uri(mime: str, content: bytes) -> str:
 
 
 def media_of(drawn: Sequence[Drawn], data: str | None) -> dict[str, tuple[str, bytes]]:
-    """Return the media of each item: its type, and the recording as compact ogg, or the image."""
+    """Return the media of each item: its type, and the recording as compact ogg, or the image.
+
+    Of a dialogue it is the last that was sent before the answer.
+    """
     corpora: _Corpora = {}
     found: dict[str, tuple[str, bytes]] = {}
     for one in drawn:
         if one.segment is not None or not one.task.media or one.task.condition in {TEXT_ONLY, SILENCE}:
             continue
-        item = _sample(one, data, corpora)
+        medium = one.task.media[-1]
+        item = _sample(one, data, corpora).sent(medium.column)
         try:
-            if one.task.media[0].kind == "audio":
+            if medium.kind == "audio":
                 found[one.item] = ("audio/ogg", compact_audio(item.load(), name=item.file_name))
             else:
                 checked, mime = checked_image(item.load(), name=item.file_name)

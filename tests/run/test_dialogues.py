@@ -7,15 +7,19 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from made_requests import made_request
 
 from equivox import open_run
+from equivox.audit.drawing import draw
+from equivox.audit.media import media_of
 from equivox.compare.conditions import condition_tests
 from equivox.compare.pairs import open_one
 from equivox.compare.runs import open_comparison
 from equivox.core.errors import RequestError
+from equivox.core.media import compact_audio, decode_audio
 from equivox.core.requests import EngineIdentity, Exchange, Request, Response, request_key
 from equivox.core.scores import ScoringOptions
 from equivox.core.variants import parse_conditions, vary
@@ -298,6 +302,17 @@ def test_a_turn_has_a_clip_of_its_own(tmp_path: Path, equivox: Cli) -> None:
     for sample, sent in zip(shown["sample"].to_pylist(), shown["media"].to_pylist(), strict=True):
         parts = asked[f"{sample} turn=3"].media
         assert [media.read(one) for one in sent.split()] == [(part.load(), "audio/ogg") for part in parts]
+    # People who label an answer hear what was sent last before it.
+    drawn = draw([tmp_path / "run"], n=2, per=["task"])
+    heard_by_people = media_of(drawn, None)
+    assert {one.task.condition for one in drawn} == {"audio", "turn=2", "turn=3"}
+    for one in drawn:
+        last = asked[f"{one.row.sample_id} {one.task.condition}"].media[-1]
+        kind, heard_last = heard_by_people[one.item]
+        assert kind == "audio/ogg"
+        # Files have random serial numbers; sounds do not.
+        sounds = [decode_audio(data, name="clip") for data in (heard_last, compact_audio(last.load(), name=last.name))]
+        assert np.array_equal(*sounds)
     # Another reply is another corpus.
     shutil.copy(tmp_path / rows[3][0], tmp_path / rows[0][1])
     with pytest.raises(RequestError, match="corpora"):
