@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 
 from equivox.compare.agreement import Parity
 from equivox.compare.conditions import ConditionTest
@@ -20,10 +18,10 @@ from equivox.core.scores import LEVEL, NAN
 from equivox.core.variants import is_intervention
 from equivox.report.doses import DOSES_NOTE, dose_question, doses_in_words, trend_tables
 from equivox.report.interventions import INTERVENTIONS_NOTE, interventions_in_words, what_changes
-from equivox.report.numbers import DASH, how_many, p_value, score_interval, score_value, share, stars
+from equivox.report.numbers import DASH, p_value, score_interval, score_value, share, stars
+from equivox.report.ranks import in_order, rank_interval
 from equivox.report.score_tables import STARS, grid, marks, mean_table, share_table, task_tables
 from equivox.report.table import Table
-from equivox.report.verdicts import listed
 
 TESTS_NOTE = (
     "a further by: how much further a lies from no bias, less what noise adds to either (a − b where no value says "
@@ -265,16 +263,6 @@ def _rank_cells(rank: Rank) -> list[str]:
     return [distance, str(rank.rank), rank_interval(rank), rank.letters]
 
 
-def rank_interval(rank: Rank) -> str:
-    """Format the rank interval."""
-    return str(rank.low) if rank.low == rank.high else f"{rank.low}–{rank.high}"
-
-
-def in_order(ranks: Sequence[Rank]) -> list[Rank]:
-    """Return the ranks of one task and metric in order, models without a rank last."""
-    return sorted(ranks, key=lambda rank: (rank.rank or len(ranks) + 1, rank.model))
-
-
 def cohort_tables(metrics: Mapping[str, Metric], cohorts: Sequence[CohortScore]) -> list[Table]:
     """Return the total of every model with its interval and parts, a table per family and cohort."""
     found = []
@@ -406,54 +394,3 @@ def overlap_tables(overlaps: Sequence[Overlap]) -> list[Table]:
         )
         for findings, kind in split_by(overlaps, lambda overlap: overlap.findings).items()
     ]
-
-
-MOST_SETS = 3
-"""Up to this many sets of models that are not told apart are listed; of more, the pairs told apart are counted."""
-
-
-def in_words(ranks: Sequence[Rank]) -> str:
-    """Return a sentence about the models of one task and metric that cannot be told apart."""
-    ranked = [rank for rank in in_order(ranks) if rank.undefined is None]
-    if len(ranked) < 2:
-        return "There are not two models with a rank."
-    letters = sorted({letter for rank in ranked for letter in _split(rank.letters)}, key=_letter_order)
-    sets = [[s.model for s in ranked if letter in _split(s.letters)] for letter in letters]
-    left = _untested_in_words(ranked)
-    if all(len(s.untested) == len(ranked) - 1 for s in ranked):
-        return "None of these models was tested with another: which is nearer is open."
-    if ranked[0].too_few:
-        return f"No two of these models could have been told apart, however they differ: {ranked[0].too_few}.{left}"
-    if len(sets) == 1:
-        return (
-            f"No test tells two of these models apart.{left}" if left else "No two of these models can be told apart."
-        )
-    alike = [listed(members, most=len(members)) for members in sets if len(members) > 1]
-    if not alike:
-        return "All of these models can be told apart."
-    if len(alike) > MOST_SETS:
-        pairs = list(combinations(ranked, 2))
-        apart = sum(set(_split(one.letters)).isdisjoint(_split(other.letters)) for one, other in pairs)
-        which = "those without a common letter in the table of ranks"
-        return f"{apart} of {how_many(len(pairs), 'pair')} are told apart: {which}.{left}"
-    return f"{'Not' if left else 'Cannot be'} told apart: {'; '.join(alike)}.{left}"
-
-
-def _untested_in_words(ranked: Sequence[Rank]) -> str:
-    """Return a sentence about the pairs without a test."""
-    order = [rank.model for rank in ranked]
-    pairs = [
-        f"{rank.model} with {listed(later, most=len(later))}"
-        for place, rank in enumerate(ranked)
-        if (later := [model for model in order[place + 1 :] if model in rank.untested])
-    ]
-    return f" Not tested, and therefore open: {'; '.join(pairs)}." if pairs else ""
-
-
-def _split(letters: str) -> list[str]:
-    """Split letters such as "ab2" into a and b2."""
-    return re.findall(r"\D\d*", letters)
-
-
-def _letter_order(letter: str) -> tuple[int, str]:
-    return int(letter[1:] or 1), letter

@@ -17,11 +17,10 @@ from equivox.compare.ranking import Judged, Rank
 from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL, Verdict, verdict
-from equivox.report.comparison_tables import in_order
-from equivox.report.comparison_tables import in_words as told_apart
 from equivox.report.doses import trends_in_words, trends_of
 from equivox.report.interventions import interventions_in_words, interventions_of
 from equivox.report.numbers import how_many, p_value
+from equivox.report.ranks import in_order, told_apart
 from equivox.report.trust import Trust, losses_in_words, reasons_to_trust
 from equivox.report.verdicts import (
     TaskVerdict,

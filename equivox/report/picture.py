@@ -10,9 +10,9 @@ from equivox.compare.ranking import Rank
 from equivox.compare.runs import ComparedRun
 from equivox.core.plain import split_by
 from equivox.core.scores import Score, Verdict, verdict
-from equivox.report.comparison_tables import rank_interval
 from equivox.report.numbers import DASH, UNTOLD, score_interval, score_value, shortened
 from equivox.report.panels import speakers_of
+from equivox.report.ranks import rank_interval
 from equivox.report.score_tables import measure_name
 from equivox.report.table import Strip
 from equivox.report.verdicts import (

@@ -19,7 +19,7 @@ from equivox.compare.runs import open_comparison
 from equivox.core.metric import CohortScore
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import ScoringOptions
-from equivox.report.comparison_tables import in_words
+from equivox.report.ranks import told_apart
 from equivox.run.manifest import read_manifest, write_manifest
 from equivox.run.pipeline import annotate_run, execute, rescore
 from equivox.run.spec import RunSpec
@@ -112,7 +112,7 @@ def test_ranks_follow_the_planted_bias(judged: Judged) -> None:
     assert (planted.rank, planted.low, planted.high) == (4, 4, 4)
     randoms = [s for s in own if s.model.startswith("simulated:random,seed")]
     assert set(randoms[0].letters) & set(randoms[1].letters)
-    words = in_words(own)
+    words = told_apart(own)
     assert words.startswith("Cannot be told apart:") and "planted" not in words
     # slifs and slms say nothing about bias: nobody is ranked by them.
     assert {s.metric for s in judged.ranks} == {"nTVD", "slbs"}
@@ -266,7 +266,7 @@ def test_a_refused_pair_leaves_its_ranks_open(runs: Sequence[Path], tmp_path: Pa
     assert {(s.low, s.high) for s in found.ranks} == {(1, 2)}
     for task in {s.task for s in found.ranks}:
         own = [s for s in found.ranks if s.task == task]
-        assert in_words(own) == "None of these models was tested with another: which is nearer is open."
+        assert told_apart(own) == "None of these models was tested with another: which is nearer is open."
 
 
 def test_what_no_test_could_tell_apart_says_so(runs: Sequence[Path]) -> None:
@@ -276,7 +276,7 @@ def test_what_no_test_could_tell_apart_says_so(runs: Sequence[Path]) -> None:
     for rank in found.ranks:
         assert (rank.low, rank.high) == (1, 3)
         assert "give no p below 0.1, and of 3 pairs one must have 0.017 or less" in str(rank.too_few)
-    words = in_words([s for s in found.ranks if s.task == "vibe_gender:advisory"])
+    words = told_apart([s for s in found.ranks if s.task == "vibe_gender:advisory"])
     assert words.startswith("No two of these models could have been told apart, however they differ:")
     assert {t.p_least for t in found.tests if t.undefined is None} == {0.1}
 
@@ -290,15 +290,15 @@ def rank_of(model: str, letters: str, rank: int, untested: tuple[str, ...] = ())
 
 def test_untested_is_not_called_alike() -> None:
     tested = [rank_of("x", "a", 1), rank_of("y", "ab", 2), rank_of("z", "b", 3)]
-    assert in_words(tested) == "Cannot be told apart: x and y; y and z."
+    assert told_apart(tested) == "Cannot be told apart: x and y; y and z."
     chain = [rank_of(one[0], one[1:], n) for n, one in enumerate(["va", "wab", "xbc", "ycd", "zd"], start=1)]
-    assert in_words(chain[:4]) == "Cannot be told apart: v and w; w and x; x and y."
+    assert told_apart(chain[:4]) == "Cannot be told apart: v and w; w and x; x and y."
     # Four pairs of neighbours share a letter.
-    assert in_words(chain).startswith("6 of 10 pairs are told apart: those without a common letter")
+    assert told_apart(chain).startswith("6 of 10 pairs are told apart: those without a common letter")
     part = [rank_of("x", "a", 1), rank_of("y", "ab", 2, ("z",)), rank_of("z", "b", 3, ("y",))]
-    assert in_words(part) == "Not told apart: x and y; y and z. Not tested, and therefore open: y with z."
+    assert told_apart(part) == "Not told apart: x and y; y and z. Not tested, and therefore open: y with z."
     open_ = [rank_of("x", "a", 1), rank_of("y", "a", 2, ("z",)), rank_of("z", "a", 3, ("y",))]
-    assert in_words(open_) == "No test tells two of these models apart. Not tested, and therefore open: y with z."
+    assert told_apart(open_) == "No test tells two of these models apart. Not tested, and therefore open: y with z."
 
 
 def test_compare_prints_and_writes_it(equivox: Cli, runs: Sequence[Path], tmp_path: Path) -> None:

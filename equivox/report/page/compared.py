@@ -16,7 +16,6 @@ from equivox.report.comparison_tables import (
     cohort_tables,
     condition_tables,
     conditions_in_words,
-    in_words,
     paired_tables,
     rank_tables,
 )
@@ -24,6 +23,7 @@ from equivox.report.doses import trend_tables, trends_in_words
 from equivox.report.numbers import DASH, p_value, score_interval, score_value
 from equivox.report.panels import favoured, heat_maps, largest, metric_panels, speakers_of
 from equivox.report.picture import rank_lines
+from equivox.report.ranks import told_apart
 from equivox.report.score_tables import marked, untold_lines
 from equivox.report.table import Cell, Table, as_html
 from equivox.run.scoring import read_records
@@ -60,7 +60,7 @@ def _family(judged: Judged, models: Sequence[str], family: str, condition: str) 
     ranks = [s for s in judged.ranks if (s.family, s.condition) == (family, condition)]
     tests = [t for t in judged.tests if (t.family, t.condition) == (family, condition)]
     words = {
-        ", ".join(key): in_words(members)
+        ", ".join(key): told_apart(members)
         for key, members in split_by(ranks, lambda s: (s.task, s.metric, s.dimension)).items()
     }
     return {

@@ -20,7 +20,7 @@ from equivox.calibration.recipe import Effort
 from equivox.calibration.student import Student
 from equivox.tasks.registry import resolve_tasks
 
-LITTLE = Effort(hearing=60, basics=40, answering=0)
+LITTLE = Effort(hearing=60, basics=70, answering=0)
 
 
 @pytest.fixture(autouse=True)
