@@ -181,22 +181,28 @@ def groups_of(name: str, column: Sequence[str | None]) -> list[str]:
     RequestError if a row lacks its group, if one is the text `nan`, and if two are told apart by case or space alone.
     """
     found = whole(name, column)
-    refuse_alike(name, dict.fromkeys(found))
+    groups = dict.fromkeys(found)
+    for group in groups:
+        if _folded(group) in ("nan", "<na>"):
+            raise RequestError(f"`{name}` holds the text {group!r}, a missing entry: leave it empty, or name the group")
+    refuse_alike(name, groups)
     return found
 
 
 def refuse_alike(name: str, groups: Iterable[str]) -> None:
-    """Raise RequestError if a group is the text `nan`, and if two are told apart by case or space alone."""
+    """Raise RequestError if two groups are told apart by case or space alone."""
     spelled: dict[str, str] = {}
     for group in groups:
-        alike = " ".join(group.casefold().split())
-        if alike in ("nan", "<na>"):
-            raise RequestError(f"`{name}` holds the text {group!r}, a missing entry: leave it empty, or name the group")
-        other = spelled.setdefault(alike, group)
+        other = spelled.setdefault(_folded(group), group)
         if other != group:
             raise RequestError(
                 f"`{name}` holds {other!r} and {group!r}, which differ in case or space: write them alike"
             )
+
+
+def _folded(group: str) -> str:
+    """Return a group without what case and space make of it."""
+    return " ".join(group.casefold().split())
 
 
 def row_coverage(used: Sequence[bool], groups: Sequence[str] | None = None) -> Coverage:

@@ -119,7 +119,9 @@ def test_a_dry_run_of_a_run_file_names_the_models(
 def test_a_dry_run_names_what_is_not_pinned() -> None:
     def found(model: str) -> DryRun:
         target = Effort(name=model, engine="vllm", calls=1)
-        return DryRun(requests=1, answered=0, unusable=0, tasks=1, target=target, annotator=None, workers=1)
+        return DryRun(
+            requests=1, answered=0, unusable=0, tasks=1, target=target, annotator=None, workers=1, sound_bytes=0
+        )
 
     assert any("No pinned revision: qwen3-8b." in note for note in dry_run_table(found("qwen3-8b")).notes)
     pinned = dry_run_table(found(f"vllm:model_name=org/model,revision={COMMIT}"))
