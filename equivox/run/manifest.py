@@ -85,7 +85,7 @@ def new_manifest(identity: Mapping[str, Any], command: Mapping[str, Any]) -> dic
         "identity": dict(identity),
         "environment": {
             "python": platform.python_version(),
-            "platform": platform.platform(),
+            "platform": platform.platform(terse=True),
             "libraries": library_versions(),
         },
     }

@@ -177,7 +177,7 @@ def score(
     kept: dict[str, Mapping[str, Sequence[Mapping[str, Any]]]] = {}
     progress(Event("score", 0, len(tasks)))
     for number, task in enumerate(tasks, start=1):
-        scored = _sound(task.metric.score(task, samples[task.name], options), task)
+        scored = _with_reasons(task.metric.score(task, samples[task.name], options), task)
         endings = samples[task.name].endings()
         own = [*scored.scores, *loss_scores(task, samples[task.name], options)]
         scores += [replace(score, coverage=replace(score.coverage, **endings)) for score in own]  # type: ignore[arg-type]
@@ -186,7 +186,9 @@ def score(
     for family, members in families(tasks).items():
         metric = members[0].metric
         if metric.score_family is not None:
-            scored = _sound(metric.score_family([(task, samples[task.name]) for task in members], options), members[0])
+            scored = _with_reasons(
+                metric.score_family([(task, samples[task.name]) for task in members], options), members[0]
+            )
             scores += scored.scores
             kept[family] = _quoting(folder, scored)
     _refuse_unscored(tasks, scores)
@@ -207,7 +209,7 @@ def score(
     return scores
 
 
-def _sound(scored: Scored, task: Task) -> Scored:
+def _with_reasons(scored: Scored, task: Task) -> Scored:
     """Return what a metric gave; RequestError if it is no `Scored`, or has a score without a number and a reason.
 
     Such a score would be read as one that shows no difference.

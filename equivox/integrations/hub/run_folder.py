@@ -152,9 +152,8 @@ def _without_places(declared: Any) -> Any:
 def _refuse_secrets(folder: Path) -> None:
     from huggingface_hub import get_token
 
-    token = get_token()
+    further = {"the Hub's token": token} if (token := get_token()) else {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        further = {"the Hub's token": token} if token else {}
         refuse_secrets(partial(_texts, path), str(path.relative_to(folder)), further)
 
 
