@@ -138,8 +138,9 @@ class _Syncing:
                 self._error = error
 
     def close(self) -> None:
-        """See that nothing is flushed from here on; a flush that has begun is ended first."""
+        """End the thread; a flush that has begun is ended first."""
         if self._timer is not None:
             self._timer.cancel()
+            self._timer.join()
         with self._lock:
             self._closed = True

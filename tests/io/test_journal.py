@@ -102,7 +102,7 @@ class Timed:
     """A timer whose time comes when the test says so."""
 
     made: ClassVar[list[Timed]] = []
-    daemon = started = cancelled = False
+    daemon = started = cancelled = joined = False
 
     def __init__(self, seconds: float, function: Callable[[], None]) -> None:
         self.seconds, self.function = seconds, function
@@ -113,6 +113,9 @@ class Timed:
 
     def cancel(self) -> None:
         self.cancelled = True
+
+    def join(self) -> None:
+        self.joined = self.cancelled
 
 
 def test_one_flush_is_for_all_that_was_written_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +133,16 @@ def test_one_flush_is_for_all_that_was_written_before_it(tmp_path: Path, monkeyp
     assert len(made) == 2 and not made[1].cancelled
     journal.close(flush=False)
     made[1].function()  # its time came when the file was closed already
-    assert made[1].cancelled and len(flushed) == 1
+    assert made[1].cancelled and made[1].joined and len(flushed) == 1
+
+
+def test_no_thread_outlives_a_journal(tmp_path: Path) -> None:
+    before = threading.active_count()
+    journal = Journal(tmp_path / "a.jsonl", sync_seconds=600.0)
+    journal.append({"n": 1})
+    assert threading.active_count() == before + 1
+    journal.close()
+    assert threading.active_count() == before
 
 
 def test_a_disk_that_refuses_a_flush_stops_the_next_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -145,7 +144,7 @@ def test_a_gap_that_the_design_cannot_tell_is_marked_all_the_same(tmp_path: Path
     _, out, _ = equivox(*run, "--output", tmp_path / "run", "--quiet")
     assert "refused" not in out.splitlines()[0]
     trust = next(line for line in out.splitlines() if "Trust:" in line)
-    assert re.search(r"refusals: female [3-6]\d % against male 0 %, which this design cannot tell from chance ✗", trust)
+    assert "refusals: female 57 % against male 0 %, which this design cannot tell from chance ✗" in trust
 
 
 def test_a_fair_model_refuses_alike(tmp_path: Path, equivox: Cli) -> None:
