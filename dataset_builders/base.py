@@ -211,6 +211,11 @@ class Builder(ABC):
         """Return each oddity of the source with all names that it concerns; `differences()` names the first few."""
         return {what: list(names) for what, names in self._scanned.oddities.items() if names}
 
+    @cached_property
+    def _resolved(self) -> Path:
+        """The source without links, in which every file that it names must lie."""
+        return self.source.resolve()
+
     def relative(self, path: Path) -> str:
         """Return a clip's path below the source, with forward slashes."""
         return path.relative_to(self.source).as_posix()

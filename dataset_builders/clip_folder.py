@@ -262,7 +262,7 @@ class ClipFolder(Builder):
             refuse_unusable(path, "path")
         except RequestError as error:
             raise RequestError(f"{self.table}, line {number}: {error}") from None
-        if not relative or named_out or not path.resolve().is_relative_to(self.source.resolve()):
+        if not relative or named_out or not path.resolve().is_relative_to(self._resolved):
             raise RequestError(
                 f"{self.table}, line {number}: path {relative!r} is not inside {self.source}; "
                 "paths are relative to the source folder"

@@ -10,7 +10,7 @@ import bisect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +79,8 @@ class Corpus:
 
 def open_clips(source: DataSource, data: str | Path | None) -> Corpus:
     """Return a corpus of clips or images: from a custom table, the embedded sample, or a build."""
+    if source.table is None and data is not None and str(data) == SAMPLE:
+        return _open_sample(source.corpus)
     builder = builder_of(source, data)
     if builder is not None:
         return from_builder(builder)
@@ -101,6 +103,18 @@ def open_clips(source: DataSource, data: str | Path | None) -> Corpus:
             + "".join(f", or ask about {name} with `--data {Path(data) / name}`" for name in others[:1])
         )
     return _from_parquet(source.corpus, folder)
+
+
+@cache
+def _open_sample(name: str) -> Corpus:
+    """Return the embedded sample of a corpus, which is read once: it does not change while a process runs."""
+    return from_builder(_sample_builder(name))
+
+
+def _sample_builder(name: str) -> Builder:
+    from equivox.dataset_builders import open_builder, sample_source
+
+    return open_builder(name, sample_source(name))
 
 
 def build_folder(name: str, data: str | Path | None) -> Path:
@@ -144,9 +158,7 @@ def builder_of(source: DataSource, data: str | Path | None) -> Builder | None:
             media="image" if source.kind == "image" else "audio",
         )
     if data is not None and str(data) == SAMPLE:
-        from equivox.dataset_builders import open_builder, sample_source
-
-        return open_builder(source.corpus, sample_source(source.corpus))
+        return _sample_builder(source.corpus)
     return None
 
 

@@ -206,7 +206,7 @@ class Genres(Builder):
 
     def _inside(self, image: str) -> Path:
         path = self.source / image
-        if not path.resolve().is_relative_to(self.source.resolve()):
+        if not path.resolve().is_relative_to(self._resolved):
             raise RequestError(f"{self._own}: image {image!r} is not inside {self.source}; move it there")
         return path
 
