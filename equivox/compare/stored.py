@@ -119,11 +119,11 @@ def _pooled_p(numbers: Sequence[Number]) -> float:
     >>> round(_pooled_p([Number(measured=0.1, p=0.5), Number(measured=-0.1, p=0.5)]), 3)
     1.0
     """
-    from scipy.stats import norm
+    from scipy.special import ndtr, ndtri
 
     # A p that is too small for a float would be an infinite z.
-    z = [math.copysign(norm.isf(max(number.p, 1e-300) / 2), number.measured) for number in numbers]
-    p = 2 * float(norm.sf(abs(math.fsum(z)) / math.sqrt(len(z))))
+    z = [math.copysign(ndtri(max(number.p, 1e-300) / 2), number.measured) for number in numbers]
+    p = 2 * float(ndtr(-abs(math.fsum(z)) / math.sqrt(len(z))))
     return 0.0 if p < 1e-300 else p
 
 

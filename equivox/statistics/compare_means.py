@@ -183,12 +183,12 @@ def _two_groups(units: Units, n_resamples: int, confidence: float, rng: np.rando
 
 def _student_p(units: Units, column: int, value: float) -> float:
     """Return the p of Student's t; 0 without noise, where permutations alone decide."""
-    from scipy.stats import t
+    from scipy.special import stdtr
 
     squares, degrees = units.error(0, 1, column)
     if not sum(squares):
         return 0.0
-    return float(2 * t.sf(abs(value) / math.sqrt(sum(squares)), freedom_of(squares, degrees)))
+    return float(2 * stdtr(freedom_of(squares, degrees), -abs(value) / math.sqrt(sum(squares))))
 
 
 def _several_groups(units: Units, n_resamples: int, confidence: float, rng: np.random.Generator) -> Tested:

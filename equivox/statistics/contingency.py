@@ -246,7 +246,7 @@ def few_clusters_p(shares: NDArray[np.float64], group: Ints, stratum: Ints) -> f
     Dempster 1958, doi:10.1214/aoms/1177706437; the trace of the squared covariance: Bai & Saranadasa 1996, Statistica
     Sinica 6:311-329. docs/validity.md has its level.
     """
-    from scipy.stats import f
+    from scipy.special import fdtrc
 
     held, both = _projection([stratum]), _projection([stratum, group])
     between, within = both - held, np.eye(len(group)) - both
@@ -263,7 +263,7 @@ def few_clusters_p(shares: NDArray[np.float64], group: Ints, stratum: Ints) -> f
     squared = freedom**2 / ((freedom + 2) * (freedom - 1)) * (square - size**2 / freedom)
     independent = max(1.0, size**2 / max(squared, size**2 * 1e-9) / _CAREFUL)
     ratio = apart / of_groups / size
-    return max(LEAST_P, float(f.sf(ratio, independent * of_groups, independent * freedom)))
+    return max(LEAST_P, float(fdtrc(independent * of_groups, independent * freedom, ratio)))
 
 
 def _projection(codes: list[Ints]) -> Floats:

@@ -323,10 +323,12 @@ def _found_at(level: float, n_groups: int, freedom: float) -> float:
     2.8
     """
     from scipy.optimize import brentq
-    from scipy.stats import nct, studentized_range, t
+    from scipy.special import nctdtr, stdtrit
 
     if n_groups == 2:
-        critical = float(t.isf(level / 2, freedom))
+        critical = -float(stdtrit(freedom, level / 2))
     else:
+        from scipy.stats import studentized_range
+
         critical = float(studentized_range.isf(level, n_groups, freedom)) / math.sqrt(2)
-    return float(brentq(lambda size: nct.sf(critical, freedom, size) - GOAL, 0.0, 2 * critical + 10))
+    return float(brentq(lambda size: 1 - nctdtr(freedom, size, critical) - GOAL, 0.0, 2 * critical + 10))

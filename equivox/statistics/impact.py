@@ -256,7 +256,7 @@ def _interval(
     counts: _Counts, code: int, reference: int, names: Sequence[str], confidence: float
 ) -> tuple[float, float, str | None]:
     """Return the interval of one group's ratio, and why there is none."""
-    from scipy import stats
+    from scipy.special import stdtrit
 
     for one in (code, reference):
         if counts.clusters[one] < 2:
@@ -277,7 +277,7 @@ def _interval(
     )
     if shared:
         degrees = min(degrees, float(counts.clusters[[code, reference]].min() - 1))
-    factor = float(stats.t.ppf(1 - miss / 2, degrees))
+    factor = float(stdtrit(degrees, 1 - miss / 2))
     centre = math.log(_share(counts, code) / _share(counts, reference))
     half = factor * math.sqrt(variance)
     return math.exp(centre - half), math.exp(centre + half), None
@@ -285,11 +285,11 @@ def _interval(
 
 def _most_of_none(counts: _Counts, code: int, reference: int, miss: float) -> float:
     """Return the upper limit of the ratio of a group without a favourable answer."""
-    from scipy import stats
+    from scipy.special import stdtrit
 
     highest = 1 - (miss / 4) ** (1 / int(counts.clusters[code]))
     error = math.sqrt(_variance(counts, reference, _pulls(counts, reference)))
-    factor = float(stats.t.ppf(1 - miss / 4, int(counts.clusters[reference]) - 1))
+    factor = float(stdtrit(int(counts.clusters[reference]) - 1, 1 - miss / 4))
     return float(highest / (_share(counts, reference) * math.exp(-factor * error)))
 
 

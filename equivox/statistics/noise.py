@@ -92,14 +92,14 @@ class Noise:
         They turn normal draws into Student's t, since the covariance is estimated; all come from the same random
         numbers.
         """
-        from scipy.stats import chi2
+        from scipy.special import gammaincinv
 
         chance = rng.random(n_draws)
 
         def scale(own: float) -> Floats:
             if not np.isfinite(own):
                 return np.ones(n_draws)
-            return np.asarray(np.sqrt(own / chi2.ppf(chance, own)), dtype=np.float64)
+            return np.asarray(np.sqrt(own / (2 * gammaincinv(own / 2, chance))), dtype=np.float64)
 
         return [scale(own) for own in degrees]
 

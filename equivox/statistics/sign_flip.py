@@ -93,7 +93,7 @@ def cluster_share(
 
 def _interval(hits: Floats, sizes: Floats, confidence: float) -> tuple[float, float, tuple[str, ...]]:
     """Return the interval of a ratio of sums over clusters in percent; NaN with a note where there is none."""
-    from scipy import stats
+    from scipy.special import stdtrit
 
     n_clusters = len(sizes)
     if n_clusters < 2:
@@ -103,7 +103,7 @@ def _interval(hits: Floats, sizes: Floats, confidence: float) -> tuple[float, fl
     share = hits.sum() / sizes.sum()
     residuals = (hits - share * sizes) / sizes.sum()
     error = math.sqrt(n_clusters / (n_clusters - 1) * (residuals**2).sum())
-    reach = float(stats.t.ppf(0.5 + confidence / 2, n_clusters - 1)) * error / (share * (1 - share))
+    reach = float(stdtrit(n_clusters - 1, 0.5 + confidence / 2)) * error / (share * (1 - share))
     odds = math.log(share / (1 - share))
     low, high = 100 / (1 + np.exp([reach - odds, -reach - odds]))
     return float(low), float(high), ()

@@ -166,12 +166,12 @@ def student_half(squares: Sequence[float], degrees: Sequence[float], level: floa
 
     It is NaN if a part of the error is not known, and 0 without an error.
     """
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     spread = sum(squares)
     if math.isnan(spread) or not spread:
         return spread
-    return float(t.ppf(0.5 + level / 2, freedom_of(squares, degrees)) * math.sqrt(spread))
+    return float(stdtrit(freedom_of(squares, degrees), 0.5 + level / 2) * math.sqrt(spread))
 
 
 def freedom_of(squares: Sequence[float], degrees: Sequence[float]) -> float:

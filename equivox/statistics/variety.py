@@ -155,7 +155,7 @@ def _within(rows: Ints, codes: Ints, n: int, width: int) -> Floats:
 
 
 def _tested(tables: Sequence[Tables], n: int, n_resamples: int, rng: np.random.Generator) -> VarietyDifference:
-    from scipy import stats
+    from scipy.special import stdtrit
 
     n_clusters = tables[0][0].shape[0]
     totals = [(np.asarray(a.sum(axis=0)), np.asarray(b.sum(axis=0)), groups) for a, b, groups in tables]
@@ -175,7 +175,7 @@ def _tested(tables: Sequence[Tables], n: int, n_resamples: int, rng: np.random.G
     if n_clusters > 1:
         left_out = _without_each(tables, totals, n_clusters)
         spread = math.sqrt((n_clusters - 1) / n_clusters * float(((left_out - left_out.mean()) ** 2).sum()))
-        half = float(stats.t.ppf(0.975, n_clusters - 1)) * spread
+        half = float(stdtrit(n_clusters - 1, 0.975)) * spread
         low, high = difference - half, difference + half
     return VarietyDifference(
         first=first,
