@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import bisect
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equivox.core import media
-from equivox.core.errors import RequestError
+from equivox.core.errors import DamageError, RequestError, StorageError
+from equivox.core.files import cache_folder, read_document, write_document
 from equivox.core.lazy import pq
-from equivox.core.task import Column, DataSource
+from equivox.core.media import AudioFacts
+from equivox.core.task import Column, DataSource, digest
+from equivox.core.version import __version__
 from equivox.dataset_builders.clip_folder import ClipFolder
 from equivox.dataset_builders.schema import read_clip
 
@@ -178,13 +182,29 @@ def table_in(source: DataSource, data: str | Path | None) -> DataSource:
 
 
 def from_builder(builder: Builder) -> Corpus:
-    """Return the corpus that `builder` reads from its source, without a build."""
-    return Corpus(
-        name=builder.facts.name,
-        fingerprint=builder.fingerprint(),
-        samples=tuple(_read(clip, builder.MEDIA) for clip in builder.clips()),
-        notes=tuple(builder.differences()),
-    )
+    """Return the corpus that `builder` reads from its source, without a build.
+
+    What decoding told of its clips is kept in the user's cache, so that the next process need not decode them.
+    """
+    fingerprint = builder.fingerprint()
+    kept = cache_folder("clips") / f"{digest([__version__, fingerprint])}.json"
+    with suppress(OSError, DamageError, TypeError):
+        media.INSPECTED.update({content: AudioFacts(**facts) for content, facts in read_document(kept).items()})
+    samples = tuple(_read(clip, builder.MEDIA) for clip in builder.clips())
+    _keep(kept, {sample.sha256 for sample in samples})
+    return Corpus(name=builder.facts.name, fingerprint=fingerprint, samples=samples, notes=tuple(builder.differences()))
+
+
+FEWEST_KEPT = 100
+"""Of fewer clips nothing is kept: they are decoded in less than a second."""
+
+
+def _keep(path: Path, contents: Collection[str]) -> None:
+    """Write the facts of the clips with these SHA-256, if they are many and the cache can be written."""
+    facts = {content: asdict(media.INSPECTED[content]) for content in contents if content in media.INSPECTED}
+    if len(facts) >= FEWEST_KEPT and not path.is_file():
+        with suppress(StorageError):
+            write_document(path, facts)
 
 
 def _read(clip: Clip, media: str) -> Sample:

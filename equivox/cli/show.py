@@ -161,9 +161,10 @@ def _show_losses(out: Console, run: ComparedRun, shown: int = 10) -> None:
         told.add(losses)
         worst = f"; with any missing answers, {score.name} would be in "
         worst += interval(score.worst_low, score.worst_high)
+        no_answer = f" ({c.generated - c.answered} refused or empty)" if c.answered < c.generated else ""
         out.print(
-            f"  {run.model} {score.task}: {c.requested} requested → {c.generated} generated → {c.answered} "
-            f"answered → {c.parsed} parsed → {c.used} used{worst if math.isfinite(score.worst_low) else ''}",
+            f"  {run.model} {score.task}: {c.requested} requested → {c.generated} generated → {c.answered} answered"
+            f"{no_answer} → {c.parsed} parsed → {c.used} used{worst if math.isfinite(score.worst_low) else ''}",
             markup=False,
         )
     manifest = read_manifest(run.folder)
@@ -200,7 +201,7 @@ def show_status(folder: Path, tasks: Sequence[Task]) -> int:
     out = console()
     names = annotators_of(folder)
     counted = _count_requests(folder, tasks, names)
-    columns = (*_COUNTED, *(f"annotated by {name}" for name in names))
+    columns = (*_COUNTED, *(f"{what} by {name}" for name in names for what in _ANNOTATED))
     rows = [
         [task, *(DASH if counts[name] is None else str(counts[name]) for name in columns)] for task, counts in counted
     ]
@@ -220,6 +221,8 @@ def show_status(folder: Path, tasks: Sequence[Task]) -> int:
 
 
 _COUNTED = ("requested", "answered", "failed", "missing", "cut off", "withheld")
+_ANNOTATED = {"annotated": ("parsed", "refused", "empty"), "found refused or empty": ("refused", "empty")}
+"""What an annotator can tell of a response, and the statuses that say so."""
 
 
 def _count_requests(
@@ -250,9 +253,10 @@ def _count_requests(
         for name in annotators:
             try:
                 samples = open_samples(folder, [task], name)[task.name]
-                counts[f"annotated by {name}"] = int(samples.has_status("parsed", "refused", "empty").sum())
             except RequestError:
-                counts[f"annotated by {name}"] = None
+                samples = None
+            for what, statuses in _ANNOTATED.items():
+                counts[f"{what} by {name}"] = None if samples is None else int(samples.has_status(*statuses).sum())
         found.append((task.name, counts))
     return found
 

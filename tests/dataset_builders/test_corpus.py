@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from equivox.core import media
 from equivox.core.errors import RequestError
 from equivox.core.task import DataSource
-from equivox.dataset_builders import sample_source
+from equivox.dataset_builders import open_builder, sample_source
+from equivox.dataset_builders.corpus import Corpus, from_builder
 from equivox.dataset_builders.opening import open_corpus
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -54,6 +56,28 @@ def test_a_run_on_the_build_gives_the_scores_of_the_sample(equivox: Cli, tmp_pat
         assert equivox(*command, "--data", data, "--output", tmp_path / folder)[0] == 0
         scores.append(json.loads((tmp_path / folder / "scores.json").read_text()))
     assert scores[0] == scores[1]
+
+
+def test_the_next_process_need_not_decode_the_clips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(cache: Path) -> Corpus:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+        monkeypatch.setattr(media, "INSPECTED", {})  # as in another process
+        return from_builder(open_builder("crema_d", sample_source("crema_d")))
+
+    decoded: list[int] = []
+    inspected = media._inspected
+    monkeypatch.setattr(media, "_inspected", lambda data, file: decoded.append(file) or inspected(data, file))
+    first = opened(tmp_path)
+    assert len(decoded) == len(first.samples) == 288
+    assert opened(tmp_path) == first and len(decoded) == 288
+    # What was kept and is damaged, and a cache that cannot be written, cost time and nothing else.
+    (kept,) = (tmp_path / "equivox" / "clips").iterdir()
+    kept.write_text(kept.read_text().replace('"problem": null', '"problem": "silent"', 1))
+    assert opened(tmp_path) == first and len(decoded) == 2 * 288
+    kept.write_text('{"a": "b"}')
+    assert opened(tmp_path) == first and len(decoded) == 3 * 288
+    (tmp_path / "file").write_text("")
+    assert opened(tmp_path / "file") == first and len(decoded) == 4 * 288
 
 
 def test_a_missing_column_is_named(tmp_path: Path) -> None:

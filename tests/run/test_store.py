@@ -243,12 +243,12 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
 
 def test_a_disk_that_refuses_more_bytes_ends_in_one_line_and_the_run_can_go_on(tmp_path: Path) -> None:
     # A real refusal by the kernel: no file of this process may grow beyond a few kilobytes.
-    arguments = ["run", "simulated:random", "vibe_gender", "--data", "sample", "--output", str(tmp_path / "run")]
+    arguments = ["run", "simulated:random", "vibe_gender:story", "--data", "sample", "--output", str(tmp_path / "run")]
     arguments += ["--scoring", "n_resamples=99"]
     limited = (
         "import resource, sys, datasets, soundfile, pyarrow.parquet\n"
         "import equivox.run.pipeline; from equivox import cli\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
         f"sys.exit(cli.run({arguments!r}))"
     )
     done = subprocess.run([sys.executable, "-c", limited], capture_output=True, text=True, check=False)

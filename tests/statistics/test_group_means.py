@@ -203,9 +203,9 @@ def test_the_interval_for_other_items_holds_their_mean(strata: bool) -> None:
     ("crossed", "n_groups", "k", "m", "between"),
     [
         (False, 2, 12, 4, 0.5),
-        (True, 2, 10, 3, 0.5),
-        (False, 2, 40, 1, 0.0),
-        (False, 3, 12, 2, 0.5),
+        pytest.param(True, 2, 10, 3, 0.5, marks=pytest.mark.long),
+        pytest.param(False, 2, 40, 1, 0.0, marks=pytest.mark.long),
+        pytest.param(False, 3, 12, 2, 0.5, marks=pytest.mark.long),
         (True, 3, 15, 2, 0.3),
     ],
 )

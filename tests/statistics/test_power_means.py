@@ -45,7 +45,7 @@ def test_two_groups_are_students_t(design: dict[str, Any], error: float, freedom
 
 
 @pytest.mark.parametrize("crossed", [True, False])
-@pytest.mark.parametrize("n_groups", [2, 4])
+@pytest.mark.parametrize("n_groups", [2, pytest.param(4, marks=pytest.mark.long)])
 def test_the_test_itself_finds_what_is_said_to_be_found(crossed: bool, n_groups: int) -> None:
     k, m, correlation = 10, 3, 0.2
     found = minimum_detectable_difference(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -17,7 +16,6 @@ from typing import Any
 
 from equivox.compare.impact import impacts
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
-from equivox.core.errors import RequestError
 from equivox.core.scores import Score
 from equivox.core.version import __version__
 from equivox.report.comparison_tables import correlation_tables
@@ -271,14 +269,8 @@ def _remarks(score: Score) -> tuple[str, ...]:
 
 
 def _task_cards(comparison: Comparison) -> dict[str, str]:
-    from equivox.run.declarations import read_tasks
-
-    cards: dict[str, str] = {}
-    for run in comparison.runs:
-        # If the tasks of a run are no longer known, it is shown without their cards.
-        with suppress(RequestError):
-            cards |= {task.name: task.card.strip() for task in read_tasks(run.folder)}
-    return cards
+    # If the tasks of a run are no longer known, it is shown without their cards.
+    return {task.name: task.card.strip() for run in comparison.runs for task in run.tasks}
 
 
 def _movers(comparison: Comparison, wanted: int) -> Iterator[dict[str, Any]]:

@@ -15,7 +15,6 @@ from equivox.core.segments import WHOLE
 from equivox.core.task import Task
 from equivox.report.view.answers import RunTables, answers_table
 from equivox.report.view.document import telling_of
-from equivox.run.declarations import read_tasks
 from equivox.run.scoring import sample_rows
 from equivox.run.stored import annotators_of
 
@@ -38,7 +37,7 @@ def telling_pairs(comparison: Comparison, data: str | None) -> dict[tuple[str, s
     told = {}
     for run in comparison.runs:
         tables = RunTables.of(run.folder, run.annotator)
-        for task in read_tasks(run.folder):
+        for task in run.tasks:
             table, _ = answers_table(tables, task)
             if (telling := telling_of(run, task, table)) is not None:
                 told[run.folder, task.name] = telling, [table["key"][row].as_py() for row in telling.rows]
@@ -91,7 +90,7 @@ def _others(run: ComparedRun, drawn: Sequence[Drawn]) -> dict[tuple[str, str, in
     for name in annotators_of(run.folder):
         if name == run.annotator:
             continue
-        for task, rows in sample_rows(run.folder, read_tasks(run.folder), name).items():
+        for task, rows in sample_rows(run.folder, run.tasks, name).items():
             for row in rows:
                 if _key(task, row) in wanted:
                     found.setdefault(_key(task, row), []).append((name, row))

@@ -10,6 +10,7 @@ import pytest
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.variants import with_group
+from equivox.metrics.spoken_stereoset.between import difference
 from equivox.metrics.spoken_stereoset.scorer import score_choices
 from equivox.tasks.spoken_stereoset import TASKS
 
@@ -85,7 +86,13 @@ def test_speakers_who_differ_are_no_difference_between_their_groups() -> None:
     rejected = 0
     for _ in range(150):
         shares = {group: draw.beta(2, 2, size=8).tolist() for group in ("scots", "welsh")}
-        rejected += differences(spoken(shares, 6, draw), n_resamples=99)[""].p_cluster <= 0.05
+        rows = spoken(shares, 6, draw)
+        found = difference(
+            ["stereotypical" if row.values["choice"] == ("A",) else "anti_stereotypical" for row in rows],
+            [row.group for row in rows], [row.cluster for row in rows], [row.stratum for row in rows],
+            ScoringOptions(n_resamples=99), draw,
+        )  # fmt: skip
+        rejected += found["p_cluster"] <= 0.05
     assert rejected / 150 <= 0.07
 
 
