@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, lru_cache, partial
@@ -188,23 +188,20 @@ def from_builder(builder: Builder) -> Corpus:
     """
     fingerprint = builder.fingerprint()
     kept = cache_folder("clips") / f"{digest([__version__, fingerprint])}.json"
+    known: dict[str, AudioFacts] = {}
     with suppress(OSError, DamageError, TypeError):
-        media.INSPECTED.update({content: AudioFacts(**facts) for content, facts in read_document(kept).items()})
+        known = {content: AudioFacts(**facts) for content, facts in read_document(kept).items()}
+    media.INSPECTED.update(known)
     samples = tuple(_read(clip, builder.MEDIA) for clip in builder.clips())
-    _keep(kept, {sample.sha256 for sample in samples})
+    found = {sample.sha256: media.INSPECTED[sample.sha256] for sample in samples if sample.sha256 in media.INSPECTED}
+    if len(found) >= FEWEST_KEPT and found.keys() - known.keys():
+        with suppress(StorageError):
+            write_document(kept, {content: asdict(facts) for content, facts in found.items()})
     return Corpus(name=builder.facts.name, fingerprint=fingerprint, samples=samples, notes=tuple(builder.differences()))
 
 
 FEWEST_KEPT = 100
 """Of fewer clips nothing is kept: they are decoded in less than a second."""
-
-
-def _keep(path: Path, contents: Collection[str]) -> None:
-    """Write the facts of the clips with these SHA-256, if they are many and the cache can be written."""
-    facts = {content: asdict(media.INSPECTED[content]) for content in contents if content in media.INSPECTED}
-    if len(facts) >= FEWEST_KEPT and not path.is_file():
-        with suppress(StorageError):
-            write_document(path, facts)
 
 
 def _read(clip: Clip, media: str) -> Sample:

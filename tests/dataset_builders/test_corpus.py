@@ -11,9 +11,10 @@ import pytest
 from equivox.core import media
 from equivox.core.errors import RequestError
 from equivox.core.task import DataSource
-from equivox.dataset_builders import open_builder, sample_source
-from equivox.dataset_builders.corpus import Corpus, from_builder
+from equivox.dataset_builders import corpus, sample_source
+from equivox.dataset_builders.corpus import Corpus
 from equivox.dataset_builders.opening import open_corpus
+from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -58,26 +59,33 @@ def test_a_run_on_the_build_gives_the_scores_of_the_sample(equivox: Cli, tmp_pat
     assert scores[0] == scores[1]
 
 
-def test_the_next_process_need_not_decode_the_clips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def opened(cache: Path) -> Corpus:
-        monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+def test_the_next_process_need_not_decode_the_clips(
+    clip_corpus: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = resolve_tasks(str(clip_corpus(broken=("male3_1.wav",))))[0].data
+
+    def opened(cache: str) -> Corpus:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / cache))
         monkeypatch.setattr(media, "INSPECTED", {})  # as in another process
-        return from_builder(open_builder("crema_d", sample_source("crema_d")))
+        return open_corpus(source, None)
 
     decoded: list[int] = []
     inspected = media._inspected
     monkeypatch.setattr(media, "_inspected", lambda data, file: decoded.append(file) or inspected(data, file))
-    first = opened(tmp_path)
-    assert len(decoded) == len(first.samples) == 288
-    assert opened(tmp_path) == first and len(decoded) == 288
+    first = opened("cache")
+    assert len(first.samples) == 48 and len(decoded) == 47  # one is no audio
+    assert not (tmp_path / "cache").exists() and opened("cache") == first and len(decoded) == 2 * 47
+    monkeypatch.setattr(corpus, "FEWEST_KEPT", 48)
+    assert opened("cache") == first and len(decoded) == 3 * 47
+    assert opened("cache") == first and len(decoded) == 3 * 47
     # What was kept and is damaged, and a cache that cannot be written, cost time and nothing else.
-    (kept,) = (tmp_path / "equivox" / "clips").iterdir()
+    (kept,) = (tmp_path / "cache" / "equivox" / "clips").iterdir()
     kept.write_text(kept.read_text().replace('"problem": null', '"problem": "silent"', 1))
-    assert opened(tmp_path) == first and len(decoded) == 2 * 288
-    kept.write_text('{"a": "b"}')
-    assert opened(tmp_path) == first and len(decoded) == 3 * 288
+    assert opened("cache") == opened("cache") == first and len(decoded) == 4 * 47
+    kept.write_text("{}")
+    assert opened("cache") == first and len(decoded) == 5 * 47
     (tmp_path / "file").write_text("")
-    assert opened(tmp_path / "file") == first and len(decoded) == 4 * 288
+    assert opened("file") == first and len(decoded) == 6 * 47
 
 
 def test_a_missing_column_is_named(tmp_path: Path) -> None:
