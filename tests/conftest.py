@@ -55,6 +55,14 @@ def _one_core() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    """Let files be written without waiting until the disk has them: no test cuts the power."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _one_tree_of_commands() -> Iterator[None]:
     """Build the tree of commands once, as a user's process does; in this one each call of `cli.run` would."""
     with pytest.MonkeyPatch.context() as patch:

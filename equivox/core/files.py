@@ -207,7 +207,7 @@ def read_table(path: Path, columns: Sequence[str] | None = None, *, memory_map: 
         footer, schema = _verified(path, _state(path))
         notes = _without_check(schema)
         file = pq.ParquetFile(path, metadata=footer, memory_map=memory_map, page_checksum_verification=True)
-        table = file.read(wanted)
+        table = file.read(wanted, use_threads=footer.num_rows > _FEW_ROWS)
         # The notes lie in the file twice; the checksum was verified against one copy, and this is the other.
         if _without_check(table.schema) != notes:
             raise damaged(path, "its two copies of the notes on the table differ")
@@ -217,6 +217,9 @@ def read_table(path: Path, columns: Sequence[str] | None = None, *, memory_map: 
     except (OSError, pa.ArrowException, ValueError, KeyError) as error:
         raise damaged(path, str(error)) from error
 
+
+_FEW_ROWS = 100_000
+"""A table of up to so many rows is read sooner by one thread: handing its columns to others takes longer."""
 
 _CHECK = b"equivox.check"
 

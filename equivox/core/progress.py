@@ -48,6 +48,10 @@ def no_progress(event: Event) -> None:
     """Ignore progress."""
 
 
+_FEWEST = 5
+"""Fewer things tell no rate: of the scores of a few tasks, one can take as long as all others."""
+
+
 class Rates:
     """How fast each stage is, counted from the first thing that was done while it was watched.
 
@@ -55,8 +59,9 @@ class Rates:
     which further answers do not take.
 
     >>> rates = Rates()
-    >>> [rates.per_second("generate", done, now=seconds) for done, seconds in ((20, 0), (21, 600), (101, 640))]
-    [nan, nan, 2.0]
+    >>> times = ((20, 0), (21, 600), (22, 601), (101, 640))
+    >>> [rates.per_second("generate", done, now=seconds) for done, seconds in times]
+    [nan, nan, nan, 2.0]
     """
 
     def __init__(self) -> None:
@@ -64,11 +69,11 @@ class Rates:
         self._began: dict[str, tuple[float, int]] = {}
 
     def per_second(self, stage: str, done: int, *, now: float) -> float:
-        """Return the things done per second at the time `now`; NaN before a second thing is done."""
+        """Return the things done per second at the time `now`; NaN while too few are done to tell."""
         if done <= self._seen.setdefault(stage, done):
             return math.nan
         since, before = self._began.setdefault(stage, (now, done))
-        return (done - before) / (now - since) if now > since and done > before else math.nan
+        return (done - before) / (now - since) if now > since and done - before >= _FEWEST else math.nan
 
     def __contains__(self, stage: str) -> bool:
         """Whether a stage was seen."""

@@ -15,6 +15,7 @@ import platform
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -93,13 +94,16 @@ def new_manifest(identity: Mapping[str, Any], command: Mapping[str, Any]) -> dic
 
 def library_versions() -> dict[str, str]:
     """Return the versions of the libraries that can change a response or a number."""
-    versions = {}
-    for name in _LIBRARIES:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions
+    return {name: version for name in _LIBRARIES if (version := _installed(name)) is not None}
+
+
+@cache
+def _installed(library: str) -> str | None:
+    """Return the version of a library, which is looked for once; None if it is not installed."""
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def public_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:

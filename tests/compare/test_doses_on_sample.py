@@ -42,12 +42,12 @@ def identity(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def listens(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that hears how high a voice is, in 48 recordings at three doses."""
+    """A model that hears how high a voice is, in 24 recordings at three doses."""
     pytest.importorskip("pyworld", reason="changing a voice needs the extra [voice]")
     folder = tmp_path_factory.mktemp("listens") / "run"
     measure(
-        "simulated:planted,shift=0.6,hears=pitch,seed=3", "vibe_gender:advisory", output=folder, data="sample",
-        limit=48, conditions="audio,pitch=-4,pitch=0,pitch=4", options=FEW,
+        "simulated:planted,shift=0.95,hears=pitch,seed=3", "vibe_gender:advisory", output=folder, data="sample",
+        limit=24, conditions="audio,pitch=-4,pitch=0,pitch=4", options=FEW,
     )  # fmt: skip
     return folder
 
@@ -62,7 +62,7 @@ def test_a_model_that_listens_to_pitch_is_found(listens: Path) -> None:
     trend = trends["vibe_gender:advisory", "hobby"]
     assert trend.q < 0.05 and 0 < trend.ci_low < trend.slope and trend.towards == "female"
     assert trend.means[-4.0] < trend.means[0.0] < trend.means[4.0]
-    assert (trend.n_used, trend.n_requested, trend.n_clusters, trend.n_left_out) == (144, 144, 24, 0)
+    assert (trend.n_used, trend.n_requested, trend.n_clusters, trend.n_left_out) == (72, 72, 24, 0)
     assert trend.gap > 10  # women's and men's voices are answered differently as they are
     (told,) = trends_in_words(list(trends.values()))
     assert "pitch: a trend is found: with each semitone up answers move " in told

@@ -50,7 +50,9 @@ def test_the_turns_of_a_dialogue_are_sent_as_vllm_sends_them(
     assert lengths == sorted(set(lengths))
 
 
-@pytest.mark.parametrize("name", ["qwen2audio", "qwen25omni", pytest.param("llama", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "name", ["qwen2audio", *(pytest.param(name, marks=pytest.mark.long) for name in ("qwen25omni", "llama"))]
+)
 def test_greedy_tokens_are_those_of_vllm(model: Callable[[str], str], engine: Callable[..., Any], name: str) -> None:
     if name == "qwen25omni":
         need_torchvision()

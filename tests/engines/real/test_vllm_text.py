@@ -258,7 +258,7 @@ def test_an_abandoned_run_leaves_nothing_behind(engine: Callable[..., Any]) -> N
     assert [response.key for response in llama.generate([request(50)])] == ["key50"]
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("temperature", [pytest.param(0.0, marks=pytest.mark.long), 1.0])
 def test_two_hundred_annotations_are_two_hundred_times_valid(engine: Callable[..., Any], temperature: float) -> None:
     import jsonschema
 
