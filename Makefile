@@ -54,7 +54,7 @@ unit: $(VENV)/.installed-dev
 	$(BIN)/pytest -n auto --dist worksteal --ignore=tests/browser -m 'not long'
 	@echo "left out: tests that run at length (make test-long)"
 
-# Without the tests that took more than 0.2 s when they were last timed (tests/slow_tests.py), without the browser and without
+# Without the tests that took more than 0.1 s when they were last timed (tests/slow_tests.py), without the browser and without
 # inspect_ai, whose import takes seconds.
 quick: $(VENV)/.installed-dev
 	$(BIN)/pytest -q -n auto --dist worksteal -m 'not slow and not long' --ignore=tests/browser --ignore=tests/integrations/inspect $(QUICK)

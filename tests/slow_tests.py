@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 LIST = Path(__file__).with_name("slow_tests.txt")
-LONGEST = 0.2
+LONGEST = 0.1
 """Seconds of one test, set-up included."""
 LONGEST_FIXTURE = 1.0
 """Seconds of a set-up. It is shared: were only the test that paid for it left out, the next one would pay."""
