@@ -83,7 +83,7 @@ class Corpus:
 
 def open_clips(source: DataSource, data: str | Path | None) -> Corpus:
     """Return a corpus of clips or images: from a custom table, the embedded sample, or a build."""
-    if source.table is None and data is not None and str(data) == SAMPLE:
+    if source.table is None and str(data) == SAMPLE:
         return _open_sample(source.corpus)
     builder = builder_of(source, data)
     if builder is not None:
@@ -161,7 +161,7 @@ def builder_of(source: DataSource, data: str | Path | None) -> Builder | None:
             clips=source.clips,
             media="image" if source.kind == "image" else "audio",
         )
-    if data is not None and str(data) == SAMPLE:
+    if str(data) == SAMPLE:
         return _sample_builder(source.corpus)
     return None
 
@@ -191,12 +191,11 @@ def from_builder(builder: Builder) -> Corpus:
     known: dict[str, AudioFacts] = {}
     with suppress(OSError, DamageError, TypeError):
         known = {content: AudioFacts(**facts) for content, facts in read_document(kept).items()}
-    media.INSPECTED.update(known)
-    samples = tuple(_read(clip, builder.MEDIA) for clip in builder.clips())
-    found = {sample.sha256: media.INSPECTED[sample.sha256] for sample in samples if sample.sha256 in media.INSPECTED}
-    if len(found) >= FEWEST_KEPT and found.keys() - known.keys():
+    n_known = len(known)
+    samples = tuple(_read(clip, builder.MEDIA, known) for clip in builder.clips())
+    if len(known) > n_known and len(known) >= FEWEST_KEPT:
         with suppress(StorageError):
-            write_document(kept, {content: asdict(facts) for content, facts in found.items()})
+            write_document(kept, {content: asdict(facts) for content, facts in known.items()})
     return Corpus(name=builder.facts.name, fingerprint=fingerprint, samples=samples, notes=tuple(builder.differences()))
 
 
@@ -204,8 +203,8 @@ FEWEST_KEPT = 100
 """Of fewer clips nothing is kept: they are decoded in less than a second."""
 
 
-def _read(clip: Clip, media: str) -> Sample:
-    data, facts = read_clip(clip, media)
+def _read(clip: Clip, kind: str, known: dict[str, AudioFacts]) -> Sample:
+    data, facts = read_clip(clip, kind, known)
     return Sample(
         sample_id=clip.clip_id,
         columns={"text": clip.text, "speaker": clip.speaker, **clip.columns},
@@ -214,7 +213,7 @@ def _read(clip: Clip, media: str) -> Sample:
         problem=_named(clip.path.name, facts.problem),
         duration_s=facts.duration_s or None,
         load=clip.path.read_bytes,
-        clips={name: _read(replace(clip, path=path, further={}), media) for name, path in clip.further.items()},
+        clips={name: _read(replace(clip, path=path, further={}), kind, known) for name, path in clip.further.items()},
     )
 
 

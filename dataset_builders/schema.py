@@ -43,10 +43,13 @@ def features(facts: CorpusFacts, media: str = "audio") -> datasets.Features:
     return datasets.Features({**common, **{c.name: datasets.Value(c.kind) for c in facts.columns}, **last})
 
 
-def read_clip(clip: Clip, media: str = "audio") -> tuple[bytes | None, AudioFacts]:
+def read_clip(
+    clip: Clip, media: str = "audio", known: dict[str, AudioFacts] | None = None
+) -> tuple[bytes | None, AudioFacts]:
     """Return the bytes and the facts of a clip's file; without a file the bytes are None and the problem says so.
 
-    Of an image only the problem is known: it is checked by its first bytes and, if Pillow is installed, decoded.
+    A recording whose facts are `known` by its SHA-256 is not decoded; those of any other are added. Of an image only
+    the problem is known: it is checked by its first bytes and, if Pillow is installed, decoded.
     """
     kind = "unknown" if media == "audio" else media
     try:
@@ -56,7 +59,10 @@ def read_clip(clip: Clip, media: str = "audio") -> tuple[bytes | None, AudioFact
         problem = "missing file" if missing else f"unreadable file: {error.strerror}"
         return None, AudioFacts(kind, 0, 0, 0.0, problem)
     if media == "audio":
-        return data, inspect_audio(data, name=clip.path.name)
+        known, content = {} if known is None else known, sha256(data)
+        if content not in known:
+            known[content] = inspect_audio(data, name=clip.path.name)
+        return data, known[content]
     return data, AudioFacts(kind, 0, 0, 0.0, inspect_image(data, name=clip.path.name))
 
 

@@ -31,7 +31,7 @@ CLIPPED_SHARE = 0.01
 """A clip is called clipped if more than this share of its samples are at full scale."""
 
 _BLOCK = 1 << 16
-INSPECTED: dict[str, AudioFacts] = {}
+_INSPECTED: dict[str, AudioFacts] = {}
 """Facts of clips by their SHA-256: a process opens one corpus for many runs."""
 _MOST_INSPECTED = 1 << 16
 _UNKNOWN_LENGTH = 0x7FFF0000  # encoders that write to a pipe leave a length at or above this in a wav header
@@ -92,15 +92,15 @@ def inspect_audio(data: bytes, *, name: str) -> AudioFacts:
     once in a process.
     """
     content = sha256(data)
-    if content not in INSPECTED:
-        if len(INSPECTED) >= _MOST_INSPECTED:
-            INSPECTED.clear()
+    if content not in _INSPECTED:
+        if len(_INSPECTED) >= _MOST_INSPECTED:
+            _INSPECTED.clear()
         if reason := _not_audio(data):
-            INSPECTED[content] = AudioFacts("unknown", 0, 0, 0.0, reason)
+            _INSPECTED[content] = AudioFacts("unknown", 0, 0, 0.0, reason)
         else:
             with audio_file(data) as descriptor:
-                INSPECTED[content] = _inspected(data, descriptor)
-    return INSPECTED[content]
+                _INSPECTED[content] = _inspected(data, descriptor)
+    return _INSPECTED[content]
 
 
 def _inspected(data: bytes, descriptor: int) -> AudioFacts:

@@ -66,7 +66,7 @@ def test_the_next_process_need_not_decode_the_clips(
 
     def opened(cache: str) -> Corpus:
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / cache))
-        monkeypatch.setattr(media, "INSPECTED", {})  # as in another process
+        monkeypatch.setattr(media, "_INSPECTED", {})  # as in another process
         return open_corpus(source, None)
 
     decoded: list[int] = []
