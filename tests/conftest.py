@@ -55,6 +55,16 @@ def _one_core() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _cache_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what is kept in a folder that all processes of the tests share: they note thousands of runs."""
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EQUIVOX_CACHE", str(shared / "cache"))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _no_waiting_for_the_disk() -> Iterator[None]:
     """Let files be written without waiting until the disk has them: no test cuts the power."""
     with pytest.MonkeyPatch.context() as patch:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import RequestError
+from equivox.core.files import cache_folder
 from equivox.core.hashing import digest
 from equivox.core.task import Sampling, Task
 from equivox.core.task_checks import refuse_unable
@@ -30,6 +30,8 @@ CHOICE_REPEATS = 4
 """How often a calibration asks for one choice: the share of 60 choices scatters by eight points."""
 _LIBRARIES = ("tokenizers", "torch", "transformers")
 EXTRA = '"equivox[transformers]"'
+CACHE = "calibration"
+"""Where models are kept: the name of the folder in the cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +93,7 @@ class Recipe:
     @property
     def folder(self) -> Path:
         """The folder of the checkpoint on this machine."""
-        return cache_folder() / self.name
+        return cache_folder(CACHE) / self.name
 
     @property
     def about(self) -> dict[str, Any]:
@@ -153,13 +155,6 @@ def libraries(task: Task) -> dict[str, str]:
             f"calibration models for {task.name} are made with {', '.join((*_LIBRARIES, *seen))}, and {name} is not "
             f"installed; pip install {name if name in seen else EXTRA}"
         ) from None
-
-
-def cache_folder() -> Path:
-    """Return the folder that holds calibration models: `EQUIVOX_CACHE`, or else the user's cache folder."""
-    own = os.environ.get("EQUIVOX_CACHE")
-    root = Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "equivox"
-    return root.expanduser() / "calibration"
 
 
 def parse_shifts(text: str) -> tuple[float, ...]:

@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from equivox.calibration.recipe import MOST_SHIFT, Effort, Recipe, cache_folder, recipe_of
+from equivox.calibration.recipe import CACHE, MOST_SHIFT, Effort, Recipe, recipe_of
 from equivox.calibration.teacher import answer_of, teacher_of
 from equivox.core.errors import RequestError
+from equivox.core.files import cache_folder
 from equivox.core.requests import EngineIdentity, Request
 from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED
@@ -71,7 +72,7 @@ def models(
         for teacher in teachers.values():
             teacher.check(requests)
         import_transformers()
-        with _locked(cache_folder()), _one_thread():
+        with _locked(cache_folder(CACHE)), _one_thread():
             student = _with_basics(missing[0].basics, tasks, requests, told)
             begun = student.state()
             for recipe in missing:

@@ -40,8 +40,10 @@ CHECKSUM = "sha256"
 
 
 def cache_folder(name: str) -> Path:
-    """Return the folder `equivox/name` in the user's cache."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "equivox" / name
+    """Return the folder `name` of what is kept: in `EQUIVOX_CACHE`, or else in `equivox` of the user's cache."""
+    own = os.environ.get("EQUIVOX_CACHE")
+    root = Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "equivox"
+    return root.expanduser() / name
 
 
 def refuse_unusable(path: Path, name: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from importlib import metadata
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,6 @@ from equivox.calibration.recipe import (
     CHOOSING,
     Effort,
     Recipe,
-    cache_folder,
     calibration_task,
     effort_for,
     parse_shifts,
@@ -71,17 +69,6 @@ def test_what_is_taught_follows_the_task(monkeypatch: pytest.MonkeyPatch) -> Non
         tasks = vary([one], conditions=("all",))
         found.add(recipe_of(tasks, open_corpora(tasks, "sample", {}), shift=20, seed=0).taught)
     assert len(found) == 2
-
-
-def test_the_cache_is_where_the_user_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("EQUIVOX_CACHE", str(tmp_path / "own"))
-    assert cache_folder() == tmp_path / "own" / "calibration"
-    monkeypatch.delenv("EQUIVOX_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache_folder() == tmp_path / "xdg" / "equivox" / "calibration"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / ".cache" / "equivox" / "calibration"
 
 
 def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,7 @@ def test_a_run_that_was_changed_is_not_believed_and_a_file_beside_it_changes_not
                   options=options).folder  # fmt: skip
     copy = Path(shutil.copytree(run, tmp_path / "copy"))
     (copy / "notes.txt").write_text("hello")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("EQUIVOX_CACHE", str(tmp_path / "cache"))
     believe(run)
     believe(copy)
     table = next(copy.glob("tables/*/values.csv"))

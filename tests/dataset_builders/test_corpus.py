@@ -65,7 +65,7 @@ def test_the_next_process_need_not_decode_the_clips(
     source = resolve_tasks(str(clip_corpus(broken=("male3_1.wav",))))[0].data
 
     def opened(cache: str) -> Corpus:
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / cache))
+        monkeypatch.setenv("EQUIVOX_CACHE", str(tmp_path / cache))
         monkeypatch.setattr(media, "_INSPECTED", {})  # as in another process
         return open_corpus(source, None)
 
@@ -79,7 +79,7 @@ def test_the_next_process_need_not_decode_the_clips(
     assert opened("cache") == first and len(decoded) == 3 * 47
     assert opened("cache") == first and len(decoded) == 3 * 47
     # What was kept and is damaged, and a cache that cannot be written, cost time and nothing else.
-    (kept,) = (tmp_path / "cache" / "equivox" / "clips").iterdir()
+    (kept,) = (tmp_path / "cache" / "clips").iterdir()
     kept.write_text(kept.read_text().replace('"problem": null', '"problem": "silent"', 1))
     assert opened("cache") == opened("cache") == first and len(decoded) == 4 * 47
     kept.write_text("{}")

@@ -70,7 +70,7 @@ def test_the_sample_stays_small() -> None:
 
 def test_the_sample_is_unpacked_once_and_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sample_source.cache_clear()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("EQUIVOX_CACHE", str(tmp_path / "cache"))
     first = sample_source("genres")
     assert first.is_relative_to(tmp_path / "cache") and (first / "facts.json").is_file()
     made = (first / "facts.json").stat().st_mtime_ns
@@ -80,7 +80,7 @@ def test_the_sample_is_unpacked_once_and_whole(tmp_path: Path, monkeypatch: pyte
     # Where nothing can be written to the cache, a temporary folder takes its place.
     sample_source.cache_clear()
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setenv("EQUIVOX_CACHE", str(tmp_path / "file"))
     other = sample_source("genres")
     assert other != first and sorted(p.name for p in other.iterdir()) == sorted(p.name for p in first.iterdir())
     sample_source.cache_clear()

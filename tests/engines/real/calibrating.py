@@ -59,10 +59,14 @@ class Swapped:
         return np.resize(self.instead[name], len(decoded))
 
 
+NAMED_CACHE = os.environ.get("EQUIVOX_CACHE")
+"""The cache that the caller names, read before the tests get one of their own."""
+
+
 def cache_of_models(folder: Path) -> Iterator[None]:
     """Models are made anew, unless the caller names a cache."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("EQUIVOX_CACHE", os.environ.get("EQUIVOX_CACHE") or str(folder))
+        patch.setenv("EQUIVOX_CACHE", NAMED_CACHE or str(folder))
         yield
 
 

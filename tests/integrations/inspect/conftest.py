@@ -13,7 +13,8 @@ import pytest
 @pytest.fixture(autouse=True)
 def evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Decode media into a folder of the test, and collect what inspect_ai leaves to the garbage collector."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in ("XDG_CACHE_HOME", "EQUIVOX_CACHE"):
+        monkeypatch.setenv(name, str(tmp_path / "cache"))
     yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
