@@ -25,6 +25,9 @@ COMPUTED = "computed"
 file's name is the SHA-256 of the run's manifest, which states the hashes of all its other files."""
 MADE = "made"
 """The folder of the user's cache with an empty file for each run that was begun on this machine."""
+_UNFINISHED: dict[Path, str] = {}
+"""The runs without scores of which this process did all so far, with the SHA-256 of the manifest as it left them: a run
+file takes its models through one stage after the other, and only a run with scores can be noted as computed."""
 
 
 def open_run(folder: Path) -> str | None:
@@ -136,8 +139,14 @@ def _write_note(note: Path) -> None:
 
 @contextmanager
 def computing(folder: Path) -> Iterator[None]:
-    """Note a run that is new, or that this machine computed before, as computed here once the block has scored it."""
-    ours = not (folder / MANIFEST_FILE).exists() or is_computed(folder)
+    """Note a run that is new, or that this machine computed before, as computed here once a block has scored it."""
+    place, manifest = folder.resolve(), folder / MANIFEST_FILE
+    left = _UNFINISHED.pop(place, None)
+    ours = not manifest.exists() or left == file_hash(manifest) or is_computed(folder)
     yield
-    if ours and (folder / MANIFEST_FILE).exists():
+    if not ours or not manifest.exists():
+        return
+    if stated_hashes(read_manifest(folder)) is None:
+        _UNFINISHED[place] = file_hash(manifest)
+    else:
         note_computed(folder)

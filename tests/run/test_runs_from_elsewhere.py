@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,12 +14,15 @@ from equivox import measure, open_run
 from equivox.compare.believing import believe
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document
-from equivox.core.scores import ScoringOptions
-from equivox.run import opening
+from equivox.core.progress import no_progress
+from equivox.core.scores import Score, ScoringOptions
+from equivox.run import opening, reproducing
 from equivox.run.manifest import state_hashes
 from equivox.run.opening import data_of, is_computed
+from equivox.run.reproducing import run_all
+from equivox.run.run_files import RunFile, settings_of
 from equivox.run.scoring import read_scores
-from equivox.tasks.registry import builtin_tasks
+from equivox.tasks.registry import builtin_tasks, resolve_tasks
 
 TASK = "vibe_gender:advisory"
 FEW = ScoringOptions(n_resamples=99)
@@ -25,12 +31,12 @@ SOURCE = builtin_tasks()[TASK].data
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("EQUIVOX_CACHE", str(tmp_path / "cache"))
     return measure("simulated:oracle", TASK, data="sample", limit=48, output=tmp_path / "run", options=FEW).folder
 
 
 def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another machine"))
+    monkeypatch.setenv("EQUIVOX_CACHE", str(tmp_path / "another machine"))
 
 
 def test_a_run_made_here_is_known_until_it_changes(run: Path) -> None:
@@ -83,9 +89,35 @@ def test_scoring_a_run_from_elsewhere_does_not_make_it_known(
     assert not is_computed(run)
 
 
+def changed(folder: Path) -> None:
+    write_document(folder / "manifest.json", read_document(folder / "manifest.json") | {"about": "another"})
+
+
+def test_models_of_a_run_file_are_known_after_their_last_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EQUIVOX_CACHE", str(tmp_path / "cache"))
+    file = RunFile(models=["simulated:oracle"], tasks=TASK, data="sample", limit=8)
+
+    def known(output: str) -> bool:
+        (run,) = run_all(settings_of(file, resolve_tasks), tmp_path / output, lambda _: nullcontext(no_progress))
+        assert run.error is None and run.scores
+        return is_computed(run.folder)
+
+    assert known("runs")
+    # What lay in the folder between two stages may come from anywhere if another process left it, or if it changed.
+    rescore = reproducing.rescore
+    for number, between in enumerate((lambda folder: opening._UNFINISHED.clear(), changed)):
+
+        def scored(folder: Path, then: Callable[[Path], None] = between, **given: Any) -> list[Score]:
+            then(folder)
+            return rescore(folder, **given)
+
+        monkeypatch.setattr(reproducing, "rescore", scored)
+        assert not known(f"changed-{number}")
+
+
 def test_the_cache_may_be_out_of_reach(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setenv("EQUIVOX_CACHE", str(tmp_path / "file"))
     assert not is_computed(run)
     believe(run)
 

@@ -63,6 +63,8 @@ def test_every_cluster_counts_once_by_hand() -> None:
     found = group_means(values, list("aaaabb"), clusters=["p", "p", "p", "q", "r", "s"], rng=rng())
     assert found.means.tolist() == [15, 2]
     assert (found.difference, found.p, found.exact) == (13, pytest.approx(2 / 6), True)
+    # Values lie 75 (squared) about 12.5 and 2 about 2, and two means are taken from six.
+    assert found.sd == pytest.approx(math.sqrt((75 + 2) / (6 - 2)))
     # Half of each group's mass moves from 1 to 10 and half from 3 to 20.
     assert found.distance == pytest.approx(0.5 * 9 + 0.5 * 17)
     # Welch: s² of the cluster means are 50 and 2; (50 + 2) / 2 is the squared error.

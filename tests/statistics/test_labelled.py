@@ -36,6 +36,7 @@ def test_by_hand() -> None:
     assert found.tuning == (0.5, 1.0)
     assert found.by_group == pytest.approx(np.array([[1 / 4, 3 / 4], [1 / 3, 2 / 3]]))
     assert (found.labels, found.wrong) == ((4, 2), (1, 0))
+    assert not any("from one cluster" in note for note in found.notes)
 
 
 def test_blocks_in_unequal_numbers_are_given_one_mix() -> None:
