@@ -73,6 +73,10 @@ def value_column(segment: str, attribute: str) -> str:
     return f"{_VALUES}{segment}.{attribute}" if segment else f"{_VALUES}{attribute}"
 
 
+SMALL = 1_000_000
+"""Bytes of a table's file up to which it is read whole, once: those of some 10,000 answers."""
+
+
 @dataclass(frozen=True, eq=False)
 class Samples:
     """All samples of one task as columns, a row per planned request, annotated by one annotator.
@@ -121,9 +125,16 @@ class Samples:
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Return some columns as an Arrow table."""
-        if isinstance(self.source, Path):
-            return read_table(self.source, columns, memory_map=True)
-        return self.source.select(list(columns))
+        if self._table is not None and set(columns) <= set(self._table.column_names):
+            return self._table.select(list(columns))
+        return read_table(self.source, columns, memory_map=True)
+
+    @cached_property
+    def _table(self) -> pa.Table | None:
+        """The whole table where it is in memory or small: a file is opened anew for every other read of a column."""
+        if not isinstance(self.source, Path):
+            return self.source
+        return read_table(self.source, memory_map=True) if self.source.stat().st_size <= SMALL else None
 
     def label(self, column: str) -> EncodedLabels:
         """Return one column of texts as codes."""
