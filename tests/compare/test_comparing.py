@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -82,6 +83,14 @@ def test_scores_that_an_annotator_may_have_misread_are_marked() -> None:
         # Once in a table, however many scores it has.
         assert sum("annotator not audited" in one for one in table.remarks) == marked
         assert len(marks(runs)) == marked
+
+
+def test_the_first_audit_that_knows_a_score_corrects_it() -> None:
+    audits: Any = [SimpleNamespace(of=lambda asked: None), SimpleNamespace(of=lambda asked: f"{asked.task} corrected")]
+    asked = score("gender:x", 10)
+    audited = ComparedRun("m", Path("a"), "judge", [asked], audits=audits)
+    assert audited.corrected(asked) == "gender:x corrected"
+    assert replace(audited, audits=audits[:1]).corrected(asked) is None
 
 
 @pytest.mark.paper

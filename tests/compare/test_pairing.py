@@ -116,6 +116,8 @@ def test_ranks_follow_the_planted_bias(judged: Judged) -> None:
     assert words.startswith("Cannot be told apart:") and "planted" not in words
     # slifs and slms say nothing about bias: nobody is ranked by them.
     assert {s.metric for s in judged.ranks} == {"nTVD", "slbs"}
+    # A family of one task has no mean over tasks.
+    assert {s.task for s in judged.ranks if "all tasks" in s.task} == {"vibe_gender: all tasks"}
 
 
 def test_the_same_runs_give_the_same_numbers(runs: Sequence[Path]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,7 @@ def test_the_rate_is_that_of_the_stage(tmp_path: Path) -> None:
     assert (second.failed, second.waiting) == (2, waiting)
     assert second.age(115.0) == 5.0
     assert second.age(100.0) == 0.0
+    assert math.isnan(replace(second, per_second=0.0).seconds_left)
     assert read_live(tmp_path) is None
 
 

@@ -405,6 +405,12 @@ def test_scores_without_their_annotations_are_named(run: Path) -> None:
     assert verify(run).problems == ["scores-judge.json is of an annotator whose annotations are not in the run"]
 
 
+def test_annotations_without_scores_are_a_remark(run: Path) -> None:
+    _annotated_like_rules(run, "other")
+    state_hashes(run)
+    assert "the annotations by other have no scores" in verify(run).remarks
+
+
 def test_a_run_that_is_under_way_is_refused(run: Path, equivox: Cli) -> None:
     from equivox.core.progress import Event, no_progress
     from equivox.run.live import noting
