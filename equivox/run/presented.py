@@ -125,7 +125,7 @@ def spread(samples: Sequence[Sample], task: Task, limit: int | None) -> list[Sam
         members.sort(key=lambda sample: (digest(text_of(sample, task.strata)), sample.sample_id))
     by_group: dict[str, list[str]] = defaultdict(list)
     # Clusters with neighbouring names may be alike, so a hashed order mixes them.
-    order = sorted(by_cluster.items(), key=lambda entry: (entry[0] if task.group else digest(entry[0]), entry[0]))
+    order = sorted(by_cluster.items(), key=lambda entry: entry[0] if task.group else digest(entry[0]))
     for cluster, members in order:
         by_group[label_of(members[0], task.group) or ""].append(cluster)
     rounds = itertools.zip_longest(*by_group.values())

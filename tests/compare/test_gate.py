@@ -17,7 +17,7 @@ from made_requests import three_kinds
 
 from equivox.api import measure
 from equivox.cli import run as command
-from equivox.compare.gate import Check, Gate, Limits, _decided, gate, read_limits, unlike_settings
+from equivox.compare.gate import Check, Gate, Limits, _decided, _lacking, gate, read_limits, unlike_settings
 from equivox.compare.pairs import open_runs, paired_tests
 from equivox.compare.runs import open_comparison
 from equivox.core.errors import RequestError
@@ -184,6 +184,15 @@ def test_a_gap_in_what_is_lost_that_grew_is_worse_whatever_the_margin(
     assert {check.outcome for check in same if check.metric == "refusal"} == {"pass"}
     fewer = gate(runs["fair"], tmp_path / "0.4", Limits(margin={"": 90.0})).checks
     assert {check.outcome for check in fewer if check.metric == "refusal"} == {"pass"}
+
+
+def test_what_is_used_as_often_as_is_asked_for_is_enough(runs: dict[str, Path]) -> None:
+    (compared,) = open_comparison([runs["failing"]]).runs
+    score = next(one for one in compared.scores if one.is_whole)
+    halves = replace(score.coverage, used_by_group={"f": 1, "m": 2}, requested_by_group={"f": 2, "m": 2})
+    half = replace(score, coverage=halves, undefined=None)
+    assert _lacking(compared, half, 0.5) == ""
+    assert "50% of the answers of simulated:oracle,fail=0.15 about group f were used" in _lacking(compared, half, 0.51)
 
 
 def test_failures_that_spare_no_group_did_not_grow_unequally(runs: dict[str, Path]) -> None:

@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +16,7 @@ import pytest
 from scipy import stats
 
 from equivox.compare.pairs import PairedTest, aligned, open_runs, paired_tests
-from equivox.compare.ranking import Judged, Rank, judge, judged_records
+from equivox.compare.ranking import Judged, Rank, cohort_scores, judge, judged_records
 from equivox.compare.runs import open_comparison
 from equivox.core.metric import CohortScore
 from equivox.core.samples import Row, Samples
@@ -158,6 +160,16 @@ def test_a_measure_is_known_if_one_of_two_runs_knows_it(runs: Sequence[Path]) ->
         some = [replace(run, metrics={}) if number == place else run for number, run in enumerate(known.runs)]
         tests = paired_tests(open_runs(replace(known, runs=some)), n_resamples=99)
         assert of(tests, "vibe_gender:candidate", "planted,shift=0.4", "random,seed=1").undefined is None
+
+
+def test_runs_of_a_cohort_are_held_against_the_first(runs: Sequence[Path]) -> None:
+    known: list[str | None] = []
+    cohort = SimpleNamespace(scores=lambda family, members, *_: known.extend(one.unlike for one in members) or [])
+    family: Any = {"vibe_gender:advisory": SimpleNamespace(cohort=cohort)}
+    first, other = open_runs(open_comparison(runs[1:3]))
+    opened = [replace(one, run=replace(one.run, metrics=family)) for one in (first, other, other)]
+    assert cohort_scores([*opened[:2], replace(opened[2], unreadable="it is torn")]) == []
+    assert known == [None, None, "it is torn"]
 
 
 def test_a_cohort_is_written_with_its_parts_as_columns() -> None:

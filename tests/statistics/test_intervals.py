@@ -232,6 +232,16 @@ def test_the_sparsest_spread_keeps_what_noise_reaches_nowhere_among_so_many(n_gr
     assert np.flatnonzero(few[0]).tolist() == [3]
 
 
+def test_the_densest_spread_gives_all_the_size_that_their_mean_square_allows():
+    # All deviate by 2 errors of 0.5, so the surplus is 4 - 0.973. The mean square of the draws is 0 or 2: its standard
+    # deviation is 1, and √(1 + 2 · 3.027) times that at this size.
+    deviations = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    noise = np.stack([np.zeros((2, 2)), np.full((2, 2), math.sqrt(2) * 0.5)])
+    _, densest = spreads(deviations, noise, np.full((2, 2), 0.5), [slice(0, 2)])
+    size = math.sqrt(3.027 + math.sqrt(1 + 2 * 3.027)) * 0.5
+    assert densest == pytest.approx(np.array([[size, -size], [-size, size]]))
+
+
 def evidence_of(columns, group, cluster, items=None, seed=1):
     """Return the evidence of attributes, each given as one code per response."""
     values = {name: inputs.values([str(code) for code in codes], name) for name, codes in columns.items()}
