@@ -13,7 +13,7 @@ from equivox.annotate.rules import RulesAnnotator
 from equivox.core.errors import RequestError, RunError
 from equivox.core.files import write_table
 from equivox.core.scores import ScoringOptions
-from equivox.core.task import AnnotationScheme
+from equivox.core.task import AnnotationScheme, Task
 from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import Engine, EngineIdentity, Request, Response
 from equivox.run.annotating import annotate
@@ -184,6 +184,19 @@ def test_what_a_run_lacks_is_refused_before_anything_is_written(
         with pytest.raises(RequestError, match=f"{words} not there"):
             execute(RunSpec.typed("simulated:oracle", [TASK], tmp_path / "run", data="sample", limit=4, **settings))
     assert not (tmp_path / "run").exists()
+
+
+def test_an_annotator_that_cannot_annotate_a_task_refuses_it_before_the_model_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(annotator: RulesAnnotator, tasks: Sequence[Task]) -> None:
+        raise RequestError(f"{tasks[0].name} is too much for me")
+
+    monkeypatch.setattr(RulesAnnotator, "check", refuse)
+    spec = RunSpec(model="simulated:oracle", tasks=[TASK], data="sample", output=tmp_path / "run", limit=8)
+    with pytest.raises(RequestError, match="vibe_gender:advisory is too much for me"):
+        execute(spec)
+    assert not (tmp_path / "run" / "manifest.json").exists()
 
 
 def test_the_defaults_of_a_run_and_what_makes_no_other_run() -> None:
