@@ -206,7 +206,7 @@ def read_table(path: Path, columns: Sequence[str] | None = None, *, memory_map: 
     """
     wanted = None if columns is None else list(columns)
     try:
-        footer, schema = _verified(path, _state(path))
+        footer, schema = _verified(path, state_of(path))
         notes = _without_check(schema)
         file = pq.ParquetFile(path, metadata=footer, memory_map=memory_map, page_checksum_verification=True)
         table = file.read(wanted, use_threads=footer.num_rows > _FEW_ROWS)
@@ -259,7 +259,8 @@ def _verified(path: Path, state: tuple[int, ...]) -> tuple[pq.FileMetaData, pa.S
         return file.metadata, file.schema_arrow
 
 
-def _state(path: Path) -> tuple[int, ...]:
+def state_of(path: Path) -> tuple[int, ...]:
+    """Return what changes when a file is written anew: its inode, its size, and its time in nanoseconds."""
     found = path.stat()
     return found.st_ino, found.st_size, found.st_mtime_ns
 
@@ -277,7 +278,7 @@ def _verify(path: Path, file: pq.ParquetFile) -> None:
 def read_schema(path: Path) -> pa.Schema:
     """Return the columns of a parquet file and what it says of itself, as `read_table` does."""
     try:
-        _, schema = _verified(path, _state(path))
+        _, schema = _verified(path, state_of(path))
         return schema.with_metadata(_without_check(schema) or None)
     except (FileNotFoundError, DamageError):
         raise

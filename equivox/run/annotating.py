@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from equivox.core.annotation import (
     grouped,
 )
 from equivox.core.calls import CALL, ONE
-from equivox.core.files import return_freed_memory, write_document, write_table
+from equivox.core.files import return_freed_memory, state_of, write_document, write_table
 from equivox.core.lazy import pa, pc
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.samples import ENDED, UNANNOTATED, segment_columns
@@ -104,8 +105,19 @@ def annotate(
 
 
 def count_answered(folder: Path) -> int:
-    """Return how many requests of the run in `folder` have a response with a text; no texts are kept in memory."""
-    answered = Store(folder / "responses", response_schema()).filled("text")["text"]
+    """Return how many requests of the run in `folder` have a response with a text; no texts are kept in memory.
+
+    The responses are read again only if one of their files has changed.
+    """
+    responses = folder / "responses"
+    with suppress(FileNotFoundError):  # a writer makes a journal into a shard
+        return _answered(responses, tuple((path.name, *state_of(path)) for path in sorted(responses.glob("*"))))
+    return _answered.__wrapped__(responses, ())
+
+
+@lru_cache(maxsize=256)
+def _answered(responses: Path, state: tuple[tuple[Any, ...], ...]) -> int:
+    answered = Store(responses, response_schema()).filled("text")["text"]
     return int(pc.sum(answered).as_py() or 0)
 
 

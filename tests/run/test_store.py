@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from equivox.core.errors import RunError, StorageError
 from equivox.core.files import write_whole
+from equivox.run.annotating import count_answered
 from equivox.run.store import Store, response_schema
 
 
@@ -257,3 +258,17 @@ def test_a_disk_that_refuses_more_bytes_ends_in_one_line_and_the_run_can_go_on(t
     assert not list((tmp_path / "run").rglob(".writing-*"))
     again = subprocess.run([sys.executable, "-m", "equivox", *arguments], capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr
+
+
+def test_answers_are_counted_anew_only_when_a_file_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[str] = []
+    filled = Store.filled
+    monkeypatch.setattr(Store, "filled", lambda store, column: reads.append(column) or filled(store, column))
+    assert count_answered(tmp_path) == 0
+    with Store(tmp_path / "responses", response_schema()) as store:
+        for number, (key, text) in enumerate((("a", "words"), ("b", None), ("b", "words"), ("c", "words"))):
+            store.append(record(key, text))
+            assert count_answered(tmp_path) == count_answered(tmp_path) == (1, 1, 2, 3)[number]
+    assert count_answered(tmp_path) == 3
+    # Nothing, each of the four records, and the journal as a shard.
+    assert len(reads) == 6
