@@ -186,6 +186,15 @@ def test_what_a_run_lacks_is_refused_before_anything_is_written(
     assert not (tmp_path / "run").exists()
 
 
+def test_answers_that_one_group_lacks_are_told_once_for_each_task(tmp_path: Path) -> None:
+    options = ScoringOptions(n_resamples=99, min_coverage=0.5)
+    scores = execute(
+        RunSpec(model="simulated:random,refusal_gap=0.4", tasks=[TASK], data="sample", output=tmp_path, options=options)
+    )
+    told = [score for score in scores if any("of the answers of group" in note for note in score.notes)]
+    assert [(score.is_whole, score.role) for score in told] == [(True, "outcome")]
+
+
 def test_an_annotator_that_cannot_annotate_a_task_refuses_it_before_the_model_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -139,6 +139,16 @@ def test_a_run_from_elsewhere_names_no_files_here(run: Path, tmp_path: Path, mon
         data_of(run, replace(SOURCE, table=Path("/etc/passwd")))
 
 
+def test_files_of_a_run_from_elsewhere_are_weighed_before_they_are_read(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weighed: list[Path] = []
+    monkeypatch.setattr(opening, "refuse_oversized", weighed.append)
+    assert opening.open_run(run) is None and not weighed
+    elsewhere(monkeypatch, tmp_path)
+    assert opening.open_run(run) is None and run / "scores.json" in weighed
+
+
 def test_what_changed_is_told_in_one_line(run: Path) -> None:
     assert opening.open_run(run) is None
     document = read_document(run / "scores.json")
