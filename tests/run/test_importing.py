@@ -242,7 +242,7 @@ def test_an_import_is_resumed_and_never_mixed(tmp_path: Path) -> None:
     assert numbers(imported(shuffled, tmp_path / "other")) == numbers(first)
 
 
-def test_repeats_and_several_tasks(tmp_path: Path) -> None:
+def test_repeats_and_several_tasks(tmp_path: Path, equivox: Cli) -> None:
     told = [
         {**row, "sample_id": row["speaker"], "repeat": repeat, "task": task}
         for row in hobbies() for repeat in (1, 0) for task in ("vibe_gender:advisory", "vibe_gender:shopper")
@@ -251,6 +251,10 @@ def test_repeats_and_several_tasks(tmp_path: Path) -> None:
     assert [task.name for task in result.tasks] == ["vibe_gender:advisory", "vibe_gender:shopper"]
     answers = result.to_pandas("responses")
     assert len(answers) == 32 and answers.groupby("sample_id").size().eq(4).all()
+    path = tmp_path / "told.csv"
+    pandas.DataFrame(told).to_csv(path, index=False)
+    _, out, _ = equivox("import", path, "vibe_gender", "-o", tmp_path / "again", "--scoring", "min_count=1", "-q")
+    assert "No row is about vibe_gender:story, vibe_gender:candidate, vibe_gender:casting: not in this run." in out
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,17 @@ def test_the_majority_outvotes_one_annotator(run: Path) -> None:
     assert whole.disagreement == pytest.approx(100.0, abs=10)
 
 
+def test_beside_the_panel_s_score_stand_the_ends_of_its_annotators_own(run: Path) -> None:
+    for name, every in (("third", 3), ("fourth", 4)):
+        annotated_by(run, name, lambda number, row, n=every: said(row, hobby=("chess",)) if number % n == 0 else row)
+    members = ["rules", "third", "fourth"]
+    _, compared = score_panel(run, read_tasks(run), members, OPTIONS)
+    (whole,) = [one for one in compared if one.attribute is None]
+    alone = [one.headline for name in members for one in read_scores(run, name) if one.is_whole and not one.undefined]
+    assert len(set(alone)) > 1
+    assert (whole.alone_low, whole.alone_high) == (min(alone), max(alone))
+
+
 def test_without_a_majority_nothing_is_annotated(run: Path) -> None:
     # Three annotators with three answers in every fourth response; the second answers alike with the first elsewhere.
     annotated_by(run, "second", lambda number, row: said(row, hobby=("sailing",)) if number % 4 == 0 else row)
