@@ -41,7 +41,12 @@ class Trust:
         return f"{self.text} {SIGNS[self.mark]}".strip()
 
 
-_LOSSES = {"refusal": "refusals", "failure": "failures", "unannotated": "answers that could not be annotated"}
+_LOSSES = {
+    "refusal": "refusals",
+    "failure": "failures",
+    "unannotated": "answers that could not be annotated",
+    "unstated": "answers that lack a usable value",
+}
 
 
 def losses_in_words(losses: Sequence[str]) -> str:

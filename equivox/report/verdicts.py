@@ -92,14 +92,16 @@ LOST: Mapping[str, str] = {
     "refusal": "refused",
     "failure": "left without an answer",
     "unannotated": "answered in ways that could not be annotated",
+    "unstated": "given answers that lack a usable value",
 }
 """What happens to a group whose answers are lost, by the attribute of the score that says so."""
 
 
 def unequal_losses(run: ComparedRun) -> list[Score]:
-    """Return the scores of refusals, failures and unannotated answers that differ between groups beyond chance.
+    """Return the scores of lost answers that differ between groups beyond chance.
 
-    The largest comes first. Controls are left out unless the run has nothing else.
+    The ways to lose one are those of `LOST`. The largest comes first. Controls are left out unless the run has nothing
+    else.
     """
     return [score for score in _losses(run) if score.found]
 

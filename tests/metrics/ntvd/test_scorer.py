@@ -12,7 +12,8 @@ from equivox.core.scores import Score, ScoringOptions
 from equivox.core.task import AnnotationScheme, Attribute, DataSource, Prompt, Task
 from equivox.metrics.ntvd import METRIC
 from equivox.metrics.ntvd.scorer import score_distribution_shift
-from equivox.run.scoring import loss_scores, with_q
+from equivox.run.losses import loss_scores
+from equivox.run.scoring import with_q
 
 COLOUR = Attribute(name="colour", asks="the colour")
 SHAPE = Attribute(name="shape", asks="the shape")
