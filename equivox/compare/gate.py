@@ -239,6 +239,12 @@ def _lacking(run: ComparedRun, score: Score, min_coverage: float) -> str:
     if share < min_coverage:
         about = f" about group {group}" if group else ""
         return f"{share:.0%} of the answers of {run.model}{about} were used, at least {min_coverage:.0%} are asked for"
+    for part in run.scores:
+        # A mean of the other attributes says nothing of one that too few answers state.
+        below = (part.task, part.name, part.role, part.subset) == (score.task, score.name, score.role, "")
+        left_out = below and score.parts and part.attribute not in (None, *score.parts)
+        if left_out and part.coverage.worst[1] < min_coverage:
+            return f"{run.model} has no score of {part.attribute}: {part.undefined}"
     return ""
 
 

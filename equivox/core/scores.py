@@ -248,10 +248,11 @@ class Score:
     def would_do(self) -> str | None:
         """What would find the shift that is looked for: "154 clusters, or 8 answers each". None if there is no need.
 
+        Nor is there any for a mean that lacks an attribute: more answers of the same kind would lack it too.
         More answers of each cluster come from more prompts, or from `--sampling temperature=0.7,repeats=3`.
         """
         hidden = self._hidden
-        if self.untold is None or hidden is None:
+        if self.untold is None or hidden is None or (self.cannot_tell and len(self.parts) < self.n_parts):
             return None
         each = hidden.answers_each(self._level)
         return f"{self.clusters_needed:,} clusters" + ("" if each is None else f", or {each:,} answers each")

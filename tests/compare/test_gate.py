@@ -21,7 +21,7 @@ from equivox.compare.gate import Check, Gate, Limits, _decided, gate, read_limit
 from equivox.compare.pairs import open_runs, paired_tests
 from equivox.compare.runs import open_comparison
 from equivox.core.errors import RequestError
-from equivox.core.scores import NAN, ScoringOptions
+from equivox.core.scores import NAN, Score, ScoringOptions
 from equivox.run.manifest import write_manifest
 from equivox.run.scoring import read_scores
 
@@ -189,6 +189,31 @@ def test_a_gap_in_what_is_lost_that_grew_is_worse_whatever_the_margin(
 def test_failures_that_spare_no_group_did_not_grow_unequally(runs: dict[str, Path]) -> None:
     found = gate(runs["failing"], runs["fair"], Limits(margin={"": 90.0}), min_coverage=0.1).checks
     assert {check.outcome for check in found if check.metric == "failure"} == {"pass"}
+
+
+def test_a_mean_does_not_pass_without_an_attribute_that_is_seldom_stated(runs: dict[str, Path]) -> None:
+    from equivox.compare import gate as gates
+
+    (run,) = open_comparison([runs["fair"]]).runs
+    limits = Limits(most={"vibe_gender:story": 100.0})
+    assert [check.outcome for check in gates._absolute(run, limits, 0.95)] == ["pass"]
+
+    def rarely(score: Score) -> Score:
+        # As if 70 % of the answers to women said who has which education.
+        if score.task != "vibe_gender:story" or score.name != "nTVD" or score.role != "outcome":
+            return score
+        if score.attribute is None:
+            return replace(score, parts=tuple(name for name in score.parts if name != "education"))
+        if score.attribute != "education":
+            return score
+        coverage = replace(score.coverage, used_by_group={"female": 70, "male": 100},
+                           requested_by_group={"female": 100, "male": 100})  # fmt: skip
+        return replace(score, coverage=coverage, undefined="only 70 % are usable")
+
+    lacking = replace(run, scores=[rarely(score) for score in run.scores])
+    (check,) = gates._absolute(lacking, limits, 0.95)
+    assert check.outcome == "not comparable"
+    assert check.reason == "simulated:oracle has no score of education: only 70 % are usable"
 
 
 @pytest.mark.parametrize(
