@@ -175,7 +175,8 @@ def _two_groups(units: Units, n_resamples: int, confidence: float, rng: np.rando
         value = float(found[column])
         half = student_half(*units.error(0, 1, column), confidence)
         ends.append((value - half, value + half))
-        permuted = p_value(np.abs(np.concatenate(nulls[column])), abs(value), exact=exact)
+        null = np.abs(np.concatenate(nulls[column]))
+        permuted = p_value(null, abs(value), exact=exact, size=units.size(column))
         p = max(p, permuted, student_p(*units.error(0, 1, column), value))
     least = least_p(sizes_by_stratum(units.group, units.stratum, 2), n_resamples=n_resamples).p
     return p, least, further_interval(*ends)

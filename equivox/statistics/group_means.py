@@ -179,9 +179,9 @@ def group_means(
     difference, distance = float(gap(found[None])[0]), float(_distances(units, units.group[None], len(found))[0])
     n_clusters = len(np.unique(units.stratum)) if design.crossed else len(units.means)
     sd = _sd(units)
-    p, distance_p = (
-        p_value(own, abs(value), exact=exact) for own, value in ((np.abs(null), difference), (distances, distance))
-    )
+    size = units.size()
+    p = p_value(np.abs(null), abs(difference), exact=exact, size=size)
+    distance_p = p_value(distances, distance, exact=exact, size=size)
     if not units.permutations_hold:
         p = max(p, _p_of_noise(units, found))
         distance_p = max(distance_p, _distance_p_of_noise(units, distance, n_resamples, rng))
@@ -244,7 +244,7 @@ def _distance_p_of_noise(units: Units, distance: float, n_resamples: int, rng: n
         if (weights := units.noise(size, rng)) is None:
             return 0.0
         drawn.append(_furthest(units, weights))
-    return p_value(np.concatenate(drawn), distance, exact=False)
+    return p_value(np.concatenate(drawn), distance, exact=False, size=units.size())
 
 
 def _distances(units: Units, labels: Labels, n_groups: int) -> Floats:

@@ -120,6 +120,10 @@ class Units:
             return math.nan, 0
         return float((left**2).sum() / degrees * (self.deals[mine, code] ** 2).sum()), degrees
 
+    def size(self, column: int = 0) -> float:
+        """Return the size of the numbers in a column, see `size_of`."""
+        return size_of(self.values[:, column], self.values)
+
     def noise(self, size: int, rng: np.random.Generator) -> list[Floats] | None:
         """Draw weights of the clusters whose sums are the groups' own noise, B x K for each group; None if not known.
 
@@ -186,6 +190,14 @@ def units_of(columns: Floats, design: Design) -> tuple[Units | None, tuple[str, 
         cluster_of_value=place[cluster_of_row[mine]],
         rows=np.flatnonzero(mine),
     ), notes
+
+
+def size_of(values: Floats, source: Floats) -> float:
+    """Return the range of numbers, but no less than a millionth of the largest of the numbers they are computed from.
+
+    What rounding leaves is far below 1e-9 of this, whatever the unit.
+    """
+    return max(float(np.ptp(values)), 1e-6 * float(np.abs(source).max()))
 
 
 def gap(means: Floats) -> Floats:
@@ -345,7 +357,8 @@ def mean_difference(
         a, b = a[both], b[both]
         samples = [a - b]
         difference = float(samples[0].mean())
-        tested = sign_flip_test(samples[0], clusters=None, n_resamples=n_resamples, rng=rng)
+        scaled = samples[0] / size_of(numbers, numbers)
+        tested = sign_flip_test(scaled, clusters=None, n_resamples=n_resamples, rng=rng)
         p, exact = tested.p if tested.undefined is None else 1.0, tested.exact
     else:
         if both.any():
@@ -356,7 +369,7 @@ def mean_difference(
         samples = [a, b]
         difference = float(a.mean() - b.mean())
         null, exact = _permuted_gaps(a, b, n_resamples, rng)
-        p = p_value(np.abs(null), abs(difference), exact=exact)
+        p = p_value(np.abs(null), abs(difference), exact=exact, size=size_of(numbers, numbers))
     low, high = interval_of_means(difference, samples, confidence)
     return MeanDifference(
         difference=difference,

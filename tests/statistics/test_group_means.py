@@ -169,6 +169,29 @@ def test_nothing_to_compare_has_a_reason_and_no_zero() -> None:
         group_means([1, 2, 3, 4, 5], list("abaab"), clusters=list("xxyzw"), rng=rng())
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e-12, 1e15])
+def test_the_unit_of_the_numbers_changes_no_p(unit: float) -> None:
+    values, groups = np.concatenate([ONE[:9], OTHER]), ["a"] * 9 + ["b"] * 9
+    for clusters in ([*range(18)], [*range(9)] * 2):
+        own = group_means(values, groups, clusters=clusters, n_resamples=999, rng=rng())
+        other = group_means(values * unit, groups, clusters=clusters, n_resamples=999, rng=rng())
+        assert (other.p, other.distance_p) == (own.p, own.distance_p)
+        paired = clusters[0] in clusters[1:]
+        same = mean_difference(
+            values * unit, groups, first="a", second="b", clusters=clusters, paired=paired, rng=rng()
+        )
+        assert same.p == pytest.approx(own.p, abs=0.05)
+        assert same.p < 1
+
+
+def test_what_rounding_leaves_is_no_difference_in_any_unit() -> None:
+    # Each value is .3, as 0.1 + 0.2 or as 0.3, which differ in the last binary digit.
+    values = [0.1 + 0.2] * 8 + [0.3] * 8
+    for unit in (1.0, 1e-12):
+        found = group_means(np.array(values) * unit, ["a"] * 8 + ["b"] * 8, clusters=range(16), rng=rng())
+        assert (found.p, found.distance_p) == (1.0, 1.0)
+
+
 def test_order_and_names_change_nothing() -> None:
     values, groups = RNG.normal(0, 1, 60), RNG.choice(["a", "b"], 20).repeat(3)
     clusters = np.arange(20).repeat(3)
