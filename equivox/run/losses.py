@@ -45,11 +45,11 @@ def lost_of(task: Task, samples: Samples, way: str) -> tuple[Bools, Bools]:
     outcomes = [
         one for one in task.attributes if one.role == "outcome" and value_column("", one.name) in samples.columns
     ]
-    states: list[Bools] = [_states(samples, outcome) for outcome in outcomes]
-    return counted & ~np.all([np.ones(len(samples), dtype=bool), *states], axis=0), counted
+    stated: list[Bools] = [states(samples, outcome) for outcome in outcomes]
+    return counted & ~np.all([np.ones(len(samples), dtype=bool), *stated], axis=0), counted
 
 
-def _states(samples: Samples, outcome: Attribute) -> Bools:
+def states(samples: Samples, outcome: Attribute) -> Bools:
     """Return which samples have a value of an outcome that its score can use."""
     values, number = samples.values(outcome.name), outcome.number
     if number is None:
