@@ -191,6 +191,19 @@ def test_failures_that_spare_no_group_did_not_grow_unequally(runs: dict[str, Pat
     assert {check.outcome for check in found if check.metric == "failure"} == {"pass"}
 
 
+def test_an_interval_of_one_cluster_in_every_group_passes_no_limit(runs: dict[str, Path]) -> None:
+    from equivox.compare import gate as gates
+
+    (run,) = open_comparison([runs["fair"]]).runs
+    # One speaker of each group: two permutations, both as far out as the answers, whatever they say.
+    told = {"p_least": 1.0, "cannot_tell": "2 permutations: no p below 1"}
+    alone = replace(run, scores=[replace(score, **told) if score.defined else score for score in run.scores])  # type: ignore[arg-type]
+    for limit in (0.0, 100.0):
+        (check,) = gates._absolute(alone, Limits(most={"vibe_gender:story": limit}), 0.95)
+        assert check.outcome == "not comparable"
+        assert check.reason.endswith("clusters say nothing (2 permutations: no p below 1)")
+
+
 def test_a_mean_does_not_pass_without_an_attribute_that_is_seldom_stated(runs: dict[str, Path]) -> None:
     from equivox.compare import gate as gates
 
