@@ -61,15 +61,13 @@ def _with_least_p(task: Task, samples: Samples, options: ScoringOptions, scores:
 
 
 def _without_some(whole: Score, outcomes: Sequence[Score], options: ScoringOptions) -> Score:
-    """Return the score of a task with a note on each outcome that its mean leaves out, and why.
+    """Return the score of a task with a note on each outcome that too few answers state, and that its mean leaves out.
 
-    Where too few answers state an outcome, the others alone cannot tell that the task shows no difference.
+    The others alone cannot tell that the task shows no difference.
     """
-    left_out = [part for part in outcomes if part.attribute not in whole.parts] if whole.defined else []
-    notes = [f"{part.attribute} is not in the mean: {part.undefined}" for part in left_out]
-    short = [part for part in left_out if part.coverage.shortfall(options.min_coverage) is not None]
-    reason = f"{short[0].attribute} is not in the mean: {short[0].undefined}" if short else None
-    return replace(whole, notes=(*whole.notes, *notes), cannot_tell=reason)
+    short = [part for part in outcomes if whole.defined and part.coverage.shortfall(options.min_coverage) is not None]
+    notes = [f"{part.attribute} is not in the mean: {part.undefined}" for part in short]
+    return replace(whole, notes=(*whole.notes, *notes), cannot_tell=notes[0] if notes else None)
 
 
 def _value_shares(
