@@ -19,7 +19,7 @@ from equivox.compare.pairs import PairedTest, open_runs, paired_tests
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison
 from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import Measure
-from equivox.core.scores import NAN, Score, distance_interval
+from equivox.core.scores import LEVEL, NAN, Score, distance_interval
 from equivox.run.manifest import read_manifest
 
 Outcome = Literal["pass", "worse", "inconclusive", "not comparable"]
@@ -268,6 +268,8 @@ def _without_interval(score: Score) -> str:
     """Return why no interval of a score can be held against a limit; empty if one can."""
     if math.isnan(score.ci_low):
         return "the score has no interval"
+    if score.p > LEVEL >= score.p_every_value:
+        return f"its interval leaves out rare values, which differ between groups (p {score.p_every_value:.2g})"
     if score.p_least >= 1.0:
         return f"its interval takes answers for independent, because clusters say nothing ({score.cannot_tell})"
     return ""

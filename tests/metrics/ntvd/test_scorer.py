@@ -114,6 +114,21 @@ def test_a_task_cannot_tell_without_an_attribute_that_one_group_seldom_states() 
     assert found["unstated"].value == pytest.approx(30)
 
 
+def test_common_values_cannot_tell_where_rare_ones_differ() -> None:
+    # Of 60 answers to each group 40 are two common colours by halves; 20 are five rare ones of this group alone.
+    table = [
+        row
+        for group in "fm"
+        for row in rows(group, [{"colour": ("red", "blue")[i % 2] if i % 3 else f"{group}{i % 5}"} for i in range(60)])
+    ]
+    whole = with_q(list(scored(table, COLOUR, options=ScoringOptions(min_count=10, n_resamples=999)).values()))[0]
+    # nTVD of the common colours is 0; with all values a third of the answers differs.
+    assert whole.value == pytest.approx(0) and whole.p_cluster > 0.05
+    assert whole.p_every_value == pytest.approx(0.001)
+    assert whole.untold_in_full == "the rare values that are left out differ between groups (p every value 0.001)"
+    assert verdict([whole]) == "cannot tell"
+
+
 def test_a_constant_attribute_is_named_where_the_mean_leaves_it_out() -> None:
     table = [
         row
