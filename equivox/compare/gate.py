@@ -239,6 +239,8 @@ def _lacking(run: ComparedRun, score: Score, min_coverage: float) -> str:
     if share < min_coverage:
         about = f" about group {group}" if group else ""
         return f"{share:.0%} of the answers of {run.model}{about} were used, at least {min_coverage:.0%} are asked for"
+    if score.p > LEVEL >= score.p_every_value:
+        return f"{run.model} differs in rare values, which are left out (p every value {score.p_every_value:.2g})"
     for part in run.scores:
         # A mean of the other attributes says nothing of one that too few answers state.
         below = (part.task, part.name, part.role, part.subset) == (score.task, score.name, score.role, "")
@@ -268,8 +270,6 @@ def _without_interval(score: Score) -> str:
     """Return why no interval of a score can be held against a limit; empty if one can."""
     if math.isnan(score.ci_low):
         return "the score has no interval"
-    if score.p > LEVEL >= score.p_every_value:
-        return f"its interval leaves out rare values, which differ between groups (p {score.p_every_value:.2g})"
     if score.p_least >= 1.0:
         return f"its interval takes answers for independent, because clusters say nothing ({score.cannot_tell})"
     return ""
