@@ -22,7 +22,7 @@ class LossChange:
     Attributes
     ----------
     task, attribute
-        The task, and the way: refusal, failure, unannotated or unstated.
+        The task, and the way: refusal, failure, unannotated, unstated or truncated.
     new, old
         The groups with the largest and the smallest share of lost answers in each run, with these shares in percent.
     p, q

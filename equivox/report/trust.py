@@ -49,6 +49,7 @@ _LOSSES = {
     "failure": "failures",
     "unannotated": "answers that could not be annotated",
     "unstated": "answers that lack a usable value",
+    "truncated": "answers that the token limit cuts off",
 }
 
 

@@ -94,6 +94,7 @@ LOST: Mapping[str, str] = {
     "failure": "left without an answer",
     "unannotated": "answered in ways that could not be annotated",
     "unstated": "given answers that lack a usable value",
+    "truncated": "given answers that the token limit cuts off",
 }
 """What happens to a group whose answers are lost, by the attribute of the score that says so."""
 

@@ -1,4 +1,4 @@
-"""Unequal losses: are some groups' answers refused, do they fail, stay unannotated or without a value, more often?
+"""Unequal losses: do answers of some groups fail, or are they refused, cut off or without a value, more often?
 
 Every task is tested, whatever its metric, because what is lost in one group alone is a difference of its own, and
 because the task's score says nothing of it.
@@ -20,16 +20,21 @@ from equivox.core.task import REFUSAL, UNSTATED, Attribute, Task
 
 Bools = NDArray[np.bool_]
 
+CUT_OFF = "truncated"
+"""The way to lose the rest of an answer."""
+
 LOST = {
     REFUSAL.name: ({"refused"}, {"parsed"}),
     "failure": ({*UNANSWERED, "empty"}, {"refused", "parsed", "unparsed", UNANNOTATED}),
     UNANNOTATED: ({"unparsed", UNANNOTATED}, {"refused", "parsed"}),
     UNSTATED: (set[str](), {"parsed"}),
+    CUT_OFF: (set[str](), {"empty", "refused", "parsed", "unparsed", UNANNOTATED}),
 }
 """The ways to lose an answer: the statuses of those that are lost, and of those that they are counted among.
 
 Failures are counted among all requests; what the annotator could not annotate, among the responses; refusals, among
-those that were annotated. An annotated answer is lost, too, if it lacks a usable value of an outcome (`lost_of`)."""
+those that were annotated. An annotated answer is lost, too, if it lacks a usable value of an outcome (`lost_of`), and
+a response is lost in part if the token limit cut it off, whatever was found in what there is of it."""
 
 
 def lost_of(task: Task, samples: Samples, way: str) -> tuple[Bools, Bools]:
@@ -40,6 +45,8 @@ def lost_of(task: Task, samples: Samples, way: str) -> tuple[Bools, Bools]:
     """
     lost, kept = LOST[way]
     counted = samples.has_status(*lost, *kept)
+    if way == CUT_OFF:
+        return counted & samples.truncated, counted
     if way != UNSTATED:
         return samples.has_status(*lost), counted
     outcomes = [

@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from equivox import measure
-from equivox.core.samples import Row, Samples
+from equivox.core.samples import ENDED, Row, Samples
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.task import Task
 from equivox.run.losses import loss_scores
@@ -101,6 +102,18 @@ def test_what_no_answer_states_is_no_loss_of_one_group() -> None:
         with_values(TASK, lambda group, clip: {"occupation": ("nurse",), "stated_age": ("old",) if clip else ()})
         is None
     )
+
+
+def test_answers_of_one_group_that_the_token_limit_cuts_off_are_found() -> None:
+    rows = samples(lambda group, clip: "parsed")
+    # A third of the responses to women are cut off, and none of men's; what there is of them was annotated.
+    ended = ["length" if n < 72 and n % 3 == 0 else "stop" for n in range(144)]
+    table = rows.read(rows.columns).append_column(ENDED, pa.array(ended).dictionary_encode())
+    found = {score.attribute: score for score in loss_scores(TASK, Samples(table), OPTIONS)}
+    assert found["truncated"].value == pytest.approx(100 / 3)
+    assert found["truncated"].p_cluster < 0.01
+    assert Samples(table).endings()["truncated"] == 24
+    assert "truncated" not in {score.attribute for score in loss_scores(TASK, rows, OPTIONS)}
 
 
 def test_equal_losses_are_no_finding() -> None:
