@@ -15,7 +15,7 @@ from typing import Any
 
 from equivox.core.errors import EquivoxError
 from equivox.core.files import read_document
-from equivox.core.scores import NAN, Score
+from equivox.core.scores import LEVEL, NAN, Score
 
 AUDIT_FOLDER = "audit"
 AUDIT_FILE = "audit.json"
@@ -61,7 +61,8 @@ class StoredAudit:
     """An audit as it is kept with a run.
 
     `name` is `answers` or a stage, `annotator` is the one that was checked, `raters` counts the people and
-    `n_responses` what they labelled. `agreement` holds the percent of labels, by attribute, that the annotator met.
+    `n_responses` what they labelled. `agreement` holds the percent of labels, by attribute, that the annotator met;
+    `unequal` names the attributes in which it met more of one group's than of another's, beyond chance.
     """
 
     name: str
@@ -69,6 +70,7 @@ class StoredAudit:
     raters: int
     n_responses: int
     agreement: Mapping[str, float] = field(default_factory=dict)
+    unequal: Sequence[str] = ()
     corrected: Mapping[tuple[str, str], AdjustedScore] = field(default_factory=dict)
 
     @property
@@ -77,7 +79,8 @@ class StoredAudit:
         people = "1 person" if self.raters == 1 else f"{self.raters} people"
         what = "responses" if self.name == ANSWERS else f"answers of the stage {self.name}"
         met = f"; it agrees on {_percents(self._shares)} of the labels, by attribute" if self._shares else ""
-        return f"annotator {self.annotator} checked by {people} on {self.n_responses} {what}{met}"
+        errs = f", and errs more on some groups in {', '.join(self.unequal)}" if self.unequal else ""
+        return f"annotator {self.annotator} checked by {people} on {self.n_responses} {what}{met}{errs}"
 
     @property
     def least_agreement(self) -> float:
@@ -130,8 +133,14 @@ def _audit(name: str, document: Mapping[str, Any]) -> StoredAudit:
         raters=document["raters"],
         n_responses=document["n_responses"],
         agreement={one["attribute"]: one["agreement"] for one in document["attributes"]},
+        unequal=_unequal({one["attribute"]: one.get("p_groups") for one in document["attributes"]}),
         corrected={(one.task, one.attribute): one for one in scores},
     )
+
+
+def _unequal(p_groups: Mapping[str, float | None]) -> list[str]:
+    """Return the attributes in which an annotator's errors depend on the group, by Bonferroni's correction."""
+    return [name for name, p in p_groups.items() if p is not None and p * len(p_groups) < LEVEL]
 
 
 OF_THE_SCORE = ("estimate", "own_low", "own_high")

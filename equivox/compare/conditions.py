@@ -38,6 +38,7 @@ from equivox.core.samples import Samples
 from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED, declared_name, dose_of, is_intervention
+from equivox.run.losses import states
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -151,10 +152,15 @@ def _pooled(samples: Samples, attribute: str) -> EncodedValues:
 
 
 def _used(task: Task, samples: Samples) -> NDArray[np.bool_]:
-    """Return which answers were annotated and state a value of any outcome, where the task has any."""
+    """Return which answers were annotated and state a value of any outcome, where the task has any.
+
+    A number out of its range is none.
+    """
     parsed = samples.has_status("parsed")
+    numbers = {one.name: states(samples, one) for one in task.attributes if one.number is not None}
     if names := _valued(task, samples):
-        parsed &= np.any([_pooled(samples, name).has_value for name in names], axis=0)
+        stated = [numbers[name] if name in numbers else _pooled(samples, name).has_value for name in names]
+        parsed &= np.any(stated, axis=0)
     return parsed
 
 

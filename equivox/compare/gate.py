@@ -19,7 +19,7 @@ from equivox.compare.pairs import PairedTest, open_runs, paired_tests
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison
 from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import Measure
-from equivox.core.scores import NAN, Score, distance_interval
+from equivox.core.scores import LEVEL, NAN, Score, distance_interval
 from equivox.run.manifest import read_manifest
 
 Outcome = Literal["pass", "worse", "inconclusive", "not comparable"]
@@ -239,6 +239,14 @@ def _lacking(run: ComparedRun, score: Score, min_coverage: float) -> str:
     if share < min_coverage:
         about = f" about group {group}" if group else ""
         return f"{share:.0%} of the answers of {run.model}{about} were used, at least {min_coverage:.0%} are asked for"
+    if score.p > LEVEL >= score.p_every_value:
+        return f"{run.model} differs in rare values, which are left out (p every value {score.p_every_value:.2g})"
+    for part in run.scores:
+        # A mean of the other attributes says nothing of one that too few answers state.
+        below = (part.task, part.name, part.role, part.subset) == (score.task, score.name, score.role, "")
+        left_out = below and score.parts and part.attribute not in (None, *score.parts)
+        if left_out and part.coverage.worst[1] < min_coverage:
+            return f"{run.model} has no score of {part.attribute}: {part.undefined}"
     return ""
 
 
@@ -250,14 +258,21 @@ def _absolute(run: ComparedRun, limits: Limits, min_coverage: float) -> list[Che
         measure = run.measure(score)
         if limit is None or measure is None or measure.no_bias is None:
             continue
-        reason = _lacking(run, score, min_coverage)
+        reason = _lacking(run, score, min_coverage) or _without_interval(score)
         low, high = distance_interval(score.ci_low, score.ci_high, measure.no_bias)
-        if not reason and math.isnan(low):
-            reason = "the score has no interval"
         outcome: Outcome = "not comparable" if reason else _decided(low, high, limit)
         distance = abs(score.headline - measure.no_bias)
         found.append(_alone(score, score.name, limit, outcome, distance, low, high, reason))
     return found
+
+
+def _without_interval(score: Score) -> str:
+    """Return why no interval of a score can be held against a limit; empty if one can."""
+    if math.isnan(score.ci_low):
+        return "the score has no interval"
+    if score.p_least >= 1.0:
+        return f"its interval takes answers for independent, because clusters say nothing ({score.cannot_tell})"
+    return ""
 
 
 def _alone(
@@ -359,11 +374,10 @@ def _losses(comparison: Comparison, limits: Limits) -> list[Check]:
     for score in new.scores:
         most = limits.of("most", score.name, score.task)
         if most is not None and score.role in ("refusal", "loss") and not score.subset and score.defined:
-            outcome: Outcome = "worse" if score.found and score.headline > most else "pass"
-            if math.isfinite(score.ci_low):
-                outcome = _decided(score.ci_low, score.ci_high, most)
+            reason = _without_interval(score)
+            outcome: Outcome = "not comparable" if reason else _decided(score.ci_low, score.ci_high, most)
             told = (score.headline, score.ci_low, score.ci_high)
-            found.append(_alone(score, str(score.attribute), most, outcome, *told))
+            found.append(_alone(score, str(score.attribute), most, outcome, *told, reason=reason))
     if limits.margin:
         changes = loss_changes(*open_runs(comparison))
         found += [_changed_loss(change, comparison.runs[1].model) for change in changes]

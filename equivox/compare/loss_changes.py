@@ -12,7 +12,7 @@ from equivox.core.encoded import EncodedLabels
 from equivox.core.errors import RequestError
 from equivox.core.samples import Samples
 from equivox.core.scores import LEVEL, NAN, Mover
-from equivox.run.scoring import LOST
+from equivox.run.losses import LOST, lost_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,7 @@ class LossChange:
     Attributes
     ----------
     task, attribute
-        The task, and the way: refusal, failure or unannotated.
+        The task, and the way: refusal, failure, unannotated, unstated or truncated.
     new, old
         The groups with the largest and the smallest share of lost answers in each run, with these shares in percent.
     p, q
@@ -80,12 +80,12 @@ def loss_changes(new: OpenedRun, old: OpenedRun) -> list[LossChange]:
 def _change(asked: Asked, new: Samples, old: Samples, attribute: str) -> LossChange | None:
     from equivox.statistics import distribution_shift
 
-    lost, kept = LOST[attribute]
-    used = new.has_status(*lost, *kept) & old.has_status(*lost, *kept)
-    mine, theirs = (samples.has_status(*lost)[used] for samples in (new, old))
+    task = asked.task
+    (mine, counted), (theirs, also_counted) = (lost_of(task, samples, attribute) for samples in (new, old))
+    used = counted & also_counted
+    mine, theirs, groups = mine[used], theirs[used], new.groups.take(used)
     if not (mine.any() or theirs.any()):
         return None
-    task, groups = asked.task, new.groups.take(used)
     found = LossChange(
         task=task.name, condition=task.condition, dimension=task.dimension, attribute=attribute,
         new=_shares(mine, groups), old=_shares(theirs, groups),

@@ -174,15 +174,22 @@ class Samples:
         """The status of each sample: missing, failed, unannotated, empty, refused, unparsed or parsed."""
         return self.label("status")
 
+    @cached_property
+    def truncated(self) -> NDArray[np.bool_]:
+        """Whether the token limit cut each response off, as far as that is known."""
+        if ENDED not in self.columns:
+            return np.zeros(len(self), dtype=bool)
+        ended = self.label(ENDED)
+        return np.asarray(ended.codes == (ended.names.index(TRUNCATED) if TRUNCATED in ended.names else -2))
+
     def endings(self) -> dict[str, int]:
         """Return how many responses did not end as usual, by the names that `Coverage` has for them."""
         if ENDED not in self.columns:
             return {}
         ended = self.label(ENDED)
-        truncated = ended.codes == (ended.names.index(TRUNCATED) if TRUNCATED in ended.names else -2)
         return {
-            "truncated": int(truncated.sum()),
-            "cut_in_thought": int((truncated & self.has_status("empty")).sum()),
+            "truncated": int(self.truncated.sum()),
+            "cut_in_thought": int((self.truncated & self.has_status("empty")).sum()),
             "withheld": ended.counts().get(WITHHELD, 0),
         }
 

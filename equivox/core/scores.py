@@ -228,6 +228,8 @@ class Score:
             return None
         if self.cannot_tell is not None:
             return self.cannot_tell
+        if self.p > LEVEL >= self.p_every_value:
+            return f"the rare values that are left out differ between groups (p every value {self.p_every_value:.2g})"
         if self.p_least >= LEVEL:
             return f"no p below {self.p_least:.2g}"
         if self.q_least >= LEVEL:
@@ -248,10 +250,14 @@ class Score:
     def would_do(self) -> str | None:
         """What would find the shift that is looked for: "154 clusters, or 8 answers each". None if there is no need.
 
+        Nor is there any for a mean that lacks an attribute, or rare values: more answers would lack them too.
         More answers of each cluster come from more prompts, or from `--sampling temperature=0.7,repeats=3`.
         """
         hidden = self._hidden
-        if self.untold is None or hidden is None:
+        lacks = self.p > LEVEL >= self.p_every_value or (
+            self.cannot_tell is not None and len(self.parts) < self.n_parts
+        )
+        if self.untold is None or hidden is None or lacks:
             return None
         each = hidden.answers_each(self._level)
         return f"{self.clusters_needed:,} clusters" + ("" if each is None else f", or {each:,} answers each")

@@ -15,8 +15,8 @@ HOW = (
     'difference: how much further from "no bias" the new run is; a check passes when all of the interval is within the '
     "limit, and fails when none of it is.",
     "decides from: the limit that equal runs of this size would pass.",
-    "refusal, failure, unannotated: how much more often one group loses its answers; against a baseline such a gap, in "
-    "percentage points, must not grow beyond chance, whatever the margin.",
+    "refusal, failure, unannotated, unstated, truncated: how much more often one group loses its answers; against a "
+    "baseline such a gap, in percentage points, must not grow beyond chance, whatever the margin.",
 )
 
 

@@ -17,6 +17,7 @@ from equivox.compare.ranking import Judged, Rank
 from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL, Verdict, verdict
+from equivox.core.variants import declared_name, is_intervention
 from equivox.report.doses import trends_in_words, trends_of
 from equivox.report.interventions import interventions_in_words, interventions_of
 from equivox.report.numbers import how_many, p_value
@@ -87,6 +88,12 @@ def opening(
         question, answer, sentences = _of_two(runs, tests)
     else:
         question, answer, sentences = _of_many(runs, ranks, tested=tests is not None)
+    if elsewhere := [(run.model, names) for run in runs if (names := _in_other_conditions(run))]:
+        if len(runs) == 1:
+            answer = f"Yes, in another condition alone ({listed(elsewhere[0][1])}). As declared: {answer}"
+        else:
+            alone = "a difference is found in another condition alone"
+            sentences = [*sentences, *(f"{model}: {alone} ({listed(names)})." for model, names in elsewhere)]
     if lost := [(run.model, about) for run in runs for about in about_losses(run)]:
         # What is lost in one group alone is a difference, and the scores of what is left say nothing of it.
         if len(runs) == 1:
@@ -120,6 +127,22 @@ def family_summary(run: ComparedRun, family: str) -> tuple[Verdict, str]:
     if lost := about_losses(run, family):
         return "found", f"Yes: {'; '.join(lost)}. Of the answers that are left: {text}"
     return verdict([score for one in told for score in one.scores]), text
+
+
+def _in_other_conditions(run: ComparedRun) -> list[str]:
+    """Return the tasks with a finding in other words, a later turn or the like that have none as declared.
+
+    A control, such as silence, is no condition in which the person is known.
+    """
+    found = [score for score in run.scores if score.is_whole and score.role == "outcome" and score.found]
+    declared = {score.task for score in found if "@" not in score.task}
+    alone = [
+        score
+        for score in found
+        if is_intervention(score.condition) and declared_name(score.task) not in declared
+        and ((measure := run.measure(score)) is None or measure.in_verdict)
+    ]  # fmt: skip
+    return list(dict.fromkeys(score.task.partition(":")[2] or score.task for score in alone))
 
 
 Parts = tuple[str, str, list[str]]

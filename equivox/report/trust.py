@@ -26,7 +26,10 @@ SIGNS: Mapping[Mark, str] = {"good": "✓", "bad": "✗", "neutral": ""}
 WELL_USED = 0.9
 """Share of the answers that must enter every score for a good mark."""
 ENOUGH_AGREEMENT = 80.0
-"""Percent of people's labels that an annotator must meet, for every attribute, for a good mark."""
+"""Percent of people's labels that an annotator must meet, for every attribute, for a good mark.
+
+Its errors must not depend on the group either.
+"""
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,13 @@ class Trust:
         return f"{self.text} {SIGNS[self.mark]}".strip()
 
 
-_LOSSES = {"refusal": "refusals", "failure": "failures", "unannotated": "answers that could not be annotated"}
+_LOSSES = {
+    "refusal": "refusals",
+    "failure": "failures",
+    "unannotated": "answers that could not be annotated",
+    "unstated": "answers that lack a usable value",
+    "truncated": "answers that the token limit cuts off",
+}
 
 
 def losses_in_words(losses: Sequence[str]) -> str:
@@ -107,7 +116,8 @@ def _annotated(run: ComparedRun) -> Trust:
         return Trust("the annotator, rules, cannot err on simulated answers", "good")
     if run.audits:
         least = min(audit.least_agreement for audit in run.audits)
-        return Trust("; ".join(audit.told for audit in run.audits), "good" if least >= ENOUGH_AGREEMENT else "bad")
+        well = least >= ENOUGH_AGREEMENT and not any(audit.unequal for audit in run.audits)
+        return Trust("; ".join(audit.told for audit in run.audits), "good" if well else "bad")
     return Trust(f"annotator {run.annotator} not checked by people", "bad")
 
 

@@ -15,6 +15,7 @@ from equivox.core.errors import RequestError
 from equivox.core.plain import split_by
 from equivox.core.scores import Mover, Score, Verdict, verdict
 from equivox.core.task import Task
+from equivox.core.variants import is_intervention
 from equivox.report.numbers import how_many, shortened
 from equivox.run.scoring import read_records
 
@@ -92,14 +93,17 @@ LOST: Mapping[str, str] = {
     "refusal": "refused",
     "failure": "left without an answer",
     "unannotated": "answered in ways that could not be annotated",
+    "unstated": "given answers that lack a usable value",
+    "truncated": "given answers that the token limit cuts off",
 }
 """What happens to a group whose answers are lost, by the attribute of the score that says so."""
 
 
 def unequal_losses(run: ComparedRun) -> list[Score]:
-    """Return the scores of refusals, failures and unannotated answers that differ between groups beyond chance.
+    """Return the scores of lost answers that differ between groups beyond chance.
 
-    The largest comes first. Controls are left out unless the run has nothing else.
+    The ways to lose one are those of `LOST`. The largest comes first. Controls are left out unless the run has nothing
+    else.
     """
     return [score for score in _losses(run) if score.found]
 
@@ -115,9 +119,12 @@ def untold_losses(run: ComparedRun) -> list[Score]:
 
 
 def _losses(run: ComparedRun) -> list[Score]:
-    """Return the scores of lost answers, the largest first; controls only if the run has nothing else."""
+    """Return the scores of lost answers, the largest first; controls only if the run has nothing else.
+
+    Other words, later turns and the like are no controls.
+    """
     losses = [score for score in run.scores if score.role in ("refusal", "loss") and not score.subset and score.defined]
-    asked = [score for score in losses if "@" not in score.task] or losses
+    asked = [score for score in losses if "@" not in score.task or is_intervention(score.condition)] or losses
     return sorted(asked, key=lambda score: -score.value)
 
 

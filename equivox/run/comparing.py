@@ -15,18 +15,22 @@ from equivox.core.variants import SHUFFLED, with_group
 from equivox.run.annotating import count_answered, write_samples
 from equivox.run.declarations import read_tasks, write_tasks
 from equivox.run.manifest import forget_hashes, read_manifest, write_manifest
-from equivox.run.plan import COLUMN, PLAN_FILE, read_plan
+from equivox.run.plan import COLUMN, PLAN_FILE, read_plan, without_group
 from equivox.run.presented import JOIN, blocks_of, check_clusters, permuted_groups
 from equivox.run.stored import annotators_of, samples_path
 
 
 @dataclass(frozen=True)
 class _Further:
-    """A task that compares stored answers anew: the rows of the task that asked, and their new groups and strata."""
+    """A task that compares stored answers anew: the rows of the task that asked, and their new groups and strata.
+
+    `n_left_out` counts the samples without a value of what it compares.
+    """
 
     task: Task
     rows: Sequence[int]
     columns: Mapping[str, Sequence[str]]
+    n_left_out: int
 
     def of(self, table: pa.Table) -> pa.Table:
         """Return the rows of a table about the asking task as they are about this one."""
@@ -61,10 +65,15 @@ def compare_further(folder: Path, compare: Sequence[tuple[str, ...]]) -> None:
     identity = manifest["identity"]
     asked = identity["tasks"] | {one.task.name: one.task.fingerprint for one in added}
     compared = [*manifest["command"].get("compare", ()), *map(list, compare)]
+    left_out = {without_group(one.task): one.n_left_out for one in added if one.n_left_out}
     write_manifest(
         folder,
         read_manifest(folder)
-        | {"identity": identity | {"tasks": asked}, "command": manifest["command"] | {"compare": compared}},
+        | {
+            "identity": identity | {"tasks": asked},
+            "command": manifest["command"] | {"compare": compared},
+            "samples_without_group": manifest.get("samples_without_group", {}) | left_out,
+        },
     )
     write_tasks(folder, [*tasks, *(one.task for one in added)])
 
@@ -97,7 +106,8 @@ def _further(task: Task, asked: Task, plan: pa.Table, seed: int) -> _Further:
         "stratum": [JOIN.join(cells[name] for name in task.strata) for cells in told],
         "block": [JOIN.join(cells[name] for name in blocks) for cells in told],
     }
-    return _Further(task, rows, columns)
+    left_out = own.filter(pa.array([not group for group in groups]))
+    return _Further(task, rows, columns, len(left_out["sample_id"].unique()))
 
 
 def _values(own: pa.Table, asked: Task, known: Sequence[str]) -> dict[str, list[str]]:

@@ -115,9 +115,10 @@ def _combined(same: Sequence[Row]) -> Row:
 
 
 def _majority(given: Sequence[SegmentAnnotation | None]) -> SegmentAnnotation:
-    """Return the values that more than half give, under the most frequent status."""
+    """Return the values and the status that more than half give; without a majority the status is `unparsed`."""
     known = [one for one in given if one is not None]
-    status = Counter(one.status for one in known).most_common(1)[0][0]
+    status, n = Counter(one.status for one in known).most_common(1)[0]
+    status = status if n * 2 > len(given) else "unparsed"
     values: dict[str, tuple[str, ...]] = {}
     for attribute in dict.fromkeys(name for one in known for name in one.values):
         votes: Counter[str] = Counter()

@@ -50,7 +50,7 @@ from equivox.run.manifest import (
     write_manifest,
 )
 from equivox.run.opening import computing, note_made
-from equivox.run.plan import PLAN_FILE, Plan, make_plan
+from equivox.run.plan import PLAN_FILE, Plan, make_plan, without_group
 from equivox.run.scoring import follow_up, open_samples, remove_scores, score, scores_path
 from equivox.run.spec import RunSpec
 from equivox.run.stored import annotators_of
@@ -370,7 +370,7 @@ def begin(
     folder = spec.output
     if not (folder / MANIFEST_FILE).exists():
         # The manifest is written first, so that a folder of a run that was killed here is recognised as a run.
-        left_out = {task.data.corpus: plan.left_out[task.name] for task in tasks if plan.left_out[task.name]}
+        left_out = {without_group(task): plan.left_out[task.name] for task in tasks if plan.left_out[task.name]}
         command = {
             "model": model,
             "data": spec.data,

@@ -319,6 +319,11 @@ def _table(columns: Mapping[str, list[Any]]) -> pa.Table:
     return pa.table(arrays)
 
 
+def without_group(task: Task) -> str:
+    """Return the name under which a manifest counts the samples that have no value of what `task` compares."""
+    return f"{task.data.corpus} by {task.dimension}" if task.asked_as else task.data.corpus
+
+
 def read_plan(folder: Path) -> pa.Table:
     """Return the plan of the run in `folder`; RequestError if the run was stopped before it was written."""
     try:

@@ -1,11 +1,6 @@
 """The score stage computes scores from the tables of samples. It opens no engine, no annotator and no response.
 
 Multiple testing: each score has a q-value, with everything that is shown together as one hierarchy of tests.
-
-Unequal losses: are answers of some groups refused, do they fail, or stay unannotated, more often than of others?
-
-Every task is tested, whatever its metric, because what is lost in one group alone is a difference of its own, and
-because the task's score says nothing of it.
 """
 
 from __future__ import annotations
@@ -17,110 +12,22 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from equivox.annotate import RULES
 from equivox.core.annotation import Annotator
-from equivox.core.encoded import EncodedLabels
 from equivox.core.errors import RequestError
 from equivox.core.files import damaged, read_document, read_table, write_document, write_table, write_whole
-from equivox.core.hashing import digest
 from equivox.core.lazy import on_one_core, pa
 from equivox.core.progress import Event, Progress, no_progress
-from equivox.core.samples import UNANNOTATED, UNANSWERED, Row, Samples
-from equivox.core.scores import DEFAULT_OPTIONS, NAN, Mover, Score, Scored, ScoringOptions, family_of, scoring_options
+from equivox.core.samples import Row, Samples
+from equivox.core.scores import DEFAULT_OPTIONS, Score, Scored, ScoringOptions, family_of, scoring_options
 from equivox.core.segments import Segment
-from equivox.core.task import REFUSAL, Task
+from equivox.core.task import Task
 from equivox.core.text import inert_record
 from equivox.core.version import __version__
 from equivox.run.annotating import ask, count_answered, stored_follow_ups
+from equivox.run.losses import loss_scores
 from equivox.run.manifest import read_manifest, state_hashes
 from equivox.run.stored import file_name, samples_note, samples_path, scheme_digest, stored_annotator, stored_texts
-
-LOST = {
-    REFUSAL.name: ({"refused"}, {"parsed"}),
-    "failure": ({*UNANSWERED, "empty"}, {"refused", "parsed", "unparsed", UNANNOTATED}),
-    UNANNOTATED: ({"unparsed", UNANNOTATED}, {"refused", "parsed"}),
-}
-"""The ways to lose an answer: the statuses of those that are lost, and of those that they are counted among.
-
-Failures are counted among all requests; what the annotator could not annotate, among the responses; refusals, among
-those that were annotated."""
-
-
-def loss_scores(task: Task, samples: Samples, options: ScoringOptions) -> list[Score]:
-    """Return the nTVD between the groups of each way to lose an answer; [] for a task that compares no groups.
-
-    0 means that the same share is lost in every group. A way that no answer was lost in has no score; that nothing was
-    refused is told as such. No score has a floor of coverage but that of refusals, which speak of answers alone.
-    """
-    if len(samples.groups.names) < 2:
-        return []
-    found = [_loss(task, samples, options, name) for name in LOST]
-    return [score for score in found if score is not None]
-
-
-def _loss(task: Task, samples: Samples, options: ScoringOptions, name: str) -> Score | None:
-    from equivox.statistics import distribution_shift, least_p_over_clusters
-
-    lost, kept = LOST[name]
-    used, is_lost = samples.has_status(*lost, *kept), samples.has_status(*lost)
-    refusals = name == REFUSAL.name
-    if not (refusals or is_lost.any()):
-        return None
-    coverage = samples.coverage(used, refusal_counts=True)
-    reason = coverage.shortfall(options.min_coverage) if refusals else None
-    if reason is None and not is_lost.any():
-        reason = "no response declines: there are no refusals to compare" if used.any() else "no response could be used"
-    low, high = _bounds(samples, used, is_lost)
-    score = Score(
-        task=task.name, condition=task.condition, dimension=task.dimension, attribute=name,
-        role="refusal" if refusals else "loss", name="nTVD", unit="percent of the largest possible distance",
-        zero_means="every group gets the same distribution of answers", min_count=1, coverage=coverage,
-        worst_low=low, worst_high=high, undefined=reason,
-    )  # fmt: skip
-    if reason is not None:
-        return score
-    seed = int(digest([options.seed, task.name, task.condition])[:16], 16)
-    groups, clusters = samples.groups.take(used), samples.clusters.take(used)
-    strata = samples.strata.take(used) if task.strata else None
-    blocks = samples.blocks.take(used) if samples.blocks else None
-    try:
-        shift = distribution_shift(
-            EncodedLabels(is_lost[used].astype(np.int64), ("no", "yes")), groups, clusters=clusters, strata=strata,
-            blocks=blocks, items=samples.items.take(used) if samples.items else None, min_count=1,
-            n_resamples=options.n_resamples, confidence=options.confidence, rng=np.random.default_rng(seed),
-        )  # fmt: skip
-        least = least_p_over_clusters(groups, clusters, strata, blocks=blocks, n_resamples=options.n_resamples)
-    except RequestError as error:
-        return replace(score, undefined=str(error))
-    if shift.undefined is not None:
-        return replace(score, undefined=shift.undefined)
-    evidence = shift.evidence
-    shares = 100 * shift.by_group[:, shift.values.index("yes")]
-    high, low = int(shares.argmax()), int(shares.argmin())
-    return replace(
-        score,
-        **evidence | {"p_least": least.p, "cannot_tell": least.too_few},
-        mover=Mover(
-            value="yes", high_group=shift.groups[high], high_share=float(shares[high]),
-            low_group=shift.groups[low], low_share=float(shares[low]),
-        ),
-    )  # fmt: skip
-
-
-def _bounds(samples: Samples, used: NDArray[np.bool_], is_lost: NDArray[np.bool_]) -> tuple[float, float]:
-    """Return the smallest and largest nTVD over all that could be true of the other samples; NaN if none is used."""
-    from equivox.statistics import ntvd_bounds
-
-    if not used.any():
-        return NAN, NAN
-    flat = samples.groups.codes[used] * 2 + is_lost[used]
-    counts = np.bincount(flat, minlength=2 * len(samples.groups.names)).reshape(-1, 2)
-    requested = np.bincount(samples.groups.codes, minlength=len(samples.groups.names))
-    bounds = ntvd_bounds(counts.tolist(), (requested - counts.sum(axis=1)).tolist())
-    return bounds.low, bounds.high
 
 
 def open_samples(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[str, Samples]:

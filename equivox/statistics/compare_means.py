@@ -17,7 +17,7 @@ from equivox.statistics.intervals import TINY
 from equivox.statistics.noise import N_NOISE
 from equivox.statistics.permutation import least_p, p_value, sizes_by_stratum
 from equivox.statistics.totals import further_interval
-from equivox.statistics.unit_means import NO_SUPPORT, Units, freedom_of, gap, student_half, units_of
+from equivox.statistics.unit_means import NO_SUPPORT, Units, gap, student_half, student_p, units_of
 
 _A, _B, _APART, _SUM = range(4)
 """The columns of numbers: of each model, a - b, and a + b."""
@@ -102,8 +102,8 @@ def compare_group_means(
     Notes
     -----
     The difference of two models' differences is the difference between groups of a - b, and their sum that of a + b.
-    Two groups: the distances are equal where either is zero. Each is tested as `group_means` tests a number, by the
-    larger p of permutations and Student's t, and p is the larger of both (an intersection-union test, Berger 1982,
+    Two groups: the distances are equal where either is zero. Each is tested by the larger p
+    of permutations and Student's t, and p is the larger of both (an intersection-union test, Berger 1982,
     doi:10.1080/00401706.1982.10487790); the interval holds all distances that the intervals of both allow. So neither
     the level of a model's numbers nor the side of its bias matters. More groups: noise adds to the largest difference
     of each model, between nothing and what it adds with half of the groups at each end; the interval allows
@@ -175,20 +175,11 @@ def _two_groups(units: Units, n_resamples: int, confidence: float, rng: np.rando
         value = float(found[column])
         half = student_half(*units.error(0, 1, column), confidence)
         ends.append((value - half, value + half))
-        permuted = p_value(np.abs(np.concatenate(nulls[column])), abs(value), exact=exact)
-        p = max(p, permuted, _student_p(units, column, value))
+        null = np.abs(np.concatenate(nulls[column]))
+        permuted = p_value(null, abs(value), exact=exact, size=units.size(column))
+        p = max(p, permuted, student_p(*units.error(0, 1, column), value))
     least = least_p(sizes_by_stratum(units.group, units.stratum, 2), n_resamples=n_resamples).p
     return p, least, further_interval(*ends)
-
-
-def _student_p(units: Units, column: int, value: float) -> float:
-    """Return the p of Student's t; 0 without noise, where permutations alone decide."""
-    from scipy.special import stdtr
-
-    squares, degrees = units.error(0, 1, column)
-    if not sum(squares):
-        return 0.0
-    return float(2 * stdtr(freedom_of(squares, degrees), -abs(value) / math.sqrt(sum(squares))))
 
 
 def _several_groups(units: Units, n_resamples: int, confidence: float, rng: np.random.Generator) -> Tested:

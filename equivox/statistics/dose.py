@@ -113,11 +113,13 @@ def dose_slope(
         return DoseSlope(n_missing=n_missing, n_left_out=n_left_out, undefined="nothing was answered at two doses")
     column, dose, cluster = column[entered], dose[entered], cluster[entered]
     n, n_clusters = len(column), len(slopes)
-    if np.ptp(column) <= _ALIKE:
+    if np.ptp(column) <= _ALIKE * np.abs(column).max():
         same = "every answer is the same: a constant answer shows no trend and no fairness"
         return DoseSlope(n=n, n_missing=n_missing, n_clusters=n_clusters, n_left_out=n_left_out, undefined=same)
     slope = float(slopes.mean())
-    tested = sign_flip_test(slopes, clusters=None, n_resamples=n_resamples, rng=rng)
+    # The test knows no unit: what rounding leaves is told from slopes of about 1.
+    scaled = slopes / (float(np.abs(slopes).max()) or 1.0)
+    tested = sign_flip_test(scaled, clusters=None, n_resamples=n_resamples, rng=rng)
     low, high = interval_of_means(slope, [slopes], 0.95)
     return DoseSlope(
         slope=slope,
@@ -146,7 +148,7 @@ def _slopes(values: Floats, doses: Floats, cluster: Ints, item: Ints) -> tuple[F
     varied = squares > _ALIKE
     slopes = products[varied] / squares[varied]
     # What rounding leaves of numbers that do not differ is no slope.
-    slopes[np.abs(slopes) <= _ALIKE * max(1.0, float(np.abs(values).max()))] = 0.0
+    slopes[np.abs(slopes) <= _ALIKE * float(np.abs(values).max())] = 0.0
     of_pair = np.bincount(pair, weights=dose**2) > _ALIKE
     return slopes, np.flatnonzero(of_pair[pair])
 

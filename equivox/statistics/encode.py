@@ -185,18 +185,22 @@ def encode_design(
     cluster = coded(clusters, "clusters")
     group_of_cluster, torn = _carried(group_of_row, cluster.codes, len(cluster.names))
     if torn is not None:
-        for name, given in (("strata", strata), ("blocks", blocks)):
-            if given is not None:
-                coded(given, name)
-        return _crossed(group, cluster, item_of_row)
+        if blocks is not None:
+            coded(blocks, "blocks")
+        within = () if strata is None else _unequal_mix(group, coded(strata, "strata"))
+        return _crossed(group, cluster, item_of_row, within)
     notes: tuple[str, ...] = ()
     stratum_of_cluster = block_of_cluster = None
     if strata is not None:
-        stratum_of_cluster, torn = _carried(coded(strata, "strata").codes, cluster.codes, len(cluster.names))
+        stratum = coded(strata, "strata")
+        stratum_of_cluster, torn = _carried(stratum.codes, cluster.codes, len(cluster.names))
         if torn is not None:
             stratum_of_cluster = None
             freely = "freely" if blocks is None else "within blocks"
-            notes = (f"clusters span several strata: whole clusters are permuted {freely}",)
+            notes = (
+                f"clusters span several strata: whole clusters are permuted {freely}",
+                *_unequal_mix(group, stratum),
+            )
     if blocks is not None:
         block_of_cluster, torn = _carried(coded(blocks, "blocks").codes, cluster.codes, len(cluster.names))
         if torn is not None:
@@ -217,7 +221,27 @@ def encode_design(
     )
 
 
-def _crossed(group: EncodedLabels, unit: EncodedLabels, item_of_row: Ints | None) -> Design:
+UNEQUAL = 0.05
+"""Where two groups have this share of their rows in other strata, a note says that strata are not held equal."""
+
+
+def _unequal_mix(group: EncodedLabels, stratum: EncodedLabels) -> tuple[str, ...]:
+    """Return a note if groups hold strata that clusters span in unequal numbers, which nothing here makes equal."""
+    counts = cross_count(group.codes, stratum.codes, (len(group.names), len(stratum.names)))
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    pairs = itertools.combinations(range(len(shares)), 2)
+    apart = {pair: float(np.abs(shares[pair[0]] - shares[pair[1]]).sum()) / 2 for pair in pairs}
+    most = max(apart, key=lambda pair: apart[pair], default=(0, 0))
+    if apart.get(most, 0.0) < UNEQUAL - _ALIKE:
+        return ()
+    one, other = (group.names[code] for code in most)
+    return (
+        f"strata are not held equal, because clusters span them: {100 * apart[most]:.0f} % of {one} are in other "
+        f"strata than {other}, so part of a difference may be that of strata",
+    )
+
+
+def _crossed(group: EncodedLabels, unit: EncodedLabels, item_of_row: Ints | None, notes: tuple[str, ...]) -> Design:
     """Return the design in which units are in every group.
 
     Some units may lack the answers of a group; they are left out later, and counted. RequestError with the numbers if
@@ -250,7 +274,7 @@ def _crossed(group: EncodedLabels, unit: EncodedLabels, item_of_row: Ints | None
         stratum_of_cluster=unit_of_cluster,
         item_of_row=item_of_row,
         crossed=True,
-        notes=("units are in every group: groups are compared, and swapped, within units",),
+        notes=("units are in every group: groups are compared, and swapped, within units", *notes),
     )
 
 

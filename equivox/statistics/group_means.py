@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -16,7 +17,17 @@ from equivox.statistics.design_noise import apart, pulls_of
 from equivox.statistics.encode import Design, encode_design
 from equivox.statistics.inputs import Floats, LabelColumn, NumberColumn
 from equivox.statistics.permutation import Labels, p_value, row_blocks
-from equivox.statistics.unit_means import NO_NOISE, NO_SUPPORT, Units, freedom_of, gap, pairs_of, student_half, units_of
+from equivox.statistics.unit_means import (
+    NO_NOISE,
+    NO_SUPPORT,
+    Units,
+    freedom_of,
+    gap,
+    pairs_of,
+    student_half,
+    student_p,
+    units_of,
+)
 
 SAME = "all values are the same: no difference and no fairness can be shown"
 
@@ -43,7 +54,8 @@ class GroupMeans:
     new_items_low, new_items_high
         The same interval for other items of the same kind beside other clusters; NaN without items.
     p
-        Two-sided p of the difference, from permutations of the clusters.
+        Two-sided p of the difference, from permutations of the clusters, and never below that of the groups' own noise
+        where permutations need clusters that vary alike.
     null_mean
         The mean size of the difference under the permutations; with more than two groups noise alone keeps it above 0.
     distance, distance_p, distance_null_mean
@@ -129,6 +141,10 @@ def group_means(
     under permutations (for more than two groups of the largest minus the smallest mean). The distance is that of
     `scipy.stats.wasserstein_distance` with every cluster weighing the same.
 
+    Permutations of unequal numbers of clusters reject too often where the fewer clusters vary more, as those with fewer
+    answers do. p is then the larger of theirs and Welch's (of several pairs by Bonferroni), and `distance_p` the
+    larger of theirs and that of draws of the groups' own noise (`Units.noise`).
+
     Examples
     --------
     >>> found = group_means([3, 1, 4, 2, 6, 3], ["m", "f"] * 3, clusters=["a", "a", "b", "b", "c", "c"],
@@ -163,6 +179,12 @@ def group_means(
     difference, distance = float(gap(found[None])[0]), float(_distances(units, units.group[None], len(found))[0])
     n_clusters = len(np.unique(units.stratum)) if design.crossed else len(units.means)
     sd = _sd(units)
+    size = units.size()
+    p = p_value(np.abs(null), abs(difference), exact=exact, size=size)
+    distance_p = p_value(distances, distance, exact=exact, size=size)
+    if not units.permutations_hold:
+        p = max(p, _p_of_noise(units, found))
+        distance_p = max(distance_p, _distance_p_of_noise(units, distance, n_resamples, rng))
     return GroupMeans(
         **told,
         means=found,
@@ -171,10 +193,10 @@ def group_means(
         ci_high=high,
         new_items_low=new_low,
         new_items_high=new_high,
-        p=p_value(np.abs(null), abs(difference), exact=exact),
+        p=p,
         null_mean=float(np.abs(null).mean()),
         distance=distance,
-        distance_p=p_value(distances, distance, exact=exact),
+        distance_p=distance_p,
         distance_null_mean=float(distances.mean()),
         sd=sd,
         detectable=_detectable(units, sd, n_clusters),
@@ -188,22 +210,52 @@ def group_means(
 def _null(units: Units, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats, bool]:
     """Return the differences and the distances under permutations of the clusters within strata, and if all were."""
     labellings, exact = units.permuted(n_resamples, rng)
-    n_groups, n_values = units.deals.shape[1], len(np.unique(units.values))
+    n_groups = units.deals.shape[1]
     gaps, distances, done = [], [], 0
     for labels in labellings:
         gaps.append(units.permuted_gaps(labels))
-        # Every permutation costs a distribution function with as many steps as there are values.
-        limit = None if exact else max(FEWEST_DISTANCES, DISTANCE_CELLS // (n_groups * n_values))
+        limit = None if exact else _most_distances(units)
         if limit is None or done < limit:
             distances.append(_distances(units, labels[: None if limit is None else limit - done], n_groups))
             done += len(distances[-1])
     return np.concatenate(gaps), np.concatenate(distances), exact
 
 
-def _distances(units: Units, labels: Labels, n_groups: int) -> Floats:
-    """Return the Wasserstein distance under each labelling (B x K), the largest over pairs of groups.
+def _most_distances(units: Units) -> int:
+    """Return for how many permutations the distance is computed, at most, unless they are all.
 
-    It is the area between two distribution functions, Σ_j |F_g(x_j) - F_h(x_j)| (x_{j+1} - x_j).
+    Each costs a distribution function with as many steps as there are values.
+    """
+    cells = units.deals.shape[1] * len(np.unique(units.values))
+    return int(max(FEWEST_DISTANCES, DISTANCE_CELLS // cells))
+
+
+def _p_of_noise(units: Units, means: Floats) -> float:
+    """Return the p of the pair of groups that is furthest apart by their own noise, for all pairs (Bonferroni)."""
+    pairs = pairs_of(len(means))
+    found = [student_p(*units.error(one, other), means[one] - means[other]) for one, other in pairs]
+    return min(1.0, len(pairs) * min(found))
+
+
+def _distance_p_of_noise(units: Units, distance: float, n_resamples: int, rng: np.random.Generator) -> float:
+    """Return the p of the distance by draws of the groups' own noise; 0 where it is not known."""
+    drawn: list[Floats] = []
+    for size in row_blocks(min(n_resamples, _most_distances(units)), len(units.means)):
+        if (weights := units.noise(size, rng)) is None:
+            return 0.0
+        drawn.append(_furthest(units, weights))
+    return p_value(np.concatenate(drawn), distance, exact=False, size=units.size())
+
+
+def _distances(units: Units, labels: Labels, n_groups: int) -> Floats:
+    """Return the Wasserstein distance under each labelling (B x K), the largest over pairs of groups."""
+    return _furthest(units, [(labels == code) * units.deals[:, code] for code in range(n_groups)])
+
+
+def _furthest(units: Units, weights: Sequence[Floats]) -> Floats:
+    """Return the largest area between two groups' sums of distribution functions, with weights B x K for each group.
+
+    It is Σ_j |F_g(x_j) - F_h(x_j)| (x_{j+1} - x_j).
     """
     from scipy import sparse
 
@@ -212,12 +264,9 @@ def _distances(units: Units, labels: Labels, n_groups: int) -> Floats:
     answers = np.bincount(units.cluster_of_value, minlength=len(units.means))
     entries = 1 / answers[units.cluster_of_value]
     shares = sparse.csr_array((entries, (place, units.cluster_of_value)), shape=(len(steps), len(units.means)))
-    found, start = np.empty(len(labels)), 0
-    for size in row_blocks(len(labels), max(len(steps), len(units.means))):
-        chunk = labels[start : start + size].T
-        below = [
-            np.cumsum(shares @ ((chunk == code) * units.deals[:, code, None]), axis=0)[:-1] for code in range(n_groups)
-        ]
+    found, start = np.empty(len(weights[0])), 0
+    for size in row_blocks(len(found), max(len(steps), len(units.means))):
+        below = [np.cumsum(np.asarray(shares @ own[start : start + size].T), axis=0)[:-1] for own in weights]
         found[start : start + size] = np.max(
             [widths @ np.abs(one - other) for one, other in itertools.combinations(below, 2)], axis=0
         )

@@ -360,17 +360,28 @@ def _degrees(spreads: Sequence[tuple[Floats, Floats, float]], slices: Sequence[s
 def noise_over_responses(
     rows: Ints, columns: Ints, group_of_row: Ints, slices: Sequence[slice], n_groups: int
 ) -> Noise:
-    """Return the noise of the groups' distributions when responses are independent."""
+    """Return the noise of the groups' distributions when responses are independent.
+
+    Where all responses of a group are alike, one more is supposed that is not, as with clusters.
+    """
     n_columns = slices[-1].stop
-    factors = []
+    tables = cross_count(group_of_row[rows], columns, (n_groups, n_columns)).astype(np.float64)
+    factors, supposed = [], []
     for code in range(n_groups):
         mine = group_of_row[rows] == code
         present, row = np.unique(rows[mine], return_inverse=True)
         m = len(present)
         moments = _second_moments(row, columns[mine], m, n_columns, slices)
         factors.append(of_covariance(moments) * np.sqrt(m / max(m - 1, 1)))
+        further = [np.empty((0, n_columns))]
+        for part in slices:
+            # A single response that differs pulls by about 1/m; rounding leaves far less.
+            if np.trace(moments[part, part]) <= 1e-9 / m**2:
+                shares = tables[:, part] / tables[:, part].sum(axis=1, keepdims=True)
+                further.append(supposed_pulls(shares, code, tables[:, part], m, part, n_columns))
+        supposed.append(np.concatenate(further))
     infinite = float("inf")
-    return Noise(factors, (infinite,) * len(slices), infinite)
+    return Noise(factors, (infinite,) * len(slices), infinite, supposed)
 
 
 def of_covariance(covariance: Floats) -> Floats:

@@ -165,22 +165,23 @@ def swaps(n: int, n_resamples: int, width: int, rng: np.random.Generator) -> Ite
         start += size
 
 
-def p_value(null: Floats, observed: float, *, exact: bool) -> float:
+def p_value(null: Floats, observed: float, *, exact: bool, size: float = 1.0) -> float:
     """Return the share of permutations at least as far out as the observed one; never 0.
 
     An exact set contains the observed permutation; to a random set it is added: (1 + b) / (1 + B). Values within a
-    relative 1e-9 are ties, and a permutation whose distance is undefined counts as at least as far out.
+    relative 1e-9 are ties, and a permutation whose distance is undefined counts as at least as far out. `size` is that
+    of the numbers that are permuted, in their unit: less than 1e-9 of it is what rounding leaves.
 
     >>> p_value(np.array([1.0, 2.0, 3.0]), 3.0, exact=False), p_value(np.array([1.0, 3.0]), 3.0, exact=True)
     (0.5, 0.5)
     """
-    extreme = n_extreme(null, observed)
+    extreme = n_extreme(null, observed, size)
     return extreme / len(null) if exact else (1 + extreme) / (1 + len(null))
 
 
-def n_extreme(null: Floats, observed: float) -> int:
-    """Count the null values that are not below the observed one."""
-    return len(null) - int((null < observed - 1e-9 * max(1.0, abs(observed))).sum())
+def n_extreme(null: Floats, observed: float, size: float = 1.0) -> int:
+    """Count the null values that are not below the observed one, see `p_value`."""
+    return len(null) - int((null < observed - 1e-9 * max(size, abs(observed))).sum())
 
 
 LEVEL = 0.05

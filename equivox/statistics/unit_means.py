@@ -64,6 +64,19 @@ class Units:
         n_strata = len(np.unique(self.stratum))
         return bool(n_strata > 1 and (np.bincount(self.group, minlength=self.deals.shape[1]) == n_strata).all())
 
+    @property
+    def permutations_hold(self) -> bool:
+        """Whether permutations have the right size although the clusters of one group vary more than those of another.
+
+        They have where units are in every group, and where two groups have as many clusters as each other in every
+        stratum: the permuted groups then differ by as much noise as the groups themselves (Romano 1990,
+        doi:10.1080/01621459.1990.10474928).
+        """
+        n_groups = self.deals.shape[1]
+        members = np.bincount(self.stratum * n_groups + self.group, minlength=(self.stratum.max() + 1) * n_groups)
+        one, *others = members.reshape(-1, n_groups).T
+        return self.paired or (n_groups == 2 and bool((one == others[0]).all()))
+
     def of_groups(self) -> Floats:
         """Return the groups' means, G x C."""
         each = [(self.group == code, self.deals[:, code]) for code in range(self.deals.shape[1])]
@@ -106,6 +119,31 @@ class Units:
         if degrees < 1:
             return math.nan, 0
         return float((left**2).sum() / degrees * (self.deals[mine, code] ** 2).sum()), degrees
+
+    def size(self, column: int = 0) -> float:
+        """Return the size of the numbers in a column, see `size_of`."""
+        return size_of(self.values[:, column], self.values)
+
+    def noise(self, size: int, rng: np.random.Generator) -> list[Floats] | None:
+        """Draw weights of the clusters whose sums are the groups' own noise, B x K for each group; None if not known.
+
+        A sum of any numbers of the clusters, such as their means, has the squared error of `_square` on average, and
+        is distributed as Student's t. It is not known where a group has no degree of freedom.
+        """
+        n_groups = self.deals.shape[1]
+        _, cell = np.unique(self.stratum * n_groups + self.group, return_inverse=True)
+        within = (cell[:, None] == np.arange(cell.max() + 1)).astype(np.float64)
+        drawn = rng.standard_normal((size, len(cell)))
+        drawn -= (drawn @ within / within.sum(axis=0)) @ within.T
+        found = []
+        for code in range(n_groups):
+            mine = self.group == code
+            degrees = int(mine.sum()) - len(np.unique(self.stratum[mine]))
+            if degrees < 1:
+                return None
+            scale = np.sqrt((self.deals[mine, code] ** 2).sum() / rng.chisquare(degrees, size))
+            found.append(drawn * mine * scale[:, None])
+        return found
 
     def apart(self, mine: Bools, column: int = 0) -> Floats:
         """Return how far some clusters' means lie from the mean of these in their stratum: clusters vary within it."""
@@ -154,6 +192,14 @@ def units_of(columns: Floats, design: Design) -> tuple[Units | None, tuple[str, 
     ), notes
 
 
+def size_of(values: Floats, source: Floats) -> float:
+    """Return the range of numbers, but no less than a millionth of the largest of the numbers they are computed from.
+
+    What rounding leaves is far below 1e-9 of this, whatever the unit.
+    """
+    return max(float(np.ptp(values)), 1e-6 * float(np.abs(source).max()))
+
+
 def gap(means: Floats) -> Floats:
     """Return the difference of two means, first minus second, or the largest minus the smallest: B from B x G."""
     if means.shape[1] == 2:
@@ -172,6 +218,19 @@ def student_half(squares: Sequence[float], degrees: Sequence[float], level: floa
     if math.isnan(spread) or not spread:
         return spread
     return float(stdtrit(freedom_of(squares, degrees), 0.5 + level / 2) * math.sqrt(spread))
+
+
+def student_p(squares: Sequence[float], degrees: Sequence[float], value: float) -> float:
+    """Return the two-sided p of a difference whose squared error is a sum, as `student_half`.
+
+    It is 0 without noise, and where a part of the error is not known: permutations alone decide there.
+    """
+    from scipy.special import stdtr
+
+    spread = sum(squares)
+    if math.isnan(spread) or not spread:
+        return 0.0
+    return float(2 * stdtr(freedom_of(squares, degrees), -abs(value) / math.sqrt(spread)))
 
 
 def freedom_of(squares: Sequence[float], degrees: Sequence[float]) -> float:
@@ -298,7 +357,8 @@ def mean_difference(
         a, b = a[both], b[both]
         samples = [a - b]
         difference = float(samples[0].mean())
-        tested = sign_flip_test(samples[0], clusters=None, n_resamples=n_resamples, rng=rng)
+        scaled = samples[0] / size_of(numbers, numbers)
+        tested = sign_flip_test(scaled, clusters=None, n_resamples=n_resamples, rng=rng)
         p, exact = tested.p if tested.undefined is None else 1.0, tested.exact
     else:
         if both.any():
@@ -309,7 +369,7 @@ def mean_difference(
         samples = [a, b]
         difference = float(a.mean() - b.mean())
         null, exact = _permuted_gaps(a, b, n_resamples, rng)
-        p = p_value(np.abs(null), abs(difference), exact=exact)
+        p = p_value(np.abs(null), abs(difference), exact=exact, size=size_of(numbers, numbers))
     low, high = interval_of_means(difference, samples, confidence)
     return MeanDifference(
         difference=difference,

@@ -43,7 +43,7 @@ def score_distribution_shift(task: Task, samples: Samples, options: ScoringOptio
     whole, outcomes = _joint(task, samples, options, outcome)
     echoes = [a for a in task.attributes if a.role == "echo"]
     echo_scores = _joint(task, samples, options, echoes)[1] if echoes else []
-    scores = _with_least_p(task, samples, options, [whole, *outcomes, *echo_scores])
+    scores = _with_least_p(task, samples, options, [_without_some(whole, outcomes, options), *outcomes, *echo_scores])
     # Rare values are not left out of refusals, because even a few matter.
     min_counts = {REFUSAL.name: 1} | {score.attribute: score.min_count for score in scores if not score.subset}
     return Scored(scores, {"values": _value_shares(task, samples, min_counts)})
@@ -54,7 +54,20 @@ def _with_least_p(task: Task, samples: Samples, options: ScoringOptions, scores:
     if all(np.isnan(score.p_cluster) for score in scores):
         return list(scores)
     least = least_p_of(task, samples, samples.has_status("parsed", "refused"), options.n_resamples)
-    return [s if np.isnan(s.p_cluster) else replace(s, **least) for s in scores]
+    return [
+        s if np.isnan(s.p_cluster) else replace(s, **least | {"cannot_tell": least["cannot_tell"] or s.cannot_tell})
+        for s in scores
+    ]
+
+
+def _without_some(whole: Score, outcomes: Sequence[Score], options: ScoringOptions) -> Score:
+    """Return the score of a task with a note on each outcome that too few answers state, and that its mean leaves out.
+
+    The others alone cannot tell that the task shows no difference.
+    """
+    short = [part for part in outcomes if whole.defined and part.coverage.shortfall(options.min_coverage) is not None]
+    notes = [f"{part.attribute} is not in the mean: {part.undefined}" for part in short]
+    return replace(whole, notes=(*whole.notes, *notes), cannot_tell=notes[0] if notes else None)
 
 
 def _value_shares(

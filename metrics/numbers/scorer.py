@@ -18,6 +18,9 @@ from equivox.metrics.scoring import least_p_of, named, rng_of
 DIFFERENCE, DISTANCE = "mean difference", "distance of distributions"
 """The names of the scores of a number."""
 
+ONE_CLUSTER = "a group has one cluster with a number, or no cluster differs: how far chance alone goes is not known"
+"""Why a number without an interval cannot tell."""
+
 
 def score_numbers(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
     """Return the difference of means and the distance of distributions of a task's number.
@@ -117,6 +120,8 @@ def _evidence(
     task: Task, samples: Samples, options: ScoringOptions, found: statistics.GroupMeans, usable: NDArray[np.bool_]
 ) -> dict[str, dict[str, Any]]:
     shared = {**least_p_of(task, samples, usable, options.n_resamples), "n_clusters": found.n_clusters}
+    if np.isnan(found.ci_low):
+        shared["cannot_tell"] = shared["cannot_tell"] or ONE_CLUSTER
     return {
         DIFFERENCE: {
             **shared,

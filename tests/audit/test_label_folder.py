@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 from collections.abc import Callable
@@ -11,7 +12,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from labelling import AUDIT, LABEL, filled, readings, rows_of
+from labelling import AUDIT, LABEL, fill, filled, readings, rows_of
+from scipy import stats
 
 import equivox as ex
 from equivox.audit.kept import score_audit
@@ -92,6 +94,27 @@ def labels_like_the_annotator(sheet: Path, run: Path) -> Path:
         rows,
         lambda row: "; ".join(read.get((key[row["item"]]["response"], row["attribute"]), ("unstated",))),
     )
+
+
+def test_an_annotator_that_errs_on_one_group_alone_has_no_good_mark(run: Path, tmp_path: Path, equivox: Cli) -> None:
+    sheet = tmp_path / "sheet"
+    assert equivox(*LABEL, run, "--n", 40, "--per", "task,group", "--no-media", "--output", sheet)[0] == 0
+    women = itertools.count()
+
+    def say(row: dict[str, str], known: dict[str, str]) -> str:
+        if row["attribute"] != "competency" or known["group"] != "female" or next(women) % 3:
+            return known["read"]
+        return next(option for option in ("junior novice", "exceptional expert") if option != known["read"])
+
+    assert equivox("audit", "score", sheet, fill(sheet, run, say))[0] == 0
+    (audit,) = stored_audits(run, "rules")
+    # Of 40 answers to women 14 were misread, of 40 to men none: 66 of 80 are met, more than the 80 % for a good mark.
+    assert audit.agreement["competency"] == pytest.approx(82.5) and audit.least_agreement > 80
+    assert stats.fisher_exact([[26, 14], [40, 0]]).pvalue < 0.001
+    assert list(audit.unequal) == ["competency"]
+    shown = replace(compared_run("org/model", run, read_scores(run)), read_by_rules=False)
+    (told,) = [one for one in opening([shown]).trust if "checked by 1 person" in one.text]
+    assert told.mark == "bad" and told.text.endswith("and errs more on some groups in competency")
 
 
 def test_an_audit_stays_with_its_run(run: Path, tmp_path: Path, equivox: Cli) -> None:

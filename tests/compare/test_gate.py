@@ -21,7 +21,7 @@ from equivox.compare.gate import Check, Gate, Limits, _decided, _lacking, gate, 
 from equivox.compare.pairs import open_runs, paired_tests
 from equivox.compare.runs import open_comparison
 from equivox.core.errors import RequestError
-from equivox.core.scores import NAN, ScoringOptions
+from equivox.core.scores import NAN, Score, ScoringOptions
 from equivox.run.manifest import write_manifest
 from equivox.run.scoring import read_scores
 
@@ -198,6 +198,54 @@ def test_what_is_used_as_often_as_is_asked_for_is_enough(runs: dict[str, Path]) 
 def test_failures_that_spare_no_group_did_not_grow_unequally(runs: dict[str, Path]) -> None:
     found = gate(runs["failing"], runs["fair"], Limits(margin={"": 90.0}), min_coverage=0.1).checks
     assert {check.outcome for check in found if check.metric == "failure"} == {"pass"}
+
+
+def test_an_interval_of_one_cluster_in_every_group_passes_no_limit(runs: dict[str, Path]) -> None:
+    from equivox.compare import gate as gates
+
+    (run,) = open_comparison([runs["fair"]]).runs
+    # One speaker of each group: two permutations, both as far out as the answers, whatever they say.
+    told = {"p_least": 1.0, "cannot_tell": "2 permutations: no p below 1"}
+    alone = replace(run, scores=[replace(score, **told) if score.defined else score for score in run.scores])  # type: ignore[arg-type]
+    for limit in (0.0, 100.0):
+        (check,) = gates._absolute(alone, Limits(most={"vibe_gender:story": limit}), 0.95)
+        assert check.outcome == "not comparable"
+        assert check.reason.endswith("clusters say nothing (2 permutations: no p below 1)")
+
+
+def test_an_interval_without_rare_values_that_differ_passes_no_limit(runs: dict[str, Path]) -> None:
+    from equivox.compare import gate as gates
+
+    (run,) = open_comparison([runs["fair"]]).runs
+    rare = replace(run, scores=[replace(score, p_cluster=0.2, p_every_value=0.001) for score in run.scores])
+    (check,) = gates._absolute(rare, Limits(most={"vibe_gender:story": 100.0}), 0.95)
+    assert check.outcome == "not comparable"
+    assert check.reason == "simulated:oracle differs in rare values, which are left out (p every value 0.001)"
+
+
+def test_a_mean_does_not_pass_without_an_attribute_that_is_seldom_stated(runs: dict[str, Path]) -> None:
+    from equivox.compare import gate as gates
+
+    (run,) = open_comparison([runs["fair"]]).runs
+    limits = Limits(most={"vibe_gender:story": 100.0})
+    assert [check.outcome for check in gates._absolute(run, limits, 0.95)] == ["pass"]
+
+    def rarely(score: Score) -> Score:
+        # As if 70 % of the answers to women said who has which education.
+        if score.task != "vibe_gender:story" or score.name != "nTVD" or score.role != "outcome":
+            return score
+        if score.attribute is None:
+            return replace(score, parts=tuple(name for name in score.parts if name != "education"))
+        if score.attribute != "education":
+            return score
+        coverage = replace(score.coverage, used_by_group={"female": 70, "male": 100},
+                           requested_by_group={"female": 100, "male": 100})  # fmt: skip
+        return replace(score, coverage=coverage, undefined="only 70 % are usable")
+
+    lacking = replace(run, scores=[rarely(score) for score in run.scores])
+    (check,) = gates._absolute(lacking, limits, 0.95)
+    assert check.outcome == "not comparable"
+    assert check.reason == "simulated:oracle has no score of education: only 70 % are usable"
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from equivox import measure
-from equivox.compare.conditions import REFUSED, USED, VARIETY, condition_tests
-from equivox.compare.pairs import PairedTest, open_runs
+from equivox.compare.conditions import REFUSED, USED, VARIETY, answer_tests, condition_tests
+from equivox.compare.pairs import Asked, OpenedRun, PairedTest, open_runs
 from equivox.compare.ranking import judge
-from equivox.compare.runs import open_comparison
+from equivox.compare.runs import ComparedRun, open_comparison
+from equivox.core.samples import Row, Samples
 from equivox.core.scores import ScoringOptions
 from equivox.report.interventions import interventions_in_words
 from equivox.report.notebook import run_html
@@ -23,6 +24,7 @@ from equivox.report.opening import opening_of, opening_of_one
 from equivox.report.page import build_report
 from equivox.report.view.document import opening_document
 from equivox.run.pipeline import rescore
+from equivox.tasks.registry import builtin_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
 TASKS = "vibe_gender:candidate,vibe_gender:advisory"
@@ -134,6 +136,25 @@ def reworded(further: float, q: float, wording: str = "1", task: str = "f:story"
         unit="percent", model_a="audio", model_b=f"wording={wording}", difference=further, further=further,
         ci_low=further - 2, ci_high=further + 3, p=q, q=q,
     )  # fmt: skip
+
+
+def test_numbers_out_of_the_range_are_no_answers_that_can_be_used() -> None:
+    # With a system prompt every fourth salary is 900,000, out of 10,000 to 400,000.
+    plain = builtin_tasks()["amounts_race:hiring"]
+    told = {"": ["50000", "60000", "70000", "80000"], "system=kind": ["50000", "60000", "70000", "900000"]}
+    asked = {}
+    for condition, salaries in told.items():
+        rows = [
+            Row(group=group, cluster=f"{group}{unit}", stratum="", sample_id=f"{group}{unit}/{n}", status="parsed",
+                values={"salary": (salary,)})
+            for group in ("black", "white") for unit in range(6) for n, salary in enumerate(salaries)
+        ]  # fmt: skip
+        name = f"{plain.name}@{condition}" if condition else plain.name
+        task = replace(plain, name=name, condition=condition or plain.condition)
+        asked[name] = Asked(task, "", "c", Samples.from_rows(rows))
+    opened = OpenedRun(ComparedRun("m", Path(), "rules", []), "", asked)
+    (used,) = [test for test in answer_tests(opened, 99) if test.metric == USED]
+    assert (used.value_a, used.value_b, used.difference) == (100, 75, 25)
 
 
 def test_how_far_a_result_hangs_on_the_wording() -> None:

@@ -133,6 +133,30 @@ def test_a_group_is_said_to_get_more_often_only_what_it_gets_more_often(pairs: l
             assert by_value[value][group] - min(by_value[value].values()) >= 5
 
 
+def test_what_a_later_turn_alone_shows_is_in_the_first_sentence() -> None:
+    later = score("story@turn=2", 0.001, condition="turn=2")
+    found = one(score("story", 0.5), later, score("story@silence", 0.001, condition="silence"))
+    assert found.answer == f"Yes, in another condition alone (story@turn=2). As declared: Not shown, {NO_PROOF}."
+    # With a finding as declared the turn adds none, and a control never does.
+    assert one(score("story", 0.001), later).answer == "Yes."
+    assert (
+        one(score("story", 0.5), score("story@silence", 0.001, condition="silence")).answer == f"Not shown, {NO_PROOF}."
+    )
+    both = opening([run([score("story", 0.5), later]), run([score("story", 0.5)], model="v3")])
+    assert "v2: a difference is found in another condition alone (story@turn=2)." in both.sentences
+
+
+def test_refusals_of_one_group_in_a_later_turn_are_told() -> None:
+    most = Mover(value="yes", high_group="women", high_share=30, low_group="men", low_share=0)
+    refused = score("story@turn=2", 0.001, condition="turn=2", attribute="refusal", role="refusal", mover=most)
+    as_declared = replace(refused, task="talk:story", condition="audio", q=0.9)
+    told = "Yes: group women is refused more often, women 30 % against men 0 % (story@turn=2). "
+    answer = one(score("story", 0.5), as_declared, refused).answer
+    assert answer == f"{told}Of the answers that are left: Not shown, {NO_PROOF}."
+    silent = replace(refused, task="talk:story@silence", condition="silence")
+    assert one(score("story", 0.5), as_declared, silent).answer == f"Not shown, {NO_PROOF}."
+
+
 def test_nothing_found_is_no_proof_and_says_what_could_be_missed() -> None:
     found = one(score("a", 0.5, ci_high=9.0), score("b", 0.9, ci_high=12.0))
     assert found.answer == f"Not shown in any of 2 tasks, {NO_PROOF}."

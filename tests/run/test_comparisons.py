@@ -18,6 +18,7 @@ from equivox.core.task import Task
 from equivox.core.variants import vary
 from equivox.dataset_builders.corpus import Corpus, Sample
 from equivox.run.comparing import compare_further
+from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, response_schema
@@ -149,6 +150,9 @@ def test_comparisons_one_after_the_other_make_the_plan_that_all_at_once_do(tmp_p
     assert rows(later) == rows(together)
     # All speakers are compared by gender, seven of eight by accent; age is held equal, as a column of each speaker.
     assert len(rows(later)) == 16 + 14 + 14
+    # The two sentences of the eighth are counted, once for each comparison that leaves them out.
+    told = {"crema_d by accent": 2, "crema_d by gender × accent": 2}
+    assert [read_manifest(folder)["samples_without_group"] for folder in (later, together)] == [told, told]
     table = pq.read_table(later / "plan.parquet").to_pylist()
     blocks = {row["block"] for row in table if row["task"] == "vibe_gender_by_gender_accent:advisory"}
     assert blocks == {"one × young", "one × old"}

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from equivox import measure
-from equivox.core.samples import Row, Samples
+from equivox.core.samples import ENDED, Row, Samples
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.task import Task
-from equivox.run.scoring import loss_scores
+from equivox.run.losses import loss_scores
 from equivox.tasks.registry import builtin_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -56,6 +57,63 @@ def test_each_way_to_lose_answers_of_one_group_is_found(status: str, attribute: 
     assert (score.mover.high_share, score.mover.low_share) == (pytest.approx(100 / 3), 0.0)
     others = set(found) - {attribute}
     assert others <= {"refusal"} and all(found[name].undefined for name in others)
+
+
+def with_values(task: Task, values: Callable[[str, int], Mapping[str, tuple[str, ...]]]) -> Score | None:
+    """The score of annotated answers without a value, of 12 speakers with 6 clips each in two groups."""
+    rows = [
+        Row(group=group, cluster=f"{group}{speaker}", stratum="", status="parsed",
+            values=values(group, speaker * 6 + clip))
+        for group in ("female", "male") for speaker in range(12) for clip in range(6)
+    ]  # fmt: skip
+    found = {score.attribute: score for score in loss_scores(task, Samples.from_rows(rows), OPTIONS)}
+    return found.get("unstated")
+
+
+def test_a_number_out_of_the_range_in_one_group_alone_is_found() -> None:
+    # Every sixth salary of women is 900,000, out of 10,000 to 400,000; all others are 50,000.
+    task = builtin_tasks()["amounts_race:hiring"]
+    score = with_values(
+        task, lambda group, clip: {"salary": ("900000",) if group == "female" and clip % 6 == 0 else ("50000",)}
+    )
+    assert score is not None and score.undefined is None
+    # 12 of 72 answers of women and none of men.
+    assert score.value == pytest.approx(100 / 6)
+    assert score.p_cluster < 0.01
+    assert score.mover is not None and score.mover.high_group == "female"
+    assert score.coverage.used == 144
+
+
+def test_an_outcome_that_one_group_lacks_is_found_although_others_are_stated() -> None:
+    def values(group: str, clip: int) -> Mapping[str, tuple[str, ...]]:
+        told = {one.name: ("x",) for one in TASK.attributes if one.role == "outcome"}
+        return told if group == "male" or clip % 4 else told | {"education": ()}
+
+    score = with_values(TASK, values)
+    assert score is not None
+    # A quarter of the answers to women says nothing of their education.
+    assert score.value == pytest.approx(25)
+    assert score.p_cluster < 0.01
+
+
+def test_what_no_answer_states_is_no_loss_of_one_group() -> None:
+    assert with_values(TASK, lambda group, clip: {"occupation": ("nurse",), "stated_age": ()}) is None
+    assert (
+        with_values(TASK, lambda group, clip: {"occupation": ("nurse",), "stated_age": ("old",) if clip else ()})
+        is None
+    )
+
+
+def test_answers_of_one_group_that_the_token_limit_cuts_off_are_found() -> None:
+    rows = samples(lambda group, clip: "parsed")
+    # A third of the responses to women are cut off, and none of men's; what there is of them was annotated.
+    ended = ["length" if n < 72 and n % 3 == 0 else "stop" for n in range(144)]
+    table = rows.read(rows.columns).append_column(ENDED, pa.array(ended).dictionary_encode())
+    found = {score.attribute: score for score in loss_scores(TASK, Samples(table), OPTIONS)}
+    assert found["truncated"].value == pytest.approx(100 / 3)
+    assert found["truncated"].p_cluster < 0.01
+    assert Samples(table).endings()["truncated"] == 24
+    assert "truncated" not in {score.attribute for score in loss_scores(TASK, rows, OPTIONS)}
 
 
 def test_equal_losses_are_no_finding() -> None:

@@ -110,6 +110,21 @@ def test_half_of_four_annotators_is_no_majority(run: Path) -> None:
         assert {name for name in row.segments if name != WHOLE} == {"part/1"}
 
 
+def test_one_of_three_makes_no_refusal(run: Path) -> None:
+    # `strict` takes every answer for a refusal, `lost` understands none: with `rules`, one vote for each status.
+    def as_status(status: str) -> Callable[[int, Row], Row]:
+        return lambda number, row: replace(
+            row, status=status, values={}, segments={**row.segments, WHOLE: SegmentAnnotation(status, {})}  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    annotated_by(run, "strict", as_status("refused"))
+    annotated_by(run, "lost", as_status("unparsed"))
+    tasks = read_tasks(run)
+    for members in (["strict", "rules", "lost"], ["rules", "strict", "lost"]):
+        combine(run, tasks, members)
+        assert {row.status for row in sample_rows(run, tasks, "panel")[TASK]} == {"unparsed"}
+
+
 def test_a_response_without_a_value_from_anybody_is_no_agreement(run: Path) -> None:
     # Half of the responses have no hobby; of the twelve others the third annotator reads six otherwise.
     def silent(number: int, row: Row) -> Row:

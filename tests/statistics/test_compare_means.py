@@ -125,6 +125,21 @@ def test_a_model_against_itself_has_a_p_of_one() -> None:
     assert (found.further, found.p) == (0.0, 1.0)
 
 
+@pytest.mark.parametrize("unit", [1e-12, 1e12])
+def test_the_unit_of_the_numbers_changes_no_p(unit: float) -> None:
+    a, b, groups = RNG.normal(size=24) + np.repeat([0, 3], 12), RNG.normal(size=24), np.repeat(list("fg"), 12)
+    own = compare_group_means(a, b, groups, clusters=range(24), n_resamples=999, rng=rng())
+    other = compare_group_means(a * unit, b * unit, groups, clusters=range(24), n_resamples=999, rng=rng())
+    assert other.p == pytest.approx(own.p) and own.p < 0.05
+
+
+def test_a_model_that_adds_one_number_to_all_of_anothers_is_no_further_from_no_bias() -> None:
+    # b differs from a by .1 in every answer, and by what rounding leaves of it.
+    a = RNG.normal(size=24) + np.repeat([0, 3], 12)
+    found = compare_group_means(a, a + 0.1, np.repeat(list("fg"), 12), clusters=range(24), n_resamples=999, rng=rng())
+    assert found.p == 1.0
+
+
 @pytest.mark.parametrize("n_groups", [2, 3])
 def test_p_is_where_the_interval_ends_at_zero(n_groups: int) -> None:
     draws = np.random.default_rng(4)

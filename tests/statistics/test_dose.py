@@ -81,6 +81,13 @@ def test_it_is_the_slope_whatever_the_level_and_unit(rise: float, level: float, 
     assert slope(noise[order], doses[order], clusters[order], items[order], 99).slope == pytest.approx(plain.slope)
 
 
+@pytest.mark.parametrize("unit", [1e-12, 1e12])
+def test_the_unit_of_the_numbers_changes_no_p(unit: float) -> None:
+    values = np.random.default_rng(3).normal(size=60) + np.tile(DOSES, 12)
+    doses, clusters, items = np.tile(DOSES, 12), np.repeat(np.arange(6), 10), np.repeat(np.arange(12), 5)
+    assert slope(unit * values, doses, clusters, items).p == slope(values, doses, clusters, items).p < 0.05
+
+
 def simulated(rng: np.random.Generator, effect: float, n_speakers: int = 12, spread: float = 0.0) -> DoseSlope:
     """Answers of 0 or 100 to 4 clips at 5 doses; speakers differ in level, and in their slope by `spread`."""
     clusters = np.repeat(np.arange(n_speakers), 20)

@@ -21,16 +21,55 @@ def rng() -> np.random.Generator:
 
 def test_independent_rows_are_scipys_welch_test_and_wasserstein_distance() -> None:
     found = group_means([*ONE, *OTHER], ["a"] * 12 + ["b"] * 9, clusters=range(21), n_resamples=20_000, rng=rng())
-    interval = stats.ttest_ind(ONE, OTHER, equal_var=False).confidence_interval()
+    welch = stats.ttest_ind(ONE, OTHER, equal_var=False)
+    interval = welch.confidence_interval()
     assert found.difference == pytest.approx(ONE.mean() - OTHER.mean())
     assert (found.ci_low, found.ci_high) == pytest.approx((interval.low, interval.high))
     assert found.distance == pytest.approx(stats.wasserstein_distance(ONE, OTHER))
     drawn = {"n_resamples": 20_000, "alternative": "greater", "rng": np.random.default_rng(2)}
     gap = stats.permutation_test((ONE, OTHER), lambda a, b: abs(a.mean() - b.mean()), **drawn)
     # Two times 20,000 draws: the difference of two such shares has a standard error of at most .005.
-    assert found.p == pytest.approx(gap.pvalue, abs=0.02)
+    assert found.p == pytest.approx(max(gap.pvalue, welch.pvalue), abs=0.02)
     apart = stats.permutation_test((ONE, OTHER), stats.wasserstein_distance, **{**drawn, "n_resamples": 2_000})
     assert found.distance_p == pytest.approx(apart.pvalue, abs=0.05)
+
+
+@pytest.mark.parametrize("n_few", [4, 7])
+def test_p_of_unequal_numbers_of_clusters_is_never_below_welchs(n_few: int) -> None:
+    few, many = np.linspace(1, 9, n_few), np.linspace(0.0, 1.0, 7)
+    found = group_means([*few, *many], ["a"] * n_few + ["b"] * 7, clusters=range(n_few + 7), rng=rng())
+    exact = stats.permutation_test((few, many), lambda a, b: a.mean() - b.mean(), permutation_type="independent")
+    welch = stats.ttest_ind(few, many, equal_var=False).pvalue
+    assert found.exact
+    # Four against seven: 330 permutations, of which few are as far out, and Welch's p of 3.04 degrees of freedom.
+    assert welch > 2 * exact.pvalue if n_few == 4 else welch > exact.pvalue
+    assert found.p == pytest.approx(exact.pvalue if n_few == 7 else welch)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "spreads", "answers"),
+    [((6, 30), (3.0, 1.0), (1, 1)), ((6, 30), (0.3, 0.3), (1, 20)), ((5, 5, 25), (3.0, 1.0, 1.0), (1, 1, 1))],
+)
+def test_levels_where_the_fewer_clusters_vary_more(
+    sizes: tuple[int, ...], spreads: tuple[float, ...], answers: tuple[int, ...]
+) -> None:
+    draw = np.random.default_rng(8)
+    p, distance_p = [], []
+    for _ in range(200):
+        values, clusters = [], []
+        for group, (size, spread, n) in enumerate(zip(sizes, spreads, answers, strict=True)):
+            own = draw.normal(0, spread, size)
+            values += (own[:, None] + (draw.normal(0, 1, (size, n)) if max(answers) > 1 else 0.0)).ravel().tolist()
+            clusters += [f"{group}/{cluster}" for cluster in range(size) for _ in range(n)]
+        groups = [name.partition("/")[0] for name in clusters]
+        found = group_means(values, groups, clusters=clusters, n_resamples=199, rng=rng())
+        p.append(found.p)
+        distance_p.append(found.distance_p)
+    # 5 % of 200 are 10; more than 19 have a probability of .003. Permutations alone reject in 23 to 50 %.
+    assert sum(value <= 0.05 for value in p) <= 19
+    if max(answers) > 1:
+        # The answers of both groups have one distribution; a group has one answer of each cluster.
+        assert sum(value <= 0.05 for value in distance_p) <= 19
 
 
 def test_units_in_every_group_are_scipys_paired_test() -> None:
@@ -130,6 +169,29 @@ def test_nothing_to_compare_has_a_reason_and_no_zero() -> None:
     assert "no stratum, block or unit" in str(apart.undefined)
     with pytest.raises(RequestError, match="units in one group and units in several"):
         group_means([1, 2, 3, 4, 5], list("abaab"), clusters=list("xxyzw"), rng=rng())
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-12, 1e15])
+def test_the_unit_of_the_numbers_changes_no_p(unit: float) -> None:
+    values, groups = np.concatenate([ONE[:9], OTHER]), ["a"] * 9 + ["b"] * 9
+    for clusters in ([*range(18)], [*range(9)] * 2):
+        own = group_means(values, groups, clusters=clusters, n_resamples=999, rng=rng())
+        other = group_means(values * unit, groups, clusters=clusters, n_resamples=999, rng=rng())
+        assert (other.p, other.distance_p) == (own.p, own.distance_p)
+        paired = clusters[0] in clusters[1:]
+        same = mean_difference(
+            values * unit, groups, first="a", second="b", clusters=clusters, paired=paired, rng=rng()
+        )
+        assert same.p == pytest.approx(own.p, abs=0.05)
+        assert same.p < 1
+
+
+def test_what_rounding_leaves_is_no_difference_in_any_unit() -> None:
+    # Each value is .3, as 0.1 + 0.2 or as 0.3, which differ in the last binary digit.
+    values = [0.1 + 0.2] * 8 + [0.3] * 8
+    for unit in (1.0, 1e-12):
+        found = group_means(np.array(values) * unit, ["a"] * 8 + ["b"] * 8, clusters=range(16), rng=rng())
+        assert (found.p, found.distance_p) == (1.0, 1.0)
 
 
 def test_order_and_names_change_nothing() -> None:

@@ -43,6 +43,21 @@ def accents(women_and_men, gender_shift, accent_shift, seed, responses=30):
 UNEQUAL = [(16, 4), (4, 16), (10, 10)]
 
 
+@pytest.mark.parametrize("crossed", [True, False])
+def test_strata_that_clusters_span_in_unequal_numbers_are_told(crossed):
+    # Each of a's clusters has 3 rows in x and 1 in y, each of b's 1 and 3: half of the rows would have to move.
+    rows = [(g, f"{'' if crossed else g}{unit}", s) for g, own in (("a", "xxxy"), ("b", "xyyy")) for unit in range(3)
+            for s in own]  # fmt: skip
+    groups, clusters, strata = zip(*rows, strict=True)
+    told = "strata are not held equal, because clusters span them: 50 % of a are in other strata than b"
+    assert any(note.startswith(told) for note in encode_design(groups, clusters, strata).notes)
+    # As many of each, in another order, and strata that hold whole clusters are told nothing of.
+    alike = ["xy"[row % 2] for row in range(len(rows))]
+    whole = [cluster[-1] for cluster in clusters]
+    for held in (alike, whole):
+        assert not any("not held equal" in note for note in encode_design(groups, clusters, held).notes)
+
+
 def test_weights_by_hand():
     # Group a holds 3 answers of stratum x and 1 of y, group b 1 and 3: every stratum has half of all answers, so that
     # the one cluster of a in y counts twice of its 1, and those in x two thirds.

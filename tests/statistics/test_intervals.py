@@ -296,3 +296,15 @@ def test_many_symmetric_values_give_the_normal_interval() -> None:
 
 def test_equal_values_have_no_interval() -> None:
     assert all(math.isnan(end) for end in mean_interval([1.0, 1.0, 1.0], rng=np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize("values", [["x"] * 16 + ["y"] * 16, [["x", "y"]] * 16 + [["x"]] * 16])
+def test_responses_that_agree_within_groups_have_the_noise_of_as_many_clusters(values):
+    # The noise of 16 answers that agree is unknown, not zero, whether they have clusters of their own or none.
+    alone, clustered = (
+        distribution_shift(values, ["a"] * 16 + ["b"] * 16, clusters=clusters, min_count=1, rng=generator())
+        for clusters in (None, range(32))
+    )
+    assert (alone.ci_low, alone.ci_high) == pytest.approx((clustered.ci_low, clustered.ci_high), abs=2)
+    # At 95 % up to 3/16 of the answers that were not seen may be otherwise (rule of three).
+    assert alone.ci_low == pytest.approx(alone.ntvd * (1 - 3 / 16), abs=6)

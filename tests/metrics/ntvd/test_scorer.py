@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from equivox.core.samples import Row, Samples
-from equivox.core.scores import Score, ScoringOptions
+from equivox.core.scores import Score, ScoringOptions, verdict
 from equivox.core.task import AnnotationScheme, Attribute, DataSource, Prompt, Task
 from equivox.metrics.ntvd import METRIC
 from equivox.metrics.ntvd.scorer import score_distribution_shift
-from equivox.run.scoring import loss_scores, with_q
+from equivox.run.losses import loss_scores
+from equivox.run.scoring import with_q
 
 COLOUR = Attribute(name="colour", asks="the colour")
 SHAPE = Attribute(name="shape", asks="the shape")
@@ -93,6 +94,50 @@ def test_a_constant_answer_is_undefined_and_does_not_dilute_the_task() -> None:
     assert found["shape"].undefined is not None and "same" in found["shape"].undefined
     assert found[None].value == pytest.approx(100)
     assert (found[None].parts, found[None].n_parts) == (("colour",), 2)
+
+
+def test_a_task_cannot_tell_without_an_attribute_that_one_group_seldom_states() -> None:
+    # Both groups are told red and blue by halves; f is told round, and m square in 14 answers of 20 and no shape in 6.
+    table = rows("f", [{"colour": "red" if i % 2 else "blue", "shape": "round"} for i in range(20)])
+    table += rows(
+        "m", [{"colour": "red" if i % 2 else "blue"} | ({"shape": "square"} if i < 14 else {}) for i in range(20)]
+    )
+    found = scored(table, COLOUR, SHAPE)
+    whole, shape = found[None], found["shape"]
+    assert whole.value == pytest.approx(0) and whole.parts == ("colour",)
+    reason = "shape is not in the mean: only 70 % of the responses of group m are usable, below the floor of 80 %"
+    assert reason.endswith(str(shape.undefined))
+    assert whole.cannot_tell == whole.untold_in_full == reason
+    assert reason in whole.notes
+    assert verdict([whole]) == "cannot tell"
+    # Of 20 answers of m 6 have no shape, of f none.
+    assert found["unstated"].value == pytest.approx(30)
+
+
+def test_common_values_cannot_tell_where_rare_ones_differ() -> None:
+    # Of 60 answers to each group 40 are two common colours by halves; 20 are five rare ones of this group alone.
+    table = [
+        row
+        for group in "fm"
+        for row in rows(group, [{"colour": ("red", "blue")[i % 2] if i % 3 else f"{group}{i % 5}"} for i in range(60)])
+    ]
+    whole = with_q(list(scored(table, COLOUR, options=ScoringOptions(min_count=10, n_resamples=999)).values()))[0]
+    # nTVD of the common colours is 0; with all values a third of the answers differs.
+    assert whole.value == pytest.approx(0) and whole.p_cluster > 0.05
+    assert whole.p_every_value == pytest.approx(0.001)
+    assert whole.untold_in_full == "the rare values that are left out differ between groups (p every value 0.001)"
+    assert verdict([whole]) == "cannot tell"
+
+
+def test_a_constant_attribute_is_named_where_the_mean_leaves_it_out() -> None:
+    table = [
+        row
+        for g in "fm"
+        for row in rows(g, [{"colour": "red" if i % 2 else "blue", "shape": "round"} for i in range(20)])
+    ]
+    whole = scored(table, COLOUR, SHAPE)[None]
+    assert "left out as undefined: shape" in whole.notes
+    assert whole.cannot_tell is None
 
 
 def test_nothing_defined_is_undefined_with_every_reason() -> None:

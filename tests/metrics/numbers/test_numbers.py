@@ -18,10 +18,11 @@ from scipy import stats
 from equivox import measure
 from equivox.core.errors import RequestError
 from equivox.core.samples import Row, Samples
-from equivox.core.scores import Score, ScoringOptions
+from equivox.core.scores import Score, ScoringOptions, verdict
 from equivox.core.task import Attribute
 from equivox.metrics import numbers
 from equivox.metrics.numbers.scorer import DIFFERENCE, DISTANCE, score_numbers
+from equivox.run.scoring import with_q
 from equivox.tasks.files import load_task_file
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -94,6 +95,19 @@ def test_a_small_design_says_that_it_cannot_tell() -> None:
     scores, _ = scored([*rows("female", [90.0, 91]), *rows("male", [1.0, 2])])
     assert scores[DIFFERENCE].p_least == pytest.approx(1 / 3)
     assert "6 permutations" in str(scores[DIFFERENCE].untold)
+
+
+def test_a_group_of_one_cluster_cannot_tell_without_a_finding() -> None:
+    # One woman and 100 men: p can be as small as 1/101, and how women differ among themselves is not known.
+    men = np.random.default_rng(2).normal(50, 10, 100).round(2).tolist()
+    scores, _ = scored([*rows("female", [55.0]), *rows("male", men)])
+    assert [score.p_least for score in scores.values()] == pytest.approx([1 / 101] * 2)
+    assert math.isnan(scores[DIFFERENCE].ci_low)
+    assert verdict(with_q(list(scores.values()))) == "cannot tell"
+    assert all(str(score.untold).startswith("a group has one cluster") for score in scores.values())
+    # A woman further out than all men is a finding all the same.
+    far, _ = scored([*rows("female", [100.0]), *rows("male", men)])
+    assert verdict(with_q(list(far.values()))) == "found"
 
 
 def test_a_task_without_one_number_is_refused() -> None:

@@ -1,0 +1,140 @@
+"""Unequal losses: do answers of some groups fail, or are they refused, cut off or without a value, more often?
+
+Every task is tested, whatever its metric, because what is lost in one group alone is a difference of its own, and
+because the task's score says nothing of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equivox.core.encoded import EncodedLabels
+from equivox.core.errors import RequestError
+from equivox.core.hashing import digest
+from equivox.core.samples import UNANNOTATED, UNANSWERED, Samples, value_column
+from equivox.core.scores import NAN, Mover, Score, ScoringOptions
+from equivox.core.task import REFUSAL, UNSTATED, Attribute, Task
+
+Bools = NDArray[np.bool_]
+
+CUT_OFF = "truncated"
+"""The way to lose the rest of an answer."""
+
+LOST = {
+    REFUSAL.name: ({"refused"}, {"parsed"}),
+    "failure": ({*UNANSWERED, "empty"}, {"refused", "parsed", "unparsed", UNANNOTATED}),
+    UNANNOTATED: ({"unparsed", UNANNOTATED}, {"refused", "parsed"}),
+    UNSTATED: (set[str](), {"parsed"}),
+    CUT_OFF: (set[str](), {"empty", "refused", "parsed", "unparsed", UNANNOTATED}),
+}
+"""The ways to lose an answer: the statuses of those that are lost, and of those that they are counted among.
+
+Failures are counted among all requests; what the annotator could not annotate, among the responses; refusals, among
+those that were annotated. An annotated answer is lost, too, if it lacks a usable value of an outcome (`lost_of`), and
+a response is lost in part if the token limit cut it off, whatever was found in what there is of it."""
+
+
+def lost_of(task: Task, samples: Samples, way: str) -> tuple[Bools, Bools]:
+    """Return which samples are lost in one of the ways of `LOST`, and which they are counted among.
+
+    An answer lacks a value of an outcome if it does not state it, or if its number is out of the range. Outcomes that
+    are annotated in segments alone, as those of GENRES and BADF, are left to their metrics.
+    """
+    lost, kept = LOST[way]
+    counted = samples.has_status(*lost, *kept)
+    if way == CUT_OFF:
+        return counted & samples.truncated, counted
+    if way != UNSTATED:
+        return samples.has_status(*lost), counted
+    outcomes = [
+        one for one in task.attributes if one.role == "outcome" and value_column("", one.name) in samples.columns
+    ]
+    stated: list[Bools] = [states(samples, outcome) for outcome in outcomes]
+    return counted & ~np.all([np.ones(len(samples), dtype=bool), *stated], axis=0), counted
+
+
+def states(samples: Samples, outcome: Attribute) -> Bools:
+    """Return which samples have a value of an outcome that its score can use."""
+    values, number = samples.values(outcome.name), outcome.number
+    if number is None:
+        return values.has_value
+    inside = np.array([number.holds(float(name)) for name in values.names], dtype=bool)
+    found = np.zeros(len(samples), dtype=bool)
+    found[values.rows[inside[values.codes]]] = True
+    return found
+
+
+def loss_scores(task: Task, samples: Samples, options: ScoringOptions) -> list[Score]:
+    """Return the nTVD between the groups of each way to lose an answer; [] for a task that compares no groups.
+
+    0 means that the same share is lost in every group. A way that no answer was lost in has no score; that nothing was
+    refused is told as such. No score has a floor of coverage but that of refusals, which speak of answers alone.
+    """
+    if len(samples.groups.names) < 2:
+        return []
+    found = [_loss(task, samples, options, name) for name in LOST]
+    return [score for score in found if score is not None]
+
+
+def _loss(task: Task, samples: Samples, options: ScoringOptions, name: str) -> Score | None:
+    from equivox.statistics import distribution_shift, least_p_over_clusters
+
+    is_lost, used = lost_of(task, samples, name)
+    refusals = name == REFUSAL.name
+    if not (refusals or is_lost.any()):
+        return None
+    coverage = samples.coverage(used, refusal_counts=True)
+    reason = coverage.shortfall(options.min_coverage) if refusals else None
+    if reason is None and not is_lost.any():
+        reason = "no response declines: there are no refusals to compare" if used.any() else "no response could be used"
+    low, high = _bounds(samples, used, is_lost)
+    score = Score(
+        task=task.name, condition=task.condition, dimension=task.dimension, attribute=name,
+        role="refusal" if refusals else "loss", name="nTVD", unit="percent of the largest possible distance",
+        zero_means="every group gets the same distribution of answers", min_count=1, coverage=coverage,
+        worst_low=low, worst_high=high, undefined=reason,
+    )  # fmt: skip
+    if reason is not None:
+        return score
+    seed = int(digest([options.seed, task.name, task.condition])[:16], 16)
+    groups, clusters = samples.groups.take(used), samples.clusters.take(used)
+    strata = samples.strata.take(used) if task.strata else None
+    blocks = samples.blocks.take(used) if samples.blocks else None
+    try:
+        shift = distribution_shift(
+            EncodedLabels(is_lost[used].astype(np.int64), ("no", "yes")), groups, clusters=clusters, strata=strata,
+            blocks=blocks, items=samples.items.take(used) if samples.items else None, min_count=1,
+            n_resamples=options.n_resamples, confidence=options.confidence, rng=np.random.default_rng(seed),
+        )  # fmt: skip
+        least = least_p_over_clusters(groups, clusters, strata, blocks=blocks, n_resamples=options.n_resamples)
+    except RequestError as error:
+        return replace(score, undefined=str(error))
+    if shift.undefined is not None:
+        return replace(score, undefined=shift.undefined)
+    evidence = shift.evidence
+    shares = 100 * shift.by_group[:, shift.values.index("yes")]
+    high, low = int(shares.argmax()), int(shares.argmin())
+    return replace(
+        score,
+        **evidence | {"p_least": least.p, "cannot_tell": least.too_few},
+        mover=Mover(
+            value="yes", high_group=shift.groups[high], high_share=float(shares[high]),
+            low_group=shift.groups[low], low_share=float(shares[low]),
+        ),
+    )  # fmt: skip
+
+
+def _bounds(samples: Samples, used: NDArray[np.bool_], is_lost: NDArray[np.bool_]) -> tuple[float, float]:
+    """Return the smallest and largest nTVD over all that could be true of the other samples; NaN if none is used."""
+    from equivox.statistics import ntvd_bounds
+
+    if not used.any():
+        return NAN, NAN
+    flat = samples.groups.codes[used] * 2 + is_lost[used]
+    counts = np.bincount(flat, minlength=2 * len(samples.groups.names)).reshape(-1, 2)
+    requested = np.bincount(samples.groups.codes, minlength=len(samples.groups.names))
+    bounds = ntvd_bounds(counts.tolist(), (requested - counts.sum(axis=1)).tolist())
+    return bounds.low, bounds.high
