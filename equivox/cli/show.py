@@ -25,7 +25,7 @@ from equivox.report.opening import Opening, opening
 from equivox.report.progress_bars import progress_bars
 from equivox.report.score_tables import attribute_tables, task_tables
 from equivox.report.table import Table, print_tables
-from equivox.run.generating import count_failures
+from equivox.run.generating import IMPORTED, count_failures
 from equivox.run.live import SILENT_S, Live, read_live, read_usage
 from equivox.run.manifest import read_manifest
 from equivox.run.opening import LeftOut, usable_runs
@@ -151,7 +151,7 @@ def _show_usage(out: Console, folder: Path) -> None:
         out.print(f"  cost of all: {total:.2f}", markup=False)
 
 
-def _show_losses(out: Console, run: ComparedRun, shown: int = 10) -> None:
+def _show_losses(out: Console, run: ComparedRun) -> None:
     told = set()
     for score in run.scores:
         c = score.coverage
@@ -172,11 +172,18 @@ def _show_losses(out: Console, run: ComparedRun, shown: int = 10) -> None:
         out.print(f"  {count} samples of {corpus} have no value of the dimension and were left out", markup=False)
     if served := manifest.get("served_as"):
         out.print(f"  the server answered as {', '.join(served)}", markup=False)
-    failures = count_failures(run.folder)
+    _show_failures(out, run.folder)
+
+
+def _show_failures(out: Console, folder: Path, shown: int = 10) -> None:
+    """Print what requests to the model failed on, by their errors, and how they are asked again."""
+    failures = count_failures(folder)
     for error, count in failures.most_common(shown):
         out.print(f"  failed {how_many(count, 'time')}: {error}", markup=False)
     if len(failures) > shown:
-        out.print(f"  … and {len(failures) - shown} other reasons, see {run.folder}/responses", markup=False)
+        out.print(f"  … and {len(failures) - shown} other reasons, see {folder}/responses", markup=False)
+    if failures and read_manifest(folder)["identity"]["model"]["engine"] != IMPORTED:
+        out.print("  The run's command with --retry-failed asks the model again for what failed.", style="yellow")
 
 
 def show_agreement(folder: Path, tasks: Sequence[Task]) -> None:
@@ -208,8 +215,7 @@ def show_status(folder: Path, tasks: Sequence[Task]) -> int:
     align = "l" + "r" * len(columns)
     print_tables(out, [Table(caption=str(folder), columns=("task", *columns), align=align, rows=rows)])
     missing = sum(counts["missing"] or 0 for _, counts in counted)
-    for error, count in count_failures(folder).most_common(10):
-        out.print(f"  failed {how_many(count, 'time')}: {error}", markup=False)
+    _show_failures(out, folder)
     live = read_live(folder)
     if live is not None:
         out.print(f"  {live_line(live, time.time())}", markup=False)

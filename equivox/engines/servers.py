@@ -133,8 +133,9 @@ class Servers:
         def completion(server: _Server, limit_s: float) -> Any:
             neutral = {**server.neutral, **extra}
             found = server.client.chat.completions.create(**body, extra_body=neutral or None, timeout=limit_s)
-            if not found.choices:
-                raise NotAnAnswer("the server's answer has no choices")
+            if not getattr(found, "choices", None):
+                said = getattr(found, "error", None) or found
+                raise NotAnAnswer(f"the server's answer is no chat completion: {said!s:.100}")
             return found
 
         return self._answered(completion)
@@ -247,7 +248,7 @@ def _timed_out(error: BaseException | None) -> bool:
     return error is not None
 
 
-def unreached(error: BaseException) -> bool:
+def unreached(error: BaseException | None) -> bool:
     """Return whether a server could not be reached at all."""
     import openai
 

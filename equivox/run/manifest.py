@@ -211,7 +211,7 @@ def answered_by(manifest: Mapping[str, Any]) -> str:
 def label_with_answering(label: str, manifest: Mapping[str, Any]) -> str:
     """Return the label of a run's model, with the model that answered in its place, if one did."""
     other = answered_by(manifest)
-    return f"{label}, answered by {other}" if other else label
+    return f"{label} (answered by {other})" if other else label
 
 
 def answering_engine(manifest: Mapping[str, Any]) -> str:
