@@ -278,6 +278,10 @@ def _pause(error: BaseException, attempt: int) -> float:
 
 
 def short(error: BaseException, longest: int = 200) -> str:
-    """Return an error as one short line: its type and its first words, without credentials."""
-    text = cleaned(" ".join(str(error).split()))
+    """Return an error as one short line: its type and its first words, without credentials.
+
+    The client says of all broken connections that they are one; what caused the error says why.
+    """
+    words = f"{error} {error.__cause__}" if unreached(error) and error.__cause__ else str(error)
+    text = cleaned(" ".join(words.split()))
     return f"{type(error).__name__}: {text[:longest]}" if text else type(error).__name__
