@@ -153,6 +153,8 @@ def _show_usage(out: Console, folder: Path) -> None:
 
 def _show_losses(out: Console, run: ComparedRun) -> None:
     told = set()
+    unread = count_annotation_failures(run.folder, run.annotator)
+    lost = "refused, empty or not annotated" if unread else "refused or empty"
     for score in run.scores:
         c = score.coverage
         losses = (score.task, c.requested, c.generated, c.answered, c.parsed, c.used)
@@ -161,7 +163,7 @@ def _show_losses(out: Console, run: ComparedRun) -> None:
         told.add(losses)
         worst = f"; with any missing answers, {score.name} would be in "
         worst += interval(score.worst_low, score.worst_high)
-        no_answer = f" ({c.generated - c.answered} refused or empty)" if c.answered < c.generated else ""
+        no_answer = f" ({c.generated - c.answered} {lost})" if c.answered < c.generated else ""
         out.print(
             f"  {run.model} {score.task}: {c.requested} requested → {c.generated} generated → {c.answered} answered"
             f"{no_answer} → {c.parsed} parsed → {c.used} used{worst if math.isfinite(score.worst_low) else ''}",

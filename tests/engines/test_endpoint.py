@@ -619,7 +619,8 @@ def test_an_annotators_outage_is_a_failure_and_is_asked_again(server: Server, eq
     code, out, err = equivox(*run_of(server, tmp_path / "run", annotator=judge))
     assert code == 1, err
     assert "failed 60 times" in out and "fault 500" in out
-    assert "96 requested → 96 generated → 36 answered" in out
+    # The judge was not there for 60: nobody knows whether they are refusals.
+    assert "96 requested → 96 generated → 36 answered (60 refused, empty or not annotated)" in out
     code, out, _ = equivox("status", tmp_path / "run")
     assert code == 1 and "judge failed 60 times" in out
     bodies = len(server.bodies)
@@ -731,9 +732,9 @@ def test_what_may_pass_is_left_to_the_requests(server: Server, fault: str) -> No
 
 
 def test_nobody_there_and_media_not_taken_are_refused(server: Server, clip: bytes) -> None:
-    with pytest.raises(RequestError, match="no server answers.*Connection refused"):
+    with pytest.raises(RequestError, match=r"no server answers.*Connection refused"):
         EndpointEngine.from_args({"model_name": "m", "base_url": "http://127.0.0.1:9/v1"}).check([])
-    with pytest.raises(RequestError, match="no server answers.*missing an 'http://'"):
+    with pytest.raises(RequestError, match=r"no server answers.*missing an 'http://'"):
         EndpointEngine.from_args({"model_name": "m", "base_url": "127.0.0.1:9/v1"}).check([])
     with pytest.raises(RequestError, match="sends audio"):
         engine(server, modalities=["text"]).check([request("a", clip=clip)])
