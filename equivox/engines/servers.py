@@ -98,7 +98,12 @@ class Servers:
             raise RequestError(
                 'endpoints need the OpenAI client; install it with `pip install "equivox[endpoint]"`'
             ) from None
-        key = os.environ.get(self.key_variable, "none")
+        key = os.environ.get(self.key_variable, "").strip() or "none"
+        if not key.isascii():
+            raise RequestError(
+                f"the key in the environment variable {self.key_variable} has characters that no header can carry; copy "
+                "it again from where it was issued"
+            )
         return openai.OpenAI(base_url=url, api_key=key, timeout=self.timeout_s, max_retries=0)
 
     def greet(self, body: Mapping[str, Any]) -> None:

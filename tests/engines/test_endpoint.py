@@ -714,6 +714,25 @@ def test_the_key_comes_from_the_environment(server: Server, monkeypatch: pytest.
         engine(server, api_key="s3cret")
 
 
+@pytest.mark.parametrize(("set", "sent"), [("", "none"), ("  ", "none"), ("s3cret\n", "s3cret")])
+def test_a_key_that_is_empty_is_none_and_its_line_end_is_not_sent(
+    server: Server, monkeypatch: pytest.MonkeyPatch, set: str, sent: str
+) -> None:
+    """In a build a secret that does not exist is an empty variable, and one from a file ends with its line."""
+    monkeypatch.setenv("OPENAI_API_KEY", set)
+    (response,) = engine(server).generate([request("a")])
+    assert response.text == ANSWER and server.headers[-1]["authorization"] == f"Bearer {sent}"
+
+
+def test_a_key_that_no_header_can_carry_is_refused_without_showing_it(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "s3cr…t")
+    with pytest.raises(RequestError, match=r"OPENAI_API_KEY has characters") as refused:
+        engine(server).check([request("a")])
+    assert "s3cr" not in str(refused.value)
+
+
 @pytest.mark.parametrize(("status", "hint"), [("401", "OPENAI_API_KEY"), ("403", "key"), ("404", "model_name")])
 def test_what_no_retry_will_mend_is_refused_at_once(server: Server, status: str, hint: str) -> None:
     server.faults = {"Hello.": [status] * 9}
