@@ -101,8 +101,8 @@ class Servers:
         key = os.environ.get(self.key_variable, "").strip() or "none"
         if not key.isascii():
             raise RequestError(
-                f"the key in the environment variable {self.key_variable} has characters that no header can carry; copy "
-                "it again from where it was issued"
+                f"the key in the environment variable {self.key_variable} has characters that no header can carry; "
+                "copy it again from where it was issued"
             )
         return openai.OpenAI(base_url=url, api_key=key, timeout=self.timeout_s, max_retries=0)
 
