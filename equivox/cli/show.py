@@ -184,7 +184,9 @@ def _show_failures(out: Console, folder: Path, shown: int = 10) -> None:
         out.print(f"  failed {how_many(count, 'time')}: {error}", markup=False)
     if len(failures) > shown:
         out.print(f"  … and {len(failures) - shown} other reasons, see {folder}/responses", markup=False)
-    if failures and read_manifest(folder)["identity"]["model"]["engine"] != IMPORTED:
+    # A recording that cannot be used is the corpus's, and no model was asked about it.
+    asked = [error for error in failures if not error.startswith("unusable media")]
+    if asked and read_manifest(folder)["identity"]["model"]["engine"] != IMPORTED:
         out.print("  The run's command with --retry-failed asks the model again for what failed.", style="yellow")
 
 

@@ -332,6 +332,10 @@ def test_a_table_needs_a_path_and_a_unit_alone(tmp_path: Path, equivox: Cli) -> 
     code, out, err = equivox("run", "simulated:biased", task, "--output", tmp_path / "run")
     assert code == 0, err
     assert "answer high and low items differently? Yes" in out and "8 items" in out
+    # To ask again would not mend a recording.
+    (tmp_path / "0_high.wav").unlink()
+    _, out, _ = equivox("run", "simulated:biased", task, "--output", tmp_path / "without")
+    assert "unusable media: 0_high.wav: missing file" in out and "--retry-failed" not in out
     # Without a speaker and without another unit each clip would count as a person of its own.
     task.write_text(task.read_text().replace("cluster: item", "# cluster: item"))
     code, _, err = equivox("run", "simulated:biased", task, "--output", tmp_path / "other")
