@@ -198,7 +198,10 @@ def _chosen(tasks: str | Task | Iterable[Task]) -> list[Task]:
 
     if isinstance(tasks, str):
         return resolve_tasks(tasks)
-    return tasks_in(tasks if isinstance(tasks, Task) else list(tasks), "`tasks`")
+    given = list(tasks) if isinstance(tasks, Iterable) else tasks
+    if isinstance(given, list) and given and all(isinstance(one, str) for one in given):
+        raise RequestError(f"`tasks` gives a list of names; give them as one text, {','.join(map(str, given))!r}")
+    return tasks_in(given, "`tasks`")
 
 
 def import_responses(
