@@ -200,6 +200,12 @@ MISTAKES = {
     (f"group: gender\nwhere: {{month: may}}\n{SWAP}{QUESTION}", ""): "`where` names 'month', which cvs.csv lacks",
     (f"group: gender\nvalues: {{years: ['1']}}\n{SWAP}{QUESTION}", ""): "`values` does not declare '0' (",
     (f"group: gender\nswap: {{name: lists.csv}}\n{QUESTION}", ""): "cannot read lists.csv",
+    (f"group: gender\n{SWAP}{QUESTION}".replace("options", "option"), ""): "known fields: name, asks, options",
+    (f"group: gender\n{SWAP}{QUESTION}".replace("text:", "txt:"), ""): "known fields: name, text, attributes",
+    (f"group: gender\n{SWAP}{QUESTION}".replace("options: [", "options: [Invited , "), ""):
+        "`options` of invite repeat one",
+    (f"group: gender\n{SWAP}{QUESTION}".replace("}\n", ", words: {invited: [sure], not invited: [Sure]}}\n"), ""):
+        "`words` of invite give 'Sure' to 'invited' and 'not invited'",
 }  # fmt: skip
 
 
