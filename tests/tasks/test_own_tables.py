@@ -204,8 +204,8 @@ MISTAKES = {
     (f"group: gender\n{SWAP}{QUESTION}".replace("text:", "txt:"), ""): "known fields: name, text, attributes",
     (f"group: gender\n{SWAP}{QUESTION}".replace("options: [", "options: [Invited , "), ""):
         "`options` of invite repeat one",
-    (f"group: gender\n{SWAP}{QUESTION}".replace("}\n", ", words: {invited: [sure], not invited: [Sure]}}\n"), ""):
-        "`words` of invite give 'Sure' to 'invited' and 'not invited'",
+    (f"group: gender\n{SWAP}{QUESTION}".replace("not invited]", "not invited], words: {invited: [so], not invited: [So]}"), ""):
+        "`words` of invite give 'So' to 'invited' and 'not invited'",
 }  # fmt: skip
 
 
