@@ -204,7 +204,7 @@ MISTAKES = {
     (f"group: gender\n{SWAP}{QUESTION}".replace("text:", "txt:"), ""): "known fields: name, text, attributes",
     (f"group: gender\n{SWAP}{QUESTION}".replace("options: [", "options: [Invited , "), ""):
         "`options` of invite repeat one",
-    (f"group: gender\n{SWAP}{QUESTION}".replace("not invited]", "not invited], words: {invited: [so], not invited: [So]}"), ""):
+    (f"group: gender\n{SWAP}{QUESTION}".replace("d]}", "d], words: {invited: [so], not invited: [So]}}"), ""):
         "`words` of invite give 'So' to 'invited' and 'not invited'",
 }  # fmt: skip
 
