@@ -139,6 +139,7 @@ def _separated(path: Path, text: str, delimiter: str) -> Columns:
     if not rows:
         return {}
     header = [name.strip() for name in rows[0]]
+    _refuse_separator(path, header, delimiter)
     _refuse_large(str(path), len(header))
     if doubled := [name for name, times in Counter(header).items() if times > 1]:
         raise RequestError(f"{path}: the column {doubled[0]!r} is there twice; name each column once")
@@ -152,6 +153,17 @@ def _separated(path: Path, text: str, delimiter: str) -> Columns:
         return {}
     cells = zip(*rows[1:], strict=True)
     return {name: [cell if cell.strip() else None for cell in own] for name, own in zip(header, cells, strict=True)}
+
+
+def _refuse_separator(path: Path, header: Sequence[str], expected: str) -> None:
+    """Raise RequestError for a header that is one name, in which another separator stands, as spreadsheets write it."""
+    names = {",": "commas", ";": "semicolons", "\t": "tabs"}
+    found = [sign for sign in names if sign != expected and len(header) == 1 and sign in header[0]]
+    if found:
+        raise RequestError(
+            f"{path}: its cells are separated by {names[found[0]]}, where {names[expected]} are expected; save it "
+            "as CSV with commas, or as TSV with tabs"
+        )
 
 
 def _json_lines(path: Path, text: str) -> list[Any]:
@@ -235,6 +247,7 @@ def read_numbered_table(path: Path, required: Sequence[str], *, strip: bool = Tr
             continue
         if header is None:
             width = len(cells)
+            _refuse_separator(path, cells, ",")
             header = _checked_header(path, _without_empty_end([name.strip() for name in cells]), required)
             continue
         if len(cells) != width:

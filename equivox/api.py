@@ -130,7 +130,7 @@ class Result:
         texts = stored_texts(self.folder)
         samples = open_samples(self.folder, read_tasks(self.folder), str(self.manifest["command"]["annotator"]))
         for task, own in samples.items():
-            whole = {name: _plain(name) for name in own.columns if _plain(name)}
+            whole = _plain_names(own.columns)
             table = own.read(list(whole)).rename_columns(list(whole.values())).to_pandas()
             table.insert(0, "task", task)
             table["text"] = table.pop("key").map(texts)
@@ -138,12 +138,22 @@ class Result:
         return pandas.concat(tables, ignore_index=True)
 
 
-def _plain(column: str) -> str:
-    """Return the name of a column of samples in a table for users; empty for columns of single segments."""
-    kind, dot, name = column.partition(".")
-    if not dot:
-        return column
-    return name if kind == "metadata" or (kind == "values" and "." not in name) else ""
+def _plain_names(columns: Sequence[str]) -> dict[str, str]:
+    """Return the names of columns of samples in a table for users, without those of single segments.
+
+    An attribute that is called like another column keeps its whole name.
+
+    >>> _plain_names(["key", "group", "values.hobby", "values.group", "values.a.b", "metadata.place"])
+    {'key': 'key', 'group': 'group', 'values.hobby': 'hobby', 'values.group': 'values.group', 'metadata.place': 'place'}
+    """
+    named = {column: column for column in columns if "." not in column}
+    taken = {*named, "task", "text"}
+    for column in columns:
+        kind, dot, name = column.partition(".")
+        if dot and (kind == "metadata" or (kind == "values" and "." not in name)):
+            named[column] = column if name in taken else name
+            taken.add(name)
+    return named
 
 
 def measure(
@@ -198,7 +208,10 @@ def _chosen(tasks: str | Task | Iterable[Task]) -> list[Task]:
 
     if isinstance(tasks, str):
         return resolve_tasks(tasks)
-    return tasks_in(tasks if isinstance(tasks, Task) else list(tasks), "`tasks`")
+    given = list(tasks) if isinstance(tasks, Iterable) else tasks
+    if isinstance(given, list) and given and all(isinstance(one, str) for one in given):
+        raise RequestError(f"`tasks` gives a list of names; give them as one text, {','.join(map(str, given))!r}")
+    return tasks_in(given, "`tasks`")
 
 
 def import_responses(

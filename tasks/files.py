@@ -44,6 +44,7 @@ pauses, pitch, pitch_spread or loudness. `parameters` of a tool are JSON schemas
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -253,7 +254,8 @@ def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
     if swap:
         # Each row is in every group; what else the file names as the unit would be swapped with it.
         declared = declared.model_copy(update={"cluster": ITEM, "card": _with_swaps(declared, path, swap)})
-    family = f"{declared.name}_{'_'.join(declared.group)}"
+    # A column may be called as no task can be.
+    family = re.sub(r"[\s:/\\,]+", "_", f"{declared.name}_{'_'.join(declared.group)}")
     card = declared.card or f"Corpus declared in {path.name}, with the prompts of VIBE (arXiv 2604.17248)."
     tasks = [
         vibe_task(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
 from equivox.core.errors import RequestError
+from equivox.core.files import write_text
 from equivox.dataset_builders.plain_tables import read_columns
 
 MOST_GROUPS = 12
@@ -110,15 +114,18 @@ def task_file_for(table: Path) -> str:
     swapped = found.placeholders if found.kind == "text" else ()
     name = re.sub(r"[^a-z0-9_]+", "_", table.stem.lower()).strip("_")
     name = name if re.match("[a-z]", name) else f"table_{name}"
-    lines = [f"# {table.name}: {found.rows:,} rows of {found.kind}. {_told(found)}", f"name: {name[:60]}"]
-    lines += [f"table: {table.name}", f"media: {found.kind}"]
+    lines = [
+        _comment(f"{table.name}: {found.rows:,} rows of {found.kind}. {_told(found)}"),
+        f"name: {_word(name[:60])}",
+    ]
+    lines += [f"table: {_word(table.name)}", f"media: {found.kind}"]
     renamed: dict[str, str] = {"path": found.path} if found.path not in ("", "path") else {}
     if found.kind != "text" and found.text not in ("", "text"):
         renamed["text"] = found.text
     if swapped and "item" in found.columns and found.text != "item":
         renamed["table_item"] = "item"  # a swap calls its rows so
     if renamed:
-        lines.append(f"columns: {{{', '.join(f'{ours}: {theirs}' for ours, theirs in renamed.items())}}}")
+        lines.append(f"columns: {{{', '.join(f'{ours}: {_word(theirs)}' for ours, theirs in renamed.items())}}}")
     if swapped:
         lines += [
             "# Each row is asked about every group, with another word in each. The lists are examples: replace them.",
@@ -128,11 +135,11 @@ def task_file_for(table: Path) -> str:
         ]
     else:
         others = [one for one in found.candidates if one != found.group]
-        more = f"   # could be compared, too: {', '.join(others)}" if others else ""
-        lines.append(f"group: {found.group or 'FILL_IN'}{more}")
+        more = "   " + _comment(f"could be compared, too: {', '.join(others)}") if others else ""
+        lines.append(f"group: {_word(found.group) if found.group else 'FILL_IN'}{more}")
         if found.unit:
             how = "is in every group" if found.crossed else "has one group"
-            lines.append(f"cluster: {found.unit}   # each {how}")
+            lines.append(f"cluster: {_word(found.unit)}   # each {how}")
     lines += _asked(found)
     lines += ["card: Who made this table, under which licence, and what it cannot say.", ""]
     return "\n".join(lines)
@@ -162,15 +169,25 @@ def _asked(found: Found) -> list[str]:
     return [
         "questions:   # an example: replace the question, and what is annotated in the answers",
         "  - name: answer",
-        f"    text: {_quoted(text)}",
+        f"    text: {json.dumps(text, ensure_ascii=False)}",
         "    attributes:",
         "      # A choice has options; without them it is a short phrase: {name: advice, asks: the main advice}",
         "      - {name: tone, asks: the tone of the answer, options: [encouraging, neutral, discouraging]}",
     ]
 
 
-def _quoted(text: str) -> str:
-    return '"' + text.replace('"', '\\"') + '"'
+def _comment(text: str) -> str:
+    return f"# {' '.join(text.split())}"
+
+
+def _word(text: str) -> str:
+    """Return a name of the table's as YAML reads it back.
+
+    >>> _word("sex: f/m"), _word("no"), _word("clips.csv")
+    ('"sex: f/m"', '"no"', 'clips.csv')
+    """
+    plain = re.fullmatch(r"[^\W\d][\w ./-]*", text) and yaml.safe_load(text) == text
+    return text if plain else json.dumps(text, ensure_ascii=False)
 
 
 def write_task_file(table: Path) -> Path:
@@ -178,5 +195,5 @@ def write_task_file(table: Path) -> Path:
     path = table.with_suffix(".yaml")
     if path.exists():
         raise RequestError(f"{path} is there already; move it, or change it by hand")
-    path.write_text(task_file_for(table), "utf-8")
+    write_text(path, task_file_for(table))
     return path

@@ -185,7 +185,7 @@ QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress ba
 WorkersOption = Annotated[
     int,
     typer.Option(
-        min=1, help="How many engines answer at a time, each on GPUs of its own; several need `equivox[ray]`."
+        min=1, help="How many engines answer at a time, each on GPUs of its own; several need `equivox\\[ray]`."
     ),
 ]
 RayAddressOption = Annotated[

@@ -41,4 +41,5 @@ def console() -> Console:
             return visible(one)
         return Text(visible(one.plain), style=one.style) if isinstance(one, Text) else one
 
-    return _Visible(highlight=False, width=_WIDTH)
+    # Without `emoji=False` a name such as `endpoint:m:` loses its `:m:` to a picture.
+    return _Visible(highlight=False, emoji=False, width=_WIDTH)

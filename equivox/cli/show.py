@@ -25,7 +25,7 @@ from equivox.report.opening import Opening, opening
 from equivox.report.progress_bars import progress_bars
 from equivox.report.score_tables import attribute_tables, task_tables
 from equivox.report.table import Table, print_tables
-from equivox.run.generating import count_failures
+from equivox.run.generating import IMPORTED, count_failures
 from equivox.run.live import SILENT_S, Live, read_live, read_usage
 from equivox.run.manifest import read_manifest
 from equivox.run.opening import LeftOut, usable_runs
@@ -151,8 +151,10 @@ def _show_usage(out: Console, folder: Path) -> None:
         out.print(f"  cost of all: {total:.2f}", markup=False)
 
 
-def _show_losses(out: Console, run: ComparedRun, shown: int = 10) -> None:
+def _show_losses(out: Console, run: ComparedRun) -> None:
     told = set()
+    unread = count_annotation_failures(run.folder, run.annotator)
+    lost = "refused, empty or not annotated" if unread else "refused or empty"
     for score in run.scores:
         c = score.coverage
         losses = (score.task, c.requested, c.generated, c.answered, c.parsed, c.used)
@@ -161,7 +163,7 @@ def _show_losses(out: Console, run: ComparedRun, shown: int = 10) -> None:
         told.add(losses)
         worst = f"; with any missing answers, {score.name} would be in "
         worst += interval(score.worst_low, score.worst_high)
-        no_answer = f" ({c.generated - c.answered} refused or empty)" if c.answered < c.generated else ""
+        no_answer = f" ({c.generated - c.answered} {lost})" if c.answered < c.generated else ""
         out.print(
             f"  {run.model} {score.task}: {c.requested} requested → {c.generated} generated → {c.answered} answered"
             f"{no_answer} → {c.parsed} parsed → {c.used} used{worst if math.isfinite(score.worst_low) else ''}",
@@ -172,11 +174,20 @@ def _show_losses(out: Console, run: ComparedRun, shown: int = 10) -> None:
         out.print(f"  {count} samples of {corpus} have no value of the dimension and were left out", markup=False)
     if served := manifest.get("served_as"):
         out.print(f"  the server answered as {', '.join(served)}", markup=False)
-    failures = count_failures(run.folder)
+    _show_failures(out, run.folder)
+
+
+def _show_failures(out: Console, folder: Path, shown: int = 10) -> None:
+    """Print what requests to the model failed on, by their errors, and how they are asked again."""
+    failures = count_failures(folder)
     for error, count in failures.most_common(shown):
         out.print(f"  failed {how_many(count, 'time')}: {error}", markup=False)
     if len(failures) > shown:
-        out.print(f"  … and {len(failures) - shown} other reasons, see {run.folder}/responses", markup=False)
+        out.print(f"  … and {len(failures) - shown} other reasons, see {folder}/responses", markup=False)
+    # A recording that cannot be used is the corpus's, and no model was asked about it.
+    asked = [error for error in failures if not error.startswith("unusable media")]
+    if asked and read_manifest(folder)["identity"]["model"]["engine"] != IMPORTED:
+        out.print("  The run's command with --retry-failed asks the model again for what failed.", style="yellow")
 
 
 def show_agreement(folder: Path, tasks: Sequence[Task]) -> None:
@@ -208,8 +219,7 @@ def show_status(folder: Path, tasks: Sequence[Task]) -> int:
     align = "l" + "r" * len(columns)
     print_tables(out, [Table(caption=str(folder), columns=("task", *columns), align=align, rows=rows)])
     missing = sum(counts["missing"] or 0 for _, counts in counted)
-    for error, count in count_failures(folder).most_common(10):
-        out.print(f"  failed {how_many(count, 'time')}: {error}", markup=False)
+    _show_failures(out, folder)
     live = read_live(folder)
     if live is not None:
         out.print(f"  {live_line(live, time.time())}", markup=False)

@@ -15,10 +15,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 import yaml
 from yaml.composer import Composer
@@ -115,7 +115,27 @@ def checked_form(form: type[Form], document: Any, *, where: str) -> Form:
     try:
         return form.model_validate_json(json.dumps(document), strict=True)
     except ValidationError as error:
-        raise RequestError(f"{where}: {complaint(error)}; known fields: {', '.join(form.model_fields)}") from error
+        known = ", ".join(_fields_beside(form, error.errors()[0]["loc"]))
+        raise RequestError(f"{where}: {complaint(error)}{known and f'; known fields: {known}'}") from error
+
+
+def _fields_beside(form: type[BaseModel], place: Sequence[int | str]) -> Collection[str]:
+    """Return the names of the fields of the form in which `place` is; none if it is in something else."""
+    for step in place[:-1]:
+        if isinstance(step, str):
+            declared = form.model_fields.get(step)
+            inner = [one for one in _types_in(declared and declared.annotation) if hasattr(one, "model_fields")]
+            if len(inner) != 1:
+                return ()
+            (form,) = inner
+    return form.model_fields
+
+
+def _types_in(annotation: Any) -> Iterator[Any]:
+    """Yield a type and those that it is made of."""
+    yield annotation
+    for part in get_args(annotation):
+        yield from _types_in(part)
 
 
 def typed(kind: type[Kind], values: Mapping[str, Any], **names: type) -> Kind:

@@ -122,12 +122,17 @@ def _attribute_problems(attribute: Attribute) -> Iterator[str]:
     if attribute.count < 1:
         yield f"`count` of {attribute.name} is 1 or more, got {attribute.count}"
     options = attribute.options
-    if len(set(options)) < len(options):
+    if len({option.strip().casefold() for option in options}) < len(options):
         yield f"`options` of {attribute.name} repeat one: {', '.join(options)}"
     if len(options) == 1:
         yield f"`options` of {attribute.name} has one, {options[0]!r}; a choice has two or more, an open attribute none"
     if clash := sorted({OTHER, UNSTATED} & set(options)) if attribute != REFUSAL else []:
         yield f"the option {clash[0]!r} of {attribute.name} is always there; leave it out"
+    of: dict[str, str] = {}
+    for value, words in attribute.words:
+        for word in words:
+            if (first := of.setdefault(word.casefold(), value)) != value:
+                yield f"`words` of {attribute.name} give {word!r} to {first!r} and {value!r}; give it to one"
 
 
 NEEDS: Mapping[Need, tuple[str, str]] = {

@@ -128,9 +128,10 @@ def engine_of(model: str) -> tuple[str, Mapping[str, Any] | str]:
         return scheme, parse_model_args(rest)
     if declared := model_file(model):
         return declared.engine, declared.model_parameters
+    written = [f"{known}:…" for known in schemes()]
     raise RequestError(
-        f"unknown model {model!r}{nearest(model, [*schemes(), *model_names()])}; a model is written "
-        f"{', '.join(f'{known}:…' for known in schemes())}, or it is the name of a file in configs/models, or a "
+        f"unknown model {model!r}{nearest(model, [*written, *model_names()])}; a model is written "
+        f"{', '.join(written)}, or it is the name of a file in configs/models, or a "
         ".yaml file"
     )
 

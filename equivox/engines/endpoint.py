@@ -187,7 +187,7 @@ class EndpointEngine(Engine):
                 self._asr.transcribe(self.settings.asr, silent_wav(1.0))
             except Exception as error:
                 # The server may refuse a second of silence; the answers will show.
-                if _fatal(error) or unreached(error):
+                if _fatal(error):
                     place = without_credentials(self._asr.urls[0])
                     raise RequestError(
                         f"{place} does not transcribe with {self.settings.asr} ({short(error)}); check asr "
@@ -339,7 +339,8 @@ class EndpointEngine(Engine):
             said = (request.system, request.before, request.text)
             if said not in self._text_tokens:
                 completion = self._complete(chat_of(request, []), request, max_tokens=1)
-                self._text_tokens[said] = completion.usage.prompt_tokens if completion.usage else None
+                counted = _count(completion.usage.prompt_tokens) if completion.usage else 0
+                self._text_tokens[said] = counted or None
             return self._text_tokens[said]
 
     def _add_up(self, usage: Any) -> None:
@@ -407,4 +408,6 @@ def _fatal(error: BaseException) -> str | None:
             return "insufficient_quota"
         if getattr(one, "status_code", None) in FATAL:
             return f"HTTP {getattr(one, 'status_code', '')}"
+        if unreached(one):
+            return "no connection"
     return None

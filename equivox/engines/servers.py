@@ -98,7 +98,12 @@ class Servers:
             raise RequestError(
                 'endpoints need the OpenAI client; install it with `pip install "equivox[endpoint]"`'
             ) from None
-        key = os.environ.get(self.key_variable, "none")
+        key = os.environ.get(self.key_variable, "").strip() or "none"
+        if not key.isascii():
+            raise RequestError(
+                f"the key in the environment variable {self.key_variable} has characters that no header can carry; "
+                "copy it again from where it was issued"
+            )
         return openai.OpenAI(base_url=url, api_key=key, timeout=self.timeout_s, max_retries=0)
 
     def greet(self, body: Mapping[str, Any]) -> None:
@@ -133,8 +138,9 @@ class Servers:
         def completion(server: _Server, limit_s: float) -> Any:
             neutral = {**server.neutral, **extra}
             found = server.client.chat.completions.create(**body, extra_body=neutral or None, timeout=limit_s)
-            if not found.choices:
-                raise NotAnAnswer("the server's answer has no choices")
+            if not getattr(found, "choices", None):
+                said = getattr(found, "error", None) or found
+                raise NotAnAnswer(f"the server's answer is no chat completion: {said!s:.100}")
             return found
 
         return self._answered(completion)
@@ -247,7 +253,7 @@ def _timed_out(error: BaseException | None) -> bool:
     return error is not None
 
 
-def unreached(error: BaseException) -> bool:
+def unreached(error: BaseException | None) -> bool:
     """Return whether a server could not be reached at all."""
     import openai
 
@@ -277,6 +283,10 @@ def _pause(error: BaseException, attempt: int) -> float:
 
 
 def short(error: BaseException, longest: int = 200) -> str:
-    """Return an error as one short line: its type and its first words, without credentials."""
-    text = cleaned(" ".join(str(error).split()))
+    """Return an error as one short line: its type and its first words, without credentials.
+
+    The client says of all broken connections that they are one; what caused the error says why.
+    """
+    words = f"{error} {error.__cause__}" if unreached(error) and error.__cause__ else str(error)
+    text = cleaned(" ".join(words.split()))
     return f"{type(error).__name__}: {text[:longest]}" if text else type(error).__name__

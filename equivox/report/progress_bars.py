@@ -40,12 +40,13 @@ def progress_bars(*, quiet: bool, title: str = "", warning: str = "") -> Iterato
     if not err.is_terminal:
         yield _after(warning, lines_of_progress(title, sys.stderr.write, time.monotonic))
         return
+    # The name of a model and what a stage waits for are texts: square brackets in them are no markup.
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", markup=False),
     )
     with Bars(*columns, console=err, transient=True) as bars:
         yield _after(warning, _drawn(bars, title))

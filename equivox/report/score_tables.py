@@ -216,7 +216,7 @@ def _mover(score: Score) -> str:
 
 
 def reasons(rows: Rows, *, named: bool = True) -> list[str]:
-    """Return, once each, the reasons for undefined scores, the notes on the others and the marks of the runs."""
+    """Return, once each, the reasons for undefined scores, the notes on scores and the marks of the runs."""
     notes = Counter[str]()
     undefined: dict[str, list[str]] = {}
     several = len({score.name for _, score in rows}) > 1
@@ -225,7 +225,7 @@ def reasons(rows: Rows, *, named: bool = True) -> list[str]:
             where = (run.model if named else "", score.task, score.name if several else "", score.subset)
             place = " ".join(filter(None, (*where, score.attribute)))
             undefined.setdefault(str(score.undefined), []).append(place)
-        elif score.is_whole:
+        if score.is_whole:
             notes.update(score.notes)
     return [
         *(f"{DASH} {_places(places)}: {reason}" for reason, places in undefined.items()),

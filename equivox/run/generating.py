@@ -196,6 +196,12 @@ def _engine_named(engine: Engine) -> str:
 
 def _refuse_arrival(request: Request, response: Response, engine: Engine) -> None:
     kinds = " and ".join(sorted({part.kind for part in request.media}))
+    if response.media_tokens is None and "trust_media" in engine.identity.settings:
+        raise RunError(
+            f"the server of {engine.identity.model} counts no tokens for {request.sample_id}: nothing shows that the "
+            f"{kinds} arrived, so nothing is scored; have the server report its usage, or give trust_media=true to go "
+            "on without proof"
+        )
     raise RunError(
         f"{engine.identity.model} used {response.media_items} of {len(request.media)} media items of "
         f"{request.sample_id}: the {kinds} did not arrive, so nothing is scored; "

@@ -211,7 +211,7 @@ def answered_by(manifest: Mapping[str, Any]) -> str:
 def label_with_answering(label: str, manifest: Mapping[str, Any]) -> str:
     """Return the label of a run's model, with the model that answered in its place, if one did."""
     other = answered_by(manifest)
-    return f"{label}, answered by {other}" if other else label
+    return f"{label} (answered by {other})" if other else label
 
 
 def answering_engine(manifest: Mapping[str, Any]) -> str:
@@ -235,6 +235,10 @@ def differences(there: Mapping[str, Any], here: Mapping[str, Any], prefix: str =
 
     >>> differences({"limit": 50, "seed": 0}, {"limit": None, "seed": 0})
     ['limit: 50 there, none here']
+    >>> differences({"base_url": "http://127.0.0.1:8000/v1"}, {"base_url": "http://127.0.0.1:8001/v1"})
+    ['base_url: http://127.0.0.1:8000/v1 there, http://127.0.0.1:8001/v1 here']
+    >>> differences({"digest": "0a" * 32}, {"digest": "0b" * 32})
+    ['digest: 0a0a0a0a0a0a… there, 0b0b0b0b0b0b… here']
     """
     found: list[str] = []
     for key in sorted({*there, *here}):
@@ -249,9 +253,13 @@ def differences(there: Mapping[str, Any], here: Mapping[str, Any], prefix: str =
     return found
 
 
+_DIGEST = re.compile("[0-9a-f]{32,}")
+
+
 def _short(value: Any) -> str:
     text = "none" if value is None else str(value)
-    return text if len(text) <= 24 else f"{text[:12]}…"
+    longest = 12 if _DIGEST.fullmatch(text) else 60
+    return text if len(text) <= longest else f"{text[:longest]}…"
 
 
 FILES = "files"

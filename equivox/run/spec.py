@@ -57,7 +57,7 @@ TYPED: Mapping[str, tuple[type, str]] = {
     "annotator": (str, "Annotator of the responses: a name, a YAML file, or a model; `rules` for simulated models."),
     "options": (str, SCORING_HELP),
     "retry_failed": (bool, "Ask again what failed before: the model, and the annotator."),
-    "stop_after": (int, "Stop after so many fatal failures in a row (key refused, no quota); 0: never."),
+    "stop_after": (int, "Stop after so many fatal failures in a row (key refused, no quota, no connection); 0: never."),
     "trust_remote_code": (bool, "Run the code in the repositories of models that need it."),
 }
 """The settings that a user types, by the names of the fields of `RunSpec`: the type of what is typed, and its help."""
@@ -72,6 +72,7 @@ _PARSED: Mapping[str, Callable[[str], Any]] = {
 
 _KINDS: Mapping[str, tuple[type, str]] = {
     **dict.fromkeys(("limit", "seed", "stop_after"), (int, "an int")),
+    "data": (str, "a text or a path: `sample`, or a folder"),
     "annotator": (str, "a text, such as a name or a YAML file"),
     "compare": (Sequence, 'a text such as "gender,gender×accent", or a tuple of columns for each comparison'),
     "system": (Mapping, "a text that names files, or a text for each name"),
@@ -125,7 +126,7 @@ class RunSpec:
             raise RequestError(f"a run has no setting {unknown[0]!r}{nearest(unknown[0], known)}")
         given = {name: value for name, value in settings.items() if value is not None}
         workers, address = given.pop("workers", 1), given.pop("ray_address", None)
-        if "data" in given:
+        if isinstance(given.get("data"), Path):
             given["data"] = str(given["data"])
         for name, parse in _PARSED.items():
             if isinstance(given.get(name), str):

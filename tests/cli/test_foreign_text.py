@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -13,8 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equivox import FunctionEngine, ScoringOptions, measure
+from equivox.cli.output import console
+from equivox.core.progress import Event
 from equivox.core.text import inert, visible
 from equivox.engines import Request, Response
+from equivox.report.progress_bars import progress_bars
+from equivox.report.table import Table, print_tables
 
 Cli = Callable[..., tuple[int, str, str]]
 ESCAPES = ("\x1b[2J", "\x1b]0;title\x07", "\u202e", "\u2066", "\x9b31m", "\x7f", "\r", "\x00", "\u2028")
@@ -89,6 +94,27 @@ def _number(cell: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def test_no_part_of_a_name_becomes_a_picture(capsys: pytest.CaptureFixture[str]) -> None:
+    told = console()
+    told.print("endpoint:m: not known :smile:", markup=False)
+    table = Table(caption=":m: one", columns=("model",), align="l", rows=[["a:m:b [red]c"]], remarks=[":m: two"])
+    print_tables(told, [table])
+    out = capsys.readouterr().out
+    assert all(text in out for text in ("endpoint:m: not known :smile:", ":m: one", "a:m:b [red]c", ":m: two"))
+
+
+def test_a_bar_shows_the_name_of_a_model_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two servers stand in square brackets, and `[/v1]` would close a tag that nobody opened."""
+    monkeypatch.setattr(sys, "stderr", shown := io.StringIO())
+    monkeypatch.setattr(shown, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "160")
+    with progress_bars(quiet=False, title="m,base_url=[a,b] [/v1] :m:") as progress:
+        progress(Event("generate", 1, 2, waiting="[/gpu]"))
+        progress(Event("generate", 2, 2, waiting="[/gpu]"))
+    assert "m,base_url=[a,b] [/v1] :m: generate" in shown.getvalue() and "[/gpu]" in shown.getvalue()
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp437"])

@@ -360,7 +360,7 @@ def test_a_row_is_filled_by_its_own_model_alone(runs: dict[str, Path], tmp_path:
         )  # fmt: skip
         others = {c.row for c in tables[0].cells if "answered by" in c.row}
         assert math.isfinite(own.measured) is is_itself
-        assert others == (set() if is_itself else {"gemini-2.5-flash, answered by gemini-3.5-flash-lite"})
+        assert others == (set() if is_itself else {"gemini-2.5-flash (answered by gemini-3.5-flash-lite)"})
 
 
 def test_new_models_have_rows_of_their_own(runs: dict[str, Path]) -> None:

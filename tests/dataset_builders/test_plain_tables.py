@@ -16,7 +16,7 @@ import pytest
 from equivox.core.errors import RequestError
 from equivox.dataset_builders import plain_tables
 from equivox.dataset_builders.opening import open_corpus
-from equivox.dataset_builders.plain_tables import as_columns, read_columns
+from equivox.dataset_builders.plain_tables import as_columns, read_columns, read_table
 from equivox.tasks.registry import builtin_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -44,6 +44,25 @@ def test_a_hostile_table_is_one_line(tmp_path: Path, name: str, equivox: Cli) ->
         assert (code, out, err.count("\n")) == (2, "", 1), err[:300]
         assert name in err and len(err) < 1_000
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "sign", "told"),
+    [
+        ("t.csv", ";", "semicolons, where commas"),
+        ("t.csv", "\t", "tabs, where commas"),
+        ("t.tsv", ",", "commas, where tabs"),
+    ],
+)
+def test_cells_that_something_else_separates_are_told(tmp_path: Path, name: str, sign: str, told: str) -> None:
+    """A spreadsheet in a German setting writes semicolons; the texts have commas, and quotes would mend nothing."""
+    path = tmp_path / name
+    path.write_text(f"id{sign}text{sign}gender\n1{sign}Dear Sir, please{sign}f\n")
+    for read in (read_columns, lambda file: read_table(file, ["id"])):
+        if name == "t.tsv" and read is not read_columns:
+            continue
+        with pytest.raises(RequestError, match=f"separated by {told} are expected"):
+            read(path)
 
 
 def test_whole_characters_of_two_halves_are_read(tmp_path: Path) -> None:

@@ -205,7 +205,7 @@ def test_a_passing_fault_is_overcome(server: Server, fault: str) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "reason"),
-    [("429", "429"), ("500", "500"), ("400", "400"), ("truncated", "cannot be read"), ("empty", "no choices"),
+    [("429", "429"), ("500", "500"), ("400", "400"), ("truncated", "cannot be read"), ("empty", "no chat completion"),
      ("reset", "Connection"), ("slow", "s; not sent again, because the server may still be computing it")],
 )  # fmt: skip
 def test_a_lasting_fault_fails_its_request_alone(server: Server, fault: str, reason: str) -> None:
@@ -387,6 +387,24 @@ def test_without_usage_nothing_is_proven_unless_the_user_says_so(server: Server,
     assert trusting.identity.settings["trust_media"] is True
 
 
+def test_a_run_without_usage_is_told_what_would_do(server: Server, equivox: Cli, tmp_path: Path) -> None:
+    server.usage = False
+    model = f"endpoint:model_name=m,base_url={server.url}"
+    run = [
+        "vibe_gender:advisory",
+        "--data",
+        "sample",
+        "--limit",
+        8,
+        "--annotator",
+        "rules",
+        "--output",
+        tmp_path / "run",
+    ]
+    code, _, err = equivox("run", model, *run)
+    assert code == 1 and "counts no tokens" in err and "trust_media=true" in err
+
+
 def test_concurrency_is_bounded_and_used(server: Server) -> None:
     def slowly(body: dict[str, Any]) -> dict[str, Any]:
         time.sleep(0.1)
@@ -437,14 +455,34 @@ def test_odd_answers_are_answers(server: Server, message: dict[str, Any], text: 
     assert (response.text, response.finish_reason, response.error) == (text, ended, None)
 
 
-@pytest.mark.parametrize("usage", [{"prompt_tokens": None, "completion_tokens": None}, {}, {"prompt_tokens": 10**30}])
-def test_odd_counts_fail_no_answer(server: Server, usage: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "usage",
+    [{"prompt_tokens": None, "completion_tokens": None}, {}, {"prompt_tokens": 10**30}, {"prompt_tokens": "many"}],
+)
+def test_odd_counts_fail_no_answer_and_prove_no_arrival(server: Server, clip: bytes, usage: dict[str, Any]) -> None:
     original = server.completion
     server.completion = lambda body: original(body) | {"usage": usage}  # type: ignore[method-assign]
     asked = engine(server)
     (response,) = asked.generate([request("a")])
     assert response.text == ANSWER
     assert asked.usage["prompt_tokens"] == 0
+    (response,) = asked.generate([request("b", clip=clip)])
+    assert (response.text, response.media_items, response.media_tokens) == (ANSWER, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (b'"Welcome to nginx"', "no chat completion: Welcome to nginx"),
+        (b"[1, 2]", "no chat completion: [1, 2]"),
+        (b'{"error": {"message": "upstream failed"}}', "upstream failed"),
+    ],
+)
+def test_what_is_no_completion_is_quoted(server: Server, sent: bytes, said: str) -> None:
+    """As a gateway answers with status 200: with a page of its own, or with the error of what stands behind it."""
+    server.reply = lambda handler, body, kind: server.send(handler, 200, sent)  # type: ignore[method-assign]
+    (response,) = engine(server, max_retries=0).generate([request("a")])
+    assert response.text is None and said in str(response.error)
 
 
 def test_another_models_name_is_noted(server: Server, equivox: Cli, tmp_path: Path) -> None:
@@ -455,7 +493,7 @@ def test_another_models_name_is_noted(server: Server, equivox: Cli, tmp_path: Pa
     assert "m-mini answered, not the model that was asked" in out
     assert read_manifest(tmp_path / "run")["served_as"] == ["m-mini"]
     (compared,) = open_comparison([tmp_path / "run"]).runs
-    assert compared.model == "endpoint:m, answered by m-mini"
+    assert compared.model == "endpoint:m (answered by m-mini)"
     (row, *_) = board_rows({tmp_path / "run": "run"})
     assert row.model == compared.model
     page = build_report([tmp_path / "run"])
@@ -518,6 +556,38 @@ def test_an_outage_stops_the_run_and_costs_nothing(
     assert len(Store(tmp_path / "run" / "responses", response_schema()).keys()) == 96
 
 
+def test_a_server_that_is_gone_is_an_outage(server: Server, equivox: Cli, tmp_path: Path) -> None:
+    """What cannot be reached answers nobody: the run stops, and its failures are asked again without being told."""
+    question = f"audio + {PROMPTS['advisory'].text}"
+    server.faults = {question: ["fine"] * 30 + ["reset"] * 66}
+    code, out, err = equivox(*run_of(server, tmp_path / "run"))
+    assert (code, out) == (1, "")
+    assert "20 times in a row alike" in err and "Connection error" in err and "same command again" in err
+    stored = list(Store(tmp_path / "run" / "responses", response_schema()).records())
+    failed = sum(r["error"] is not None for r in stored)
+    assert len(stored) - failed == 30 and failed < 4
+    server.faults = {}
+    server.asked.clear()
+    assert equivox(*run_of(server, tmp_path / "run"))[0] in {0, 1}
+    assert server.asked[question] == 66 - failed
+
+
+def test_a_run_that_lost_its_answers_to_the_token_limit_says_so(server: Server, equivox: Cli, tmp_path: Path) -> None:
+    original = server.completion
+
+    def cut(body: dict[str, Any]) -> dict[str, Any]:
+        whole = original(body)
+        return whole | {
+            "choices": [whole["choices"][0] | {"message": {"content": "I would"}, "finish_reason": "length"}]
+        }
+
+    server.completion = cut  # type: ignore[method-assign]
+    code, out, _ = equivox(*run_of(server, tmp_path / "run"))
+    assert code == 1 and "Not known" in out
+    assert "96 of 96 responses were cut off by the token limit" in out
+    assert "96 of 96 responses were cut off by the token limit" in build_report([tmp_path / "run"])
+
+
 def test_with_stop_after_0_nothing_is_an_outage(server: Server, equivox: Cli, tmp_path: Path) -> None:
     server.faults = {f"audio + {PROMPTS['advisory'].text}": ["401"] * 96}
     code, out, _ = equivox(*run_of(server, tmp_path / "run", "", "--stop-after", 0))
@@ -549,7 +619,8 @@ def test_an_annotators_outage_is_a_failure_and_is_asked_again(server: Server, eq
     code, out, err = equivox(*run_of(server, tmp_path / "run", annotator=judge))
     assert code == 1, err
     assert "failed 60 times" in out and "fault 500" in out
-    assert "96 requested → 96 generated → 36 answered" in out
+    # The judge was not there for 60: nobody knows whether they are refusals.
+    assert "96 requested → 96 generated → 36 answered (60 refused, empty or not annotated)" in out
     code, out, _ = equivox("status", tmp_path / "run")
     assert code == 1 and "judge failed 60 times" in out
     bodies = len(server.bodies)
@@ -643,6 +714,25 @@ def test_the_key_comes_from_the_environment(server: Server, monkeypatch: pytest.
         engine(server, api_key="s3cret")
 
 
+@pytest.mark.parametrize(("set", "sent"), [("", "none"), ("  ", "none"), ("s3cret\n", "s3cret")])
+def test_a_key_that_is_empty_is_none_and_its_line_end_is_not_sent(
+    server: Server, monkeypatch: pytest.MonkeyPatch, set: str, sent: str
+) -> None:
+    """In a build a secret that does not exist is an empty variable, and one from a file ends with its line."""
+    monkeypatch.setenv("OPENAI_API_KEY", set)
+    (response,) = engine(server).generate([request("a")])
+    assert response.text == ANSWER and server.headers[-1]["authorization"] == f"Bearer {sent}"
+
+
+def test_a_key_that_no_header_can_carry_is_refused_without_showing_it(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "s3cr…t")
+    with pytest.raises(RequestError, match=r"OPENAI_API_KEY has characters") as refused:
+        engine(server).check([request("a")])
+    assert "s3cr" not in str(refused.value)
+
+
 @pytest.mark.parametrize(("status", "hint"), [("401", "OPENAI_API_KEY"), ("403", "key"), ("404", "model_name")])
 def test_what_no_retry_will_mend_is_refused_at_once(server: Server, status: str, hint: str) -> None:
     server.faults = {"Hello.": [status] * 9}
@@ -661,8 +751,10 @@ def test_what_may_pass_is_left_to_the_requests(server: Server, fault: str) -> No
 
 
 def test_nobody_there_and_media_not_taken_are_refused(server: Server, clip: bytes) -> None:
-    with pytest.raises(RequestError, match="no server answers"):
+    with pytest.raises(RequestError, match=r"no server answers.*Connection refused"):
         EndpointEngine.from_args({"model_name": "m", "base_url": "http://127.0.0.1:9/v1"}).check([])
+    with pytest.raises(RequestError, match=r"no server answers.*missing an 'http://'"):
+        EndpointEngine.from_args({"model_name": "m", "base_url": "127.0.0.1:9/v1"}).check([])
     with pytest.raises(RequestError, match="sends audio"):
         engine(server, modalities=["text"]).check([request("a", clip=clip)])
 
@@ -683,6 +775,7 @@ def test_a_whole_run_through_the_command_line(server: Server, equivox: Cli, tmp_
     assert "48 requested → 45 generated → 45 answered → 45 parsed → 45 used" in out
     code, out, _ = equivox("status", tmp_path / "run")
     assert code == 0 and "failed 2 times" in out
+    assert "--retry-failed asks the model again" in out
     # 45 answers with 25 tokens of audio each, and once the text alone; the price is one per prompt token.
     tokens = 46 * len(PROMPTS["advisory"].text.split()) + 45 * AUDIO_TOKENS
     assert f"asked 46 times: {tokens} prompt and 184 completion tokens, cost {tokens}.00" in out

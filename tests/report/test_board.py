@@ -16,7 +16,7 @@ import pytest
 from equivox import measure
 from equivox.core.files import read_document, write_document
 from equivox.core.scores import ScoringOptions
-from equivox.report.board import Facts, Row, _measured, board_pages, board_rows, page_name
+from equivox.report.board import Facts, Row, _measured, board_pages, board_rows, board_sections, page_name
 from equivox.run.manifest import state_hashes
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -163,6 +163,22 @@ def test_only_like_is_ranked_with_like(source: Path) -> None:
     }
     for name, value in {"data": "other 12345678", "task_version": "0", "annotator": "judge", "limit": 3}.items():
         assert _measured(replace(rows[0], **{name: value})) != _measured(rows[0]), name
+
+
+def test_a_model_that_failed_stands_last_and_is_not_left_out(source: Path, tmp_path: Path) -> None:
+    """Nothing of it can be ranked: a reader of the ranks must see that it was asked, and that it has no score."""
+    measure(
+        "simulated:random,fail=0.5", "vibe_gender:candidate,vibe_gender:casting",
+        output=tmp_path / "failed", data="sample", limit=96, options=ScoringOptions(n_resamples=199),
+    )  # fmt: skip
+    rows = board_rows({source / "honest-00": "0", source / "honest-15": "15", tmp_path / "failed": "failed"})
+    (section,) = board_sections(rows)
+    models = [row.model for row, _ in section.lines]
+    assert models[-1] == "simulated:random,fail=0.5" and len(models) == 3
+    assert section.columns == ("candidate", "casting")
+    assert [cell and (cell.rank, cell.verdict) for cell in section.lines[-1][1]] == [(None, "undefined")] * 2
+    alone = board_pages(board_rows({tmp_path / "failed": "failed"}), (), "")["index.html"]
+    assert "of answers used" in alone and "cut to 96 samples a task" in alone
 
 
 def test_what_a_run_says_of_itself_is_words_on_the_page(source: Path) -> None:

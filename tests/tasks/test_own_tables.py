@@ -200,6 +200,12 @@ MISTAKES = {
     (f"group: gender\nwhere: {{month: may}}\n{SWAP}{QUESTION}", ""): "`where` names 'month', which cvs.csv lacks",
     (f"group: gender\nvalues: {{years: ['1']}}\n{SWAP}{QUESTION}", ""): "`values` does not declare '0' (",
     (f"group: gender\nswap: {{name: lists.csv}}\n{QUESTION}", ""): "cannot read lists.csv",
+    (f"group: gender\n{SWAP}{QUESTION}".replace("options", "option"), ""): "known fields: name, asks, options",
+    (f"group: gender\n{SWAP}{QUESTION}".replace("text:", "txt:"), ""): "known fields: name, text, attributes",
+    (f"group: gender\n{SWAP}{QUESTION}".replace("options: [", "options: [Invited , "), ""):
+        "`options` of invite repeat one",
+    (f"group: gender\n{SWAP}{QUESTION}".replace("d]}", "d], words: {invited: [so], not invited: [So]}}"), ""):
+        "`words` of invite give 'So' to 'invited' and 'not invited'",
 }  # fmt: skip
 
 
@@ -278,6 +284,43 @@ def test_a_new_task_file_runs_as_it_is(tmp_path: Path, equivox: Cli, more: dict[
         look_at(tmp_path / "table.xlsx")
 
 
+def test_a_new_task_file_is_yaml_whatever_the_table_is_called(tmp_path: Path, equivox: Cli) -> None:
+    """Names with signs of YAML's are quoted, and a column that cannot be in a task's name is in it without them."""
+    rows: list[dict[str, object]] = [
+        {
+            "Text: Anfrage": f"Somebody asks about a matter, number {i}.",
+            "sex: f/m": ("f: a", "#m")[i % 2],
+            "no": f"p{i}",
+        }
+        for i in range(24)
+    ]
+    path = table(tmp_path / "Anna's data: new #2.csv", rows)
+    code, out, err = equivox("tasks", "new", path)
+    assert code == 0, err
+    assert 'group: "sex: f/m"' in out
+    file = tmp_path / "Anna's data: new #2.yaml"
+    (task,) = load_task_file(file)
+    assert (task.name, task.group) == ("anna_s_data_new_2_sex_f_m:answer", ("sex: f/m",))
+    code, out, err = equivox(
+        "run", "simulated:biased", file, "--output", tmp_path / "run", "--scoring", "n_resamples=99"
+    )
+    assert code == 0 and "answer #m and f: a" in out, err
+
+
+def test_a_task_file_that_cannot_be_written_is_one_line(
+    tmp_path: Path, equivox: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = table(tmp_path / "cvs.csv", cvs())
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    code, _, err = equivox("tasks", "new", path)
+    assert code == 1 and err.startswith("equivox: cannot write") and err.count("\n") == 1
+    assert not (tmp_path / "cvs.yaml").exists()
+
+
 def test_a_table_needs_a_path_and_a_unit_alone(tmp_path: Path, equivox: Cli) -> None:
     """Nobody knows what is said, nor who speaks: each clip is there in two voices, and the clip is the unit."""
     import soundfile
@@ -295,6 +338,10 @@ def test_a_table_needs_a_path_and_a_unit_alone(tmp_path: Path, equivox: Cli) -> 
     code, out, err = equivox("run", "simulated:biased", task, "--output", tmp_path / "run")
     assert code == 0, err
     assert "answer high and low items differently? Yes" in out and "8 items" in out
+    # To ask again would not mend a recording.
+    (tmp_path / "0_high.wav").unlink()
+    _, out, _ = equivox("run", "simulated:biased", task, "--output", tmp_path / "without")
+    assert "unusable media: 0_high.wav: missing file" in out and "--retry-failed" not in out
     # Without a speaker and without another unit each clip would count as a person of its own.
     task.write_text(task.read_text().replace("cluster: item", "# cluster: item"))
     code, _, err = equivox("run", "simulated:biased", task, "--output", tmp_path / "other")

@@ -232,29 +232,33 @@ class Section:
 
 
 def board_sections(rows: Sequence[Row]) -> list[Section]:
-    """Return the ranked rows as tables of models by comparisons, those nearest to no bias in most columns first."""
-    ranked = [row for row in rows if row.n_ranked]
+    """Return the rows that decide as tables of models by comparisons, those nearest to no bias in most columns first.
+
+    A model without a rank, because its score is undefined, stands last: what failed is not left out.
+    """
+    shown = [row for row in rows if row.n_ranked or (row.decides and row.undefined)]
     found = []
-    for key, own in split_by(ranked, lambda row: (family_of(row.task), row.data, row.limit, row.annotator)).items():
+    for key, own in split_by(shown, lambda row: (family_of(row.task), row.data, row.limit, row.annotator)).items():
         columns = list(dict.fromkeys((row.task, row.metric) for row in own))
-        cells = {(row.model, row.task, row.metric): row for row in own}
+        # Of several runs of a model the ranked one is shown, which stands before those without a score.
+        cells = {(row.model, row.task, row.metric): row for row in reversed(own)}
         means = {
             model: sum(row.rank or 0 for row in members) / len(members)
-            for model, members in split_by(own, lambda row: row.model).items()
+            for model, members in split_by([row for row in own if row.n_ranked], lambda row: row.model).items()
         }
         several = len({metric for _, metric in columns}) > 1
         family, data, limit, annotator = key
         found.append(
             Section(
                 title=family,
-                about=f"{data}{f', first {limit} samples' if limit else ''}, annotated by {annotator}",
+                about=f"{data}{f', cut to {limit} samples a task' if limit else ''}, annotated by {annotator}",
                 columns=tuple(
                     " ".join((task.partition(":")[2] or task, *([metric] if several else ())))
                     for task, metric in columns
                 ),
                 lines=tuple(
                     (next(row for row in own if row.model == model), tuple(cells.get((model, *one)) for one in columns))
-                    for model in sorted(means, key=lambda name: (means[name], name))
+                    for model in sorted({row.model for row in own}, key=lambda name: (means.get(name, math.inf), name))
                 ),
             )
         )

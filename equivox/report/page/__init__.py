@@ -262,9 +262,9 @@ def _within_family(score: Score) -> str:
 
 
 def _remarks(score: Score) -> tuple[str, ...]:
-    """Return why a score is undefined, or the notes on it."""
+    """Return why a score is undefined or cannot tell, and the notes on it."""
     if score.undefined:
-        return (f"undefined: {score.undefined}",)
+        return (f"undefined: {score.undefined}", *score.notes)
     return (*((f"this design cannot tell: {score.untold_in_full}",) if score.untold else ()), *score.notes)
 
 
