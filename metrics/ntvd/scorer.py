@@ -53,7 +53,7 @@ def _with_least_p(task: Task, samples: Samples, options: ScoringOptions, scores:
     """Return the scores with the smallest p that the permutations of the clusters allow, and what that means."""
     if all(np.isnan(score.p_cluster) for score in scores):
         return list(scores)
-    least = least_p_of(task, samples, samples.has_status("parsed", "refused"), options.n_resamples)
+    least = least_p_of(task, samples, samples.has_status("parsed"), options.n_resamples)
     return [
         s if np.isnan(s.p_cluster) else replace(s, **least | {"cannot_tell": least["cannot_tell"] or s.cannot_tell})
         for s in scores

@@ -140,6 +140,12 @@ def test_a_constant_attribute_is_named_where_the_mean_leaves_it_out() -> None:
     assert whole.cannot_tell is None
 
 
+def test_a_speaker_that_only_refuses_makes_no_permutations() -> None:
+    # Five speakers of each group, of which one is refused both answers: four against four have 70 permutations.
+    table = [row for g in "fm" for row in rows(g, ["refused"] * 2 + [{"colour": c} for c in ["red", "blue"] * 4])]
+    assert scored(table, COLOUR)[None].p_least == pytest.approx(2 / 70)
+
+
 def test_nothing_defined_is_undefined_with_every_reason() -> None:
     found = scored(rows("f", [{"colour": "red"}] * 10) + rows("m", [{"colour": "red"}] * 10), COLOUR)
     assert math.isnan(found[None].value)
