@@ -160,7 +160,7 @@ def test_few_units_with_an_answer_in_every_group_cannot_tell() -> None:
     assert score.coverage.worst[1] == 0.85
     # 12 of the 20 items are lost in some group.
     told = "8 of 20 units have a usable answer in every group, fewer than 80 %"
-    assert score.cannot_tell == told and verdict([score]) == "cannot tell"
+    assert score.untold_in_full == told and verdict([score]) == "cannot tell"
     assert scored(answered(1), COLOUR)[None].cannot_tell is None
 
 
