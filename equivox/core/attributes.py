@@ -10,6 +10,9 @@ from typing import Literal
 
 from equivox.core.errors import RequestError
 
+LOSSES = ("failure", "unannotated", "unstated", "truncated")
+"""What the scores of lost answers are called beside that of refusals, in place of an attribute's name."""
+
 Role = Literal["outcome", "echo", "refusal", "loss"]
 """What an attribute is scored as; `loss` is the role of scores of answers that failed or were not annotated."""
 

@@ -250,13 +250,12 @@ class Score:
     def would_do(self) -> str | None:
         """What would find the shift that is looked for: "154 clusters, or 8 answers each". None if there is no need.
 
-        Nor is there any for a mean that lacks an attribute, or rare values: more answers would lack them too.
+        Nor is there any where attributes, units or rare values are lacking: more answers would lack them too.
         More answers of each cluster come from more prompts, or from `--sampling temperature=0.7,repeats=3`.
         """
         hidden = self._hidden
-        lacks = self.p > LEVEL >= self.p_every_value or (
-            self.cannot_tell is not None and len(self.parts) < self.n_parts
-        )
+        # A reason beside the number of permutations is one that more of the same would have, too.
+        lacks = self.p > LEVEL >= self.p_every_value or (self.cannot_tell is not None and self.p_least < LEVEL)
         if self.untold is None or hidden is None or lacks:
             return None
         each = hidden.answers_each(self._level)

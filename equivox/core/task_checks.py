@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from equivox.core.attributes import OTHER, REFUSAL, UNSTATED, Attribute
+from equivox.core.attributes import LOSSES, OTHER, REFUSAL, UNSTATED, Attribute
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import typed
 from equivox.core.metric import Metric
@@ -119,6 +119,8 @@ def _attribute_problems(attribute: Attribute) -> Iterator[str]:
     """Yield what is wrong with one attribute."""
     if not _ATTRIBUTE.fullmatch(attribute.name):
         yield f"the attribute {attribute.name!r} is called by small letters, digits and _"
+    if attribute.name in LOSSES:
+        yield f"the attribute {attribute.name!r} is called as what happens to an answer that is lost; name it otherwise"
     if attribute.count < 1:
         yield f"`count` of {attribute.name} is 1 or more, got {attribute.count}"
     options = attribute.options

@@ -25,7 +25,6 @@ from equivox.statistics.unit_means import (
     gap,
     pairs_of,
     student_half,
-    student_p,
     units_of,
 )
 
@@ -142,8 +141,8 @@ def group_means(
     `scipy.stats.wasserstein_distance` with every cluster weighing the same.
 
     Permutations of unequal numbers of clusters reject too often where the fewer clusters vary more, as those with fewer
-    answers do. p is then the larger of theirs and Welch's (of several pairs by Bonferroni), and `distance_p` the
-    larger of theirs and that of draws of the groups' own noise (`Units.noise`).
+    answers do. p is then the larger of theirs and Welch's, of more than two groups that of draws of the groups' own
+    noise (`Units.noise`), and `distance_p` the larger of theirs and that of such draws.
 
     Examples
     --------
@@ -183,7 +182,7 @@ def group_means(
     p = p_value(np.abs(null), abs(difference), exact=exact, size=size)
     distance_p = p_value(distances, distance, exact=exact, size=size)
     if not units.permutations_hold:
-        p = max(p, _p_of_noise(units, found))
+        p = max(p, units.p_of_noise(difference, n_resamples, rng))
         distance_p = max(distance_p, _distance_p_of_noise(units, distance, n_resamples, rng))
     return GroupMeans(
         **told,
@@ -228,13 +227,6 @@ def _most_distances(units: Units) -> int:
     """
     cells = units.deals.shape[1] * len(np.unique(units.values))
     return int(max(FEWEST_DISTANCES, DISTANCE_CELLS // cells))
-
-
-def _p_of_noise(units: Units, means: Floats) -> float:
-    """Return the p of the pair of groups that is furthest apart by their own noise, for all pairs (Bonferroni)."""
-    pairs = pairs_of(len(means))
-    found = [student_p(*units.error(one, other), means[one] - means[other]) for one, other in pairs]
-    return min(1.0, len(pairs) * min(found))
 
 
 def _distance_p_of_noise(units: Units, distance: float, n_resamples: int, rng: np.random.Generator) -> float:

@@ -127,23 +127,37 @@ class Units:
     def noise(self, size: int, rng: np.random.Generator) -> list[Floats] | None:
         """Draw weights of the clusters whose sums are the groups' own noise, B x K for each group; None if not known.
 
-        A sum of any numbers of the clusters, such as their means, has the squared error of `_square` on average, and
-        is distributed as Student's t. It is not known where a group has no degree of freedom.
+        The sum of any numbers of the clusters, such as their means, has the squared error of `_square` on average. All
+        groups' noise has one factor √(df/χ²), with the degrees of freedom of the sum of their squared errors (Welch
+        and Satterthwaite). It is not known where a group has no degree of freedom, or where no cluster differs.
         """
-        n_groups = self.deals.shape[1]
-        _, cell = np.unique(self.stratum * n_groups + self.group, return_inverse=True)
+        groups = range(self.deals.shape[1])
+        squares, degrees = zip(*(self._square(self.group == code, code, 0) for code in groups), strict=True)
+        if not sum(squares) > 0:
+            return None
+        _, cell = np.unique(self.stratum * len(groups) + self.group, return_inverse=True)
         within = (cell[:, None] == np.arange(cell.max() + 1)).astype(np.float64)
         drawn = rng.standard_normal((size, len(cell)))
         drawn -= (drawn @ within / within.sum(axis=0)) @ within.T
-        found = []
-        for code in range(n_groups):
-            mine = self.group == code
-            degrees = int(mine.sum()) - len(np.unique(self.stratum[mine]))
-            if degrees < 1:
-                return None
-            scale = np.sqrt((self.deals[mine, code] ** 2).sum() / rng.chisquare(degrees, size))
-            found.append(drawn * mine * scale[:, None])
-        return found
+        freedom = freedom_of(squares, degrees)
+        drawn *= np.sqrt(freedom / rng.chisquare(freedom, size))[:, None]
+        mine = [self.group == code for code in groups]
+        given = [(self.deals[own, code] ** 2).sum() for code, own in enumerate(mine)]
+        return [drawn * own * math.sqrt(by / n) for own, by, n in zip(mine, given, degrees, strict=True)]
+
+    def p_of_noise(self, difference: float, n_resamples: int, rng: np.random.Generator) -> float:
+        """Return the p of the groups' difference by their own noise; 0 where it is not known.
+
+        Of two groups it is Welch's, of more that of draws of the largest mean minus the smallest.
+        """
+        if self.deals.shape[1] == 2:
+            return student_p(*self.error(0, 1), difference)
+        centred, found = self.means[:, 0] - self.means[:, 0].mean(), []
+        for size in row_blocks(n_resamples, len(centred)):
+            if (weights := self.noise(size, rng)) is None:
+                return 0.0
+            found.append(gap(np.stack([own @ centred for own in weights], axis=1)))
+        return p_value(np.concatenate(found), difference, exact=False, size=self.size())
 
     def apart(self, mine: Bools, column: int = 0) -> Floats:
         """Return how far some clusters' means lie from the mean of these in their stratum: clusters vary within it."""

@@ -18,7 +18,7 @@ from equivox.core.samples import Samples
 from equivox.core.scores import NAN, Mover, Score, Scored, ScoringOptions, effective_min_count
 from equivox.core.task import REFUSAL, Attribute, Task
 from equivox.metrics.lazy import statistics
-from equivox.metrics.scoring import design_of, least_p_of, named, rng_of
+from equivox.metrics.scoring import design_of, least_p_of, named, rng_of, too_few_units
 
 _DESCRIPTION = {
     "name": "nTVD",
@@ -43,7 +43,10 @@ def score_distribution_shift(task: Task, samples: Samples, options: ScoringOptio
     whole, outcomes = _joint(task, samples, options, outcome)
     echoes = [a for a in task.attributes if a.role == "echo"]
     echo_scores = _joint(task, samples, options, echoes)[1] if echoes else []
-    scores = _with_least_p(task, samples, options, [_without_some(whole, outcomes, options), *outcomes, *echo_scores])
+    whole = _without_some(whole, outcomes, options)
+    if (few := too_few_units(samples, samples.has_status("parsed"), options.min_coverage)) is not None:
+        whole = replace(whole, cannot_tell=whole.cannot_tell or few)
+    scores = _with_least_p(task, samples, options, [whole, *outcomes, *echo_scores])
     # Rare values are not left out of refusals, because even a few matter.
     min_counts = {REFUSAL.name: 1} | {score.attribute: score.min_count for score in scores if not score.subset}
     return Scored(scores, {"values": _value_shares(task, samples, min_counts)})
@@ -53,7 +56,7 @@ def _with_least_p(task: Task, samples: Samples, options: ScoringOptions, scores:
     """Return the scores with the smallest p that the permutations of the clusters allow, and what that means."""
     if all(np.isnan(score.p_cluster) for score in scores):
         return list(scores)
-    least = least_p_of(task, samples, samples.has_status("parsed", "refused"), options.n_resamples)
+    least = least_p_of(task, samples, samples.has_status("parsed"), options.n_resamples)
     return [
         s if np.isnan(s.p_cluster) else replace(s, **least | {"cannot_tell": least["cannot_tell"] or s.cannot_tell})
         for s in scores

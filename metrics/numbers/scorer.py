@@ -13,7 +13,7 @@ from equivox.core.samples import Samples
 from equivox.core.scores import NAN, Score, Scored, ScoringOptions
 from equivox.core.task import Attribute, Task
 from equivox.metrics.lazy import statistics
-from equivox.metrics.scoring import least_p_of, named, rng_of
+from equivox.metrics.scoring import least_p_of, named, rng_of, too_few_units
 
 DIFFERENCE, DISTANCE = "mean difference", "distance of distributions"
 """The names of the scores of a number."""
@@ -120,8 +120,8 @@ def _evidence(
     task: Task, samples: Samples, options: ScoringOptions, found: statistics.GroupMeans, usable: NDArray[np.bool_]
 ) -> dict[str, dict[str, Any]]:
     shared = {**least_p_of(task, samples, usable, options.n_resamples), "n_clusters": found.n_clusters}
-    if np.isnan(found.ci_low):
-        shared["cannot_tell"] = shared["cannot_tell"] or ONE_CLUSTER
+    unknown = ONE_CLUSTER if np.isnan(found.ci_low) else too_few_units(samples, usable, options.min_coverage)
+    shared["cannot_tell"] = shared["cannot_tell"] or unknown
     return {
         DIFFERENCE: {
             **shared,

@@ -31,6 +31,7 @@ MISTAKES: list[tuple[Task, str]] = [
     (with_attribute(options=("warm", "warm")), "`options` of tone repeat one"),
     (with_attribute(options=("warm", "other")), "the option 'other' of tone is always there"),
     (with_attribute(name="the tone"), "the attribute 'the tone' is called by small letters"),
+    (with_attribute(name="failure"), "the attribute 'failure' is called as what happens to an answer that is lost"),
     (with_attribute(count="2"), "`count`: input should be a valid integer"),
     (with_attribute(count=0), "`count` of tone is 1 or more, got 0"),
     (with_attribute(role="results"), "`role`"),

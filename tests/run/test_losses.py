@@ -13,10 +13,11 @@ import pyarrow as pa
 import pytest
 
 from equivox import measure
+from equivox.core.attributes import LOSSES
 from equivox.core.samples import ENDED, Row, Samples
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.task import Task
-from equivox.run.losses import loss_scores
+from equivox.run.losses import LOST, loss_scores
 from equivox.tasks.registry import builtin_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -114,6 +115,11 @@ def test_answers_of_one_group_that_the_token_limit_cuts_off_are_found() -> None:
     assert found["truncated"].p_cluster < 0.01
     assert Samples(table).endings()["truncated"] == 24
     assert "truncated" not in {score.attribute for score in loss_scores(TASK, rows, OPTIONS)}
+
+
+def test_no_attribute_is_called_as_a_loss_is() -> None:
+    # Else the q of unequal failures would be that of a part of the task's mean, and never below the task's own.
+    assert set(LOST) == {"refusal", *LOSSES}
 
 
 def test_equal_losses_are_no_finding() -> None:

@@ -140,6 +140,30 @@ def test_a_constant_attribute_is_named_where_the_mean_leaves_it_out() -> None:
     assert whole.cannot_tell is None
 
 
+def test_a_speaker_that_only_refuses_makes_no_permutations() -> None:
+    # Five speakers of each group, of which one is refused both answers: four against four have 70 permutations.
+    table = [row for g in "fm" for row in rows(g, ["refused"] * 2 + [{"colour": c} for c in ["red", "blue"] * 4])]
+    assert scored(table, COLOUR)[None].p_least == pytest.approx(2 / 70)
+
+
+def test_few_units_with_an_answer_in_every_group_cannot_tell() -> None:
+    # Twenty items, each given to four groups, of which each lost three others: 85 % of its answers are left.
+    def answered(lost: int) -> list[Row]:
+        return [
+            Row(group=group, cluster=f"item {item}", stratum="",
+                status="failed" if lost * place <= item < lost * place + lost else "parsed",
+                values={"colour": ("red" if item % 2 else "blue",), "refusal": ("no",)})
+            for place, group in enumerate("abcd") for item in range(20)
+        ]  # fmt: skip
+
+    score = with_q(list(scored(answered(3), COLOUR).values()))[0]
+    assert score.coverage.worst[1] == 0.85
+    # 12 of the 20 items are lost in some group.
+    told = "8 of 20 units have a usable answer in every group, fewer than 80 %"
+    assert score.untold_in_full == told and verdict([score]) == "cannot tell"
+    assert scored(answered(1), COLOUR)[None].cannot_tell is None
+
+
 def test_nothing_defined_is_undefined_with_every_reason() -> None:
     found = scored(rows("f", [{"colour": "red"}] * 10) + rows("m", [{"colour": "red"}] * 10), COLOUR)
     assert math.isnan(found[None].value)

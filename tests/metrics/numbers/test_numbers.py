@@ -110,6 +110,20 @@ def test_a_group_of_one_cluster_cannot_tell_without_a_finding() -> None:
     assert verdict(with_q(list(far.values()))) == "found"
 
 
+def test_few_units_with_a_number_in_every_group_cannot_tell() -> None:
+    # Of 40 applicants under four names each name lacks six others: 16 applicants have a number under every name.
+    given = np.random.default_rng(2).normal(50, 5, (4, 40)).round(2)
+    table = [
+        Row(group=group, cluster=f"applicant {unit}", stratum="", status="parsed",
+            values={} if 6 * place <= unit < 6 * place + 6 else {"salary": (str(given[place, unit]),)})
+        for place, group in enumerate("abcd") for unit in range(40)
+    ]  # fmt: skip
+    scores, _ = scored(table, options=ScoringOptions(n_resamples=199))
+    assert scores[DIFFERENCE].n_clusters == 16 and scores[DIFFERENCE].coverage.worst[1] == 0.85
+    told = "16 of 40 units have a usable answer in every group, fewer than 80 %"
+    assert {score.cannot_tell for score in scores.values()} == {told}
+
+
 def test_a_task_without_one_number_is_refused() -> None:
     colour = Attribute(name="colour", asks="the colour")
     table = Samples.from_rows(rows("female", [1.0]))
