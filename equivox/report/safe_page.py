@@ -1,7 +1,7 @@
 """Self-contained HTML pages on which no content of a run can be executed.
 
-A template escapes everything that it receives, and the page's Content-Security-Policy allows only one style and one
-script, by their hashes; both are files of this package.
+A template escapes everything that it receives, and writes out signs that would turn the direction of writing. The
+page's Content-Security-Policy allows only one style and one script, by their hashes; both are files of this package.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from functools import lru_cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any
+
+from equivox.core.text import visible
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -43,7 +45,15 @@ def _compiled(text: str) -> Template:
     """Return a template that many pages share; it takes longer to compile than to fill."""
     from jinja2 import Environment, StrictUndefined
 
-    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(text)
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=_written_out)
+    return environment.from_string(text)
+
+
+def _written_out(value: Any) -> str:
+    """Return the text of a value as `visible` has it; HTML stays HTML."""
+    from markupsafe import Markup
+
+    return Markup(visible(value.__html__())) if hasattr(value, "__html__") else visible(str(value))
 
 
 def _csp_hash(text: str) -> str:

@@ -22,9 +22,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from equivox.core.errors import RequestError, StorageError
+from equivox.core.errors import DamageError, RequestError, StorageError
 from equivox.core.fields import complaint
-from equivox.core.files import damaged, is_file_name, read_document, refuse_odd_files, refuse_oversized, write_document
+from equivox.core.files import is_file_name, read_document, refuse_odd_files, refuse_oversized, write_document
 from equivox.core.redact import redacted_text, without_places
 from equivox.core.requests import EngineIdentity
 from equivox.core.task import Task
@@ -154,6 +154,16 @@ class _Manifest(BaseModel):
     samples_without_group: dict[str, int] = {}
 
 
+def _lost(path: Path, why: str) -> DamageError:
+    """Return the error of a damaged manifest, which the run's command cannot make again."""
+    return DamageError(
+        f"{path} is damaged ({why}); restore it from a copy, or give the run's command with another folder: "
+        "nothing else says what was asked",
+        path,
+        why,
+    )
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Return the manifest of the run in `folder`.
 
@@ -169,6 +179,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise RequestError(
             f"{folder} is not a run: it has no manifest.json; give the folder that a run wrote"
         ) from None
+    except DamageError as error:
+        raise _lost(path, error.why) from error
     if manifest.get("format") != FORMAT:
         raise RequestError(
             f"{path} has format {manifest.get('format')!r}, this version reads {FORMAT}; "
@@ -178,11 +190,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         checked = _Manifest.model_validate(manifest)
         EngineIdentity.from_public_dict(checked.identity.model)
     except ValidationError as error:
-        raise damaged(path, complaint(error)) from None
+        raise _lost(path, complaint(error)) from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise damaged(path, f"its model is none that equivox can have asked ({error})") from None
+        raise _lost(path, f"its model is none that equivox can have asked ({error})") from None
     if not is_file_name(checked.command.annotator):
-        raise damaged(path, f"no file can be called after its annotator {checked.command.annotator!r:.80}")
+        raise _lost(path, f"no file can be called after its annotator {checked.command.annotator!r:.80}")
     return dict(manifest)
 
 

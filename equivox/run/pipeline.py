@@ -21,7 +21,7 @@ from typing import Any
 
 from equivox.annotate import Annotator, evaluation_of, open_annotator
 from equivox.core.errors import RequestError
-from equivox.core.files import refuse_unusable_folder, return_freed_memory, write_table
+from equivox.core.files import read_document, refuse_unusable_folder, return_freed_memory, write_table
 from equivox.core.progress import Progress, no_progress
 from equivox.core.redact import remember_secrets
 from equivox.core.requests import EngineIdentity
@@ -368,6 +368,8 @@ def begin(
     `annotator` names its annotator, `model` is its model as it is written down.
     """
     folder = spec.output
+    if (folder / TASKS_FILE).exists():
+        read_document(folder / TASKS_FILE)  # a damaged one would not be noticed until somebody else reads the run
     if not (folder / MANIFEST_FILE).exists():
         # The manifest is written first, so that a folder of a run that was killed here is recognised as a run.
         left_out = {without_group(task): plan.left_out[task.name] for task in tasks if plan.left_out[task.name]}

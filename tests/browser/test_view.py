@@ -279,6 +279,8 @@ def test_a_hostile_answer_stays_text(opened: Opened) -> None:
     assert tally(page).startswith("1 of 96")
     page.wait_for_selector(".row .words")
     assert "<script>document.title" in page.inner_text(".row .words")
+    # What turns the direction of writing would turn the words beside it.
+    assert "\\u202etxet" in page.inner_text(".row .words") and "\u202e" not in page.inner_text("body")
     assert page.locator("main img, main script, main b:not(.heading b)").count() == 0
     assert page.title() != "gone"
 

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from equivox import FunctionEngine, measure
+from equivox.report.page import build_report
+
 Cli = Callable[..., tuple[int, str, str]]
 
 
@@ -77,3 +80,14 @@ def test_arms_are_tested_each_with_its_own(equivox: Cli, every_condition: Path, 
         f"vibe_gender:candidate{condition}" for condition in ("", "@silence", "@shuffled", "@text_only")
     }
     assert float(tests["vibe_gender:candidate"]["further"]) > 0
+
+
+def test_a_name_cannot_turn_the_words_beside_it(tmp_path: Path) -> None:
+    """U+202E writes what follows from right to left: the sentence of the verdict would be read backwards."""
+    engine = FunctionEngine(
+        lambda request: f"{request.media[0].load()[:1]!r} chess \u202etxet", name="m\u202el", revision="1"
+    )
+    settings = {"data": "sample", "limit": 24, "annotator": "rules"}
+    measure(engine, "vibe_gender:advisory", output=tmp_path / "run", **settings)
+    page = build_report([tmp_path / "run"])
+    assert "\u202e" not in page and "m\\u202el" in page

@@ -138,6 +138,22 @@ def test_commands_leave_a_damaged_run_as_it_is(whole: Path, tmp_path: Path, equi
         assert {path: path.read_bytes() for path in files_of(folder)} == before
 
 
+@pytest.mark.parametrize("file", ["manifest.json", "tasks.json", "plan.parquet", "responses/shard-000001.parquet"])
+def test_what_a_damaged_file_says_to_do_is_right(whole: Path, tmp_path: Path, equivox: Cli, file: str) -> None:
+    folder = shutil.copytree(whole, tmp_path / "run")
+    command = ("run", "simulated:random", TASK, "--data", "sample", "--limit", 48, "--scoring", "n_resamples=99")
+    (folder / file).write_bytes(b"")
+    code, _, err = equivox(*command, "--output", folder)
+    assert code == 2 and f"{file} is damaged" in err and err.count("\n") == 1
+    if "with another folder" in err:
+        folder = tmp_path / "another"
+    else:
+        assert "delete it and give the run's command again" in err
+        (folder / file).unlink()
+    assert equivox(*command, "--output", folder)[0] == 0
+    assert equivox("verify", folder)[0] == 0
+
+
 def test_a_foreign_file_among_the_shards_is_named(whole: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(whole, tmp_path / "run")
     (folder / "responses" / "shard-foo.parquet").write_bytes(b"")

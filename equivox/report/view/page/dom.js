@@ -12,9 +12,14 @@ const filled = (element, given, children) => {
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
     else element.setAttribute(key, value === true ? "" : String(value));
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== ""));
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== "").map(written));
   return element;
 };
+
+/** Return a text with what would turn the direction of what stands beside it written out; all else as it is. */
+export const written = (child) => typeof child === "string"
+  ? child.replace(/[\u202a-\u202e\u2066-\u2069]/g, (sign) => `\\u${sign.codePointAt(0).toString(16)}`)
+  : child;
 
 const counts = new Intl.NumberFormat("en");
 
@@ -29,7 +34,7 @@ export const named = (name) => name.replaceAll("_", " ");
 
 /** Return a text with what was searched for marked. */
 export const marked = (text, pattern) => {
-  if (!pattern) return [text];
+  if (!pattern) return [written(text)];
   const parts = [];
   let from = 0;
   for (const found of text.matchAll(new RegExp(pattern.source, `${pattern.flags}g`))) {
@@ -37,7 +42,7 @@ export const marked = (text, pattern) => {
     parts.push(text.slice(from, found.index), el("mark", {}, found[0]));
     from = found.index + found[0].length;
   }
-  return [...parts, text.slice(from)];
+  return [...parts, text.slice(from)].map(written);
 };
 
 /** Return the pattern of a searched text, null for none. */

@@ -1,5 +1,5 @@
 // The explorer: which screen, which run, which task; everything of it stands in the address.
-import { el, say } from "./dom.js";
+import { el, say, written } from "./dom.js";
 import * as answers from "./screens/answers.js";
 import * as changes from "./screens/changes.js";
 import { calibration, gate, labels } from "./screens/results.js";
@@ -60,7 +60,7 @@ const app = () => {
 };
 
 const frame = (own) => {
-  document.getElementById("title").textContent = own.run.label;
+  document.getElementById("title").textContent = written(own.run.label);
   document.title = `${own.run.label} – equivox view`;
   const chooser = document.getElementById("runs");
   chooser.hidden = doc.runs.length < 2;
