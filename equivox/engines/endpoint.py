@@ -16,8 +16,9 @@ import os
 import re
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le, MinLen
@@ -198,26 +199,51 @@ class EndpointEngine(Engine):
         """Yield one response per request, in the order in which the server finishes them."""
         self._servers.connect()
         waiting = iter(requests)
-        running: set[Future[Response]] = set()
         at_a_time = self.settings.max_concurrency * len(self._servers.urls)
-        pool = ThreadPoolExecutor(max_workers=at_a_time)
+        asked: SimpleQueue[Request | None] = SimpleQueue()
+        answered: SimpleQueue[Response | BaseException] = SimpleQueue()
+        started = running = 0
+        exhausted = False
         try:
-            exhausted = False
             while True:
                 # Media are read in the worker, so at most one clip per worker is in memory.
-                while not exhausted and len(running) < 2 * at_a_time:
+                while not exhausted and running < 2 * at_a_time:
                     request = next(waiting, None)
                     if request is None:
                         exhausted = True
-                    else:
-                        running.add(pool.submit(self._answer, request))
+                        break
+                    asked.put(request)
+                    running += 1
+                    if started < min(running, at_a_time):
+                        threading.Thread(target=self._work, args=(asked, answered), daemon=True).start()
+                        started += 1
                 if not running:
                     return
-                finished, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    yield future.result()
+                found = answered.get()
+                running -= 1
+                if isinstance(found, BaseException):
+                    raise found
+                yield found
+        except KeyboardInterrupt:
+            running = 0  # the command ends although a server has not answered: nobody would store the answer
+            raise
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            with suppress(Empty):
+                while True:
+                    asked.get_nowait()
+                    running -= 1
+            for _ in range(started):
+                asked.put(None)
+            for _ in range(running):
+                answered.get()
+
+    def _work(self, asked: SimpleQueue[Request | None], answered: SimpleQueue[Response | BaseException]) -> None:
+        """Answer what is asked until it is None."""
+        while (request := asked.get()) is not None:
+            try:
+                answered.put(self._answer(request))
+            except BaseException as error:
+                answered.put(error)
 
     def close(self) -> None:
         """Close the connections."""

@@ -164,6 +164,7 @@ class Servers:
         Sent again, after a pause: what the server was too busy for, what broke on the way, and an answer of another
         form. Not sent again: an answer that did not come in time, because the server may still be computing it.
         """
+        opened = self.connect()
         for attempt in range(self.max_retries + 1):
             self._wait_for_turn()
             try:
@@ -171,7 +172,8 @@ class Servers:
                     limit_s = max(self.timeout_s, _TIMES_THE_LONGEST * server.longest_s)
                     return _in_time(ask, server, limit_s)
             except Exception as error:
-                if attempt == self.max_retries or not _passes(error):
+                closed = self._servers is not opened
+                if closed or attempt == self.max_retries or not _passes(error):
                     raise
                 pause = _pause(error, attempt)
             with self._changed:

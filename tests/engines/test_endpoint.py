@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import signal
 import socket
 import struct
 import subprocess
@@ -655,6 +656,27 @@ def test_a_server_that_falls_silent_costs_no_finished_answer(server: Server, tmp
     running.wait()
     assert stored == 42
     assert len(Store(tmp_path / "run" / "responses", response_schema()).keys()) == 42
+
+
+def test_an_interrupted_command_does_not_wait_for_a_silent_server(server: Server, tmp_path: Path) -> None:
+    """What a server says after that is stored by nobody; a build kills what does not end within seconds."""
+    silent = threading.Event()
+
+    def reply(handler: BaseHTTPRequestHandler, body: dict[str, Any], kind: str) -> None:
+        if len(body["messages"][0]["content"]) == 2:
+            silent.set()
+            server.over.wait(60)
+        original(handler, body, kind)
+
+    original = server.reply
+    server.reply = reply  # type: ignore[method-assign]
+    command = [str(word) for word in run_of(server, tmp_path / "run", ",timeout_s=60")]
+    command[1] = command[1].replace("timeout_s=5,", "")
+    running = subprocess.Popen([sys.executable, "-m", "equivox", *command], stderr=subprocess.PIPE, text=True)
+    assert silent.wait(60)
+    running.send_signal(signal.SIGTERM)
+    _, err = running.communicate(timeout=20)
+    assert running.returncode == 143 and "equivox: interrupted" in err
 
 
 def test_answers_cut_off_and_withheld_are_counted_and_warned_about(
