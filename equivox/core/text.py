@@ -11,8 +11,9 @@ _PLAIN = {"−": "-", "–": "-", "—": "--", "×": "x", "→": "->", "≥": ">
 """Replacements of our own signs on a terminal that cannot show them; a minus must not be lost."""
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-_JOINERS = "\u200c\u200d"
-"""Characters without width that words of some languages, and some emoji, need."""
+_NEEDED = "\u200c\u200d\u200e\u200f\u061c"
+"""Characters without width that words of some languages, and some emoji, need: joiners, and marks of a direction, which
+turn no text beside them."""
 
 
 def parsed_json(content: str | bytes) -> Any:
@@ -38,20 +39,23 @@ def parsed_json(content: str | bytes) -> Any:
 def visible(text: str) -> str:
     r"""Return `text` with control characters, and those that turn the direction of writing, written out.
 
-    Line feeds and tabs stay.
+    Line feeds and tabs stay, and so do a line's ends as Windows writes them, as line feeds.
 
     >>> print(visible("\x1b[2Jgone \u202eabc"))
     \x1b[2Jgone \u202eabc
+    >>> visible("one\r\ntwo\rthree, \u200f(\u05d0)") == "one\ntwo\\rthree, \u200f(\u05d0)"
+    True
     """
     if text.isascii() and text.isprintable():
         return text
+    text = text.replace("\r\n", "\n")
     return "".join(sign if _harmless(sign) else sign.encode("unicode_escape").decode("ascii") for sign in text)
 
 
 def _harmless(sign: str) -> bool:
     if sign in "\n\t" or sign.isprintable():
         return True
-    return unicodedata.category(sign) == "Zs" or sign in _JOINERS
+    return unicodedata.category(sign) == "Zs" or sign in _NEEDED
 
 
 def inert(text: str) -> str:
