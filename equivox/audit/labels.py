@@ -183,12 +183,16 @@ def csv_of(rows: Iterable[Sequence[str]]) -> str:
 
 
 def _filled_in(file: Path) -> Iterator[tuple[str, str, str, str]]:
-    """Yield where it stands, item, attribute and label of each row of a sheet that has a label."""
+    """Yield where it stands, item, attribute and label of each row of a sheet that has a label.
+
+    A spreadsheet may separate cells by semicolons or tabs, by its user's country.
+    """
     try:
         text = file.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"labels {file} cannot be read ({error}); give CSV in UTF-8") from None
-    reader = csv.DictReader(io.StringIO(text, newline=""))
+    separator = max(",;\t", key=text.partition("\n")[0].count)
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator)
     for name in ("item", "attribute", "label"):
         if name not in (reader.fieldnames or ()):
             raise RequestError(f"labels {file} lack the column {name!r}; keep the columns of the sheet")

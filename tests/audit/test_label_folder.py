@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import json
 import shutil
@@ -18,7 +19,7 @@ from scipy import stats
 import equivox as ex
 from equivox.audit.kept import score_audit
 from equivox.audit.label_studio import exported_labels, labelling_page
-from equivox.audit.labels import comparable, label_files
+from equivox.audit.labels import by_person, comparable, label_files
 from equivox.audit.stored import stored_audits
 from equivox.compare.runs import compared_run
 from equivox.core.errors import RequestError
@@ -38,6 +39,15 @@ Cli = Callable[..., tuple[int, str, str]]
 
 def test_unstated_is_an_answer_and_no_word() -> None:
     assert comparable(["Unstated"]) == comparable([]) == ("unstated",)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_labels_are_read_however_a_spreadsheet_separates_cells(separator: str, tmp_path: Path) -> None:
+    file = tmp_path / "labels-Ana.csv"
+    with file.open("w", encoding="utf-8-sig", newline="") as opened:
+        rows = [("item", "attribute", "label"), ("i1", "things", "chess; yoga"), ("i2", "job", "nurse, at night\tonly")]
+        csv.writer(opened, delimiter=separator).writerows(rows)
+    assert [found[1:] for found in by_person([file])["Ana"]] == rows[1:]
 
 
 def answer(name: str, kind: str, *values: str) -> dict[str, Any]:
