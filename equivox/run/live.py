@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -65,8 +65,12 @@ def read_live(folder: Path) -> Live | None:
 def noting(folder: Path, progress: Progress, now: Callable[[], float] = time.time) -> Iterator[Progress]:
     """Yield a progress callback that calls `progress` and notes in `folder` how far the run is.
 
-    The note goes when the block ends well; after an error it stays and says where the run stopped.
+    The note goes when the block ends well; after an error it stays and says where the run stopped. What the server was
+    used for stands in it as long as nobody else counts that: of a start that was killed it is counted now.
     """
+    killed = read_live(folder)
+    if killed is not None:
+        add_usage(folder, {name: used for name, used in killed.usage.items() if isinstance(used, int | float)})
     rates = Rates()
     last = -math.inf
     seen: Event | None = None
@@ -93,7 +97,7 @@ def noting(folder: Path, progress: Progress, now: Callable[[], float] = time.tim
         if seen is not None:
             last = -math.inf
             with suppress(EquivoxError, OSError):  # the first error counts
-                note(seen)
+                note(replace(seen, usage={}))
         raise
     (folder / LIVE_FILE).unlink(missing_ok=True)
 

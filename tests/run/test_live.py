@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from equivox.core.files import read_document, write_document
 from equivox.core.progress import Event, no_progress
 from equivox.core.requests import Request
 from equivox.engines.function import FunctionEngine
-from equivox.run.live import LIVE_FILE, Speed, noting, read_live
+from equivox.run.live import LIVE_FILE, Speed, noting, read_live, read_usage
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
@@ -52,6 +53,24 @@ def test_the_rate_is_that_of_the_stage(tmp_path: Path) -> None:
     assert second.age(100.0) == 0.0
     assert math.isnan(replace(second, per_second=0.0).seconds_left)
     assert read_live(tmp_path) is None
+
+
+def test_what_a_killed_start_used_is_counted_by_the_next_one_and_once(tmp_path: Path) -> None:
+    def start(until: BaseException | None) -> None:
+        with suppress(RunError), noting(tmp_path, no_progress) as progress:
+            progress(Event("generate", 40, 100, usage={"requests": 40, "cost": 0.5}))
+            if until is not None:
+                raise until
+
+    with suppress(KeyboardInterrupt):
+        start(KeyboardInterrupt())
+    # A start that ends itself counts what it used, so the note says nothing of it; one that is killed cannot.
+    stopped = read_document(tmp_path / LIVE_FILE)
+    assert (stopped["done"], stopped["usage"]) == (40, {})
+    write_document(tmp_path / LIVE_FILE, stopped | {"usage": {"requests": 40, "cost": 0.5, "odd": "x"}})
+    start(RunError("the server is gone"))
+    start(None)
+    assert read_usage(tmp_path) == {"requests": 40, "cost": 0.5}
 
 
 def test_notes_are_two_seconds_apart_and_the_last_one_is_always_made(tmp_path: Path) -> None:
