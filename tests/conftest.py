@@ -131,7 +131,7 @@ def chat_server() -> Iterator[Callable[[Reply], str]]:
                     self.wfile.write(data)
 
             http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-            threading.Thread(target=http.serve_forever, daemon=True).start()
+            threading.Thread(target=http.serve_forever, args=(0.05,), daemon=True).start()
             running.callback(http.server_close)
             running.callback(http.shutdown)
             return f"127.0.0.1:{http.server_address[1]}"

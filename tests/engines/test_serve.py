@@ -49,7 +49,7 @@ def start() -> Iterator[Start]:
     def begin(answer: Callable[..., Any], **others: Any) -> str:
         server = serve.Server(SimpleNamespace(answer=answer, **others), "mine", 0)
         running.append(server)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         return f"http://127.0.0.1:{server.server_address[1]}/v1"
 
     yield begin
