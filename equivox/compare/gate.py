@@ -19,7 +19,7 @@ from equivox.compare.pairs import PairedTest, open_runs, paired_tests
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison
 from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import Measure
-from equivox.core.scores import LEVEL, NAN, Score, distance_interval
+from equivox.core.scores import NAN, Score, distance_interval
 from equivox.run.manifest import read_manifest
 
 Outcome = Literal["pass", "worse", "inconclusive", "not comparable"]
@@ -239,7 +239,7 @@ def _lacking(run: ComparedRun, score: Score, min_coverage: float) -> str:
     if share < min_coverage:
         about = f" about group {group}" if group else ""
         return f"{share:.0%} of the answers of {run.model}{about} were used, at least {min_coverage:.0%} are asked for"
-    if score.p > LEVEL >= score.p_every_value:
+    if score.rare_values_differ:
         return f"{run.model} differs in rare values, which are left out (p every value {score.p_every_value:.2g})"
     for part in run.scores:
         # A mean of the other attributes says nothing of one that too few answers state.

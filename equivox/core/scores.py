@@ -222,13 +222,18 @@ class Score:
         return self.defined and self.q < LEVEL
 
     @property
+    def rare_values_differ(self) -> bool:
+        """Whether groups differ with the rare values, which `value` leaves out, and not without them."""
+        return self.p > LEVEL >= self.p_every_value
+
+    @property
     def untold(self) -> str | None:
         """Why a tested score without a finding says nothing: the design could not have found anything; else None."""
         if not self.defined or self.found or math.isnan(self.p):
             return None
         if self.cannot_tell is not None:
             return self.cannot_tell
-        if self.p > LEVEL >= self.p_every_value:
+        if self.rare_values_differ:
             return f"the rare values that are left out differ between groups (p every value {self.p_every_value:.2g})"
         if self.p_least >= LEVEL:
             return f"no p below {self.p_least:.2g}"
@@ -255,7 +260,7 @@ class Score:
         """
         hidden = self._hidden
         # A reason beside the number of permutations is one that more of the same would have, too.
-        lacks = self.p > LEVEL >= self.p_every_value or (self.cannot_tell is not None and self.p_least < LEVEL)
+        lacks = self.rare_values_differ or (self.cannot_tell is not None and self.p_least < LEVEL)
         if self.untold is None or hidden is None or lacks:
             return None
         each = hidden.answers_each(self._level)

@@ -102,8 +102,8 @@ def compare_group_means(
     Notes
     -----
     The difference of two models' differences is the difference between groups of a - b, and their sum that of a + b.
-    Two groups: the distances are equal where either is zero. Each is tested by the larger p
-    of permutations and Student's t, and p is the larger of both (an intersection-union test, Berger 1982,
+    Two groups: the distances are equal where either is zero. Each is tested by the larger p of permutations and
+    Student's t, and p is the larger of both (an intersection-union test, Berger 1982,
     doi:10.1080/00401706.1982.10487790); the interval holds all distances that the intervals of both allow. So neither
     the level of a model's numbers nor the side of its bias matters. More groups: noise adds to the largest difference
     of each model, between nothing and what it adds with half of the groups at each end; the interval allows

@@ -17,6 +17,7 @@ from equivox.core.attributes import LOSSES
 from equivox.core.samples import ENDED, Row, Samples
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.task import Task
+from equivox.report import trust, verdicts
 from equivox.run.losses import LOST, loss_scores
 from equivox.tasks.registry import builtin_tasks
 
@@ -120,6 +121,8 @@ def test_answers_of_one_group_that_the_token_limit_cuts_off_are_found() -> None:
 def test_no_attribute_is_called_as_a_loss_is() -> None:
     # Else the q of unequal failures would be that of a part of the task's mean, and never below the task's own.
     assert set(LOST) == {"refusal", *LOSSES}
+    # Each has its words in the verdict and in the line of trust.
+    assert set(LOST) == set(verdicts.LOST) == set(trust._LOSSES)
 
 
 def test_equal_losses_are_no_finding() -> None:
