@@ -31,8 +31,10 @@ SMALL: dict[str, Any] = {
     "max_model_length": 2048,
     "max_num_batched_tokens": 2048,
     "max_num_seqs": 32,
+    "gpu_memory_utilization": 0.1,
+    "kv_cache_memory_bytes": 2**29,
 }
-"""vLLM for two cores and a tiny model."""
+"""vLLM for two cores or a small part of a GPU, and a tiny model."""
 
 
 def need_torchvision() -> None:
@@ -103,6 +105,7 @@ def vllm_server(folder: str, log: Path, dtype: str = "bfloat16") -> Iterator[str
         *(sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", folder),
         *("--served-model-name", "tiny", "--host", "127.0.0.1", "--port", str(port), "--dtype", dtype),
         *("--enforce-eager", "--max-model-len", "2048", "--max-num-batched-tokens", "2048", "--max-num-seqs", "8"),
+        *("--gpu-memory-utilization", "0.1"),
         *("--structured-outputs-config", '{"backend": "guidance", "disable_any_whitespace": true}'),
     ]
     with log.open("w") as out:
