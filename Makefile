@@ -133,7 +133,7 @@ endif
 
 ENGINE_TESTS := tests/engines/real tests/metrics/genres/test_genres_images.py
 
-# Written for a GPU, and not run on one yet: vLLM of the GPU pins, the engine tests with those of the calibration, and the overhead.
+# vLLM of the GPU pins, the engine tests with those of the calibration, and the overhead. docs/engines.md says what ran on a GPU.
 GPU := .venv-gpu
 
 test-gpu:

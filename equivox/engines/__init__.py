@@ -64,7 +64,7 @@ class _Retirement(BaseModel):
 class ModelFile(BaseModel):
     """The fields of a model's YAML file; unknown fields are refused.
 
-    `gpu_memory_gb` is what the weights and a small cache need on one GPU, in GB. `serve` is the command that serves the
+    `gpu_memory_gb` is the memory of one GPU, in GB, on which the engine starts. `serve` is the command that serves the
     model at its `base_url`, for a model that the user must serve. `remote_code` says that the model runs code of its
     repository, which needs the user's consent. `retires` says when a provider ends the model or lets another answer.
     """

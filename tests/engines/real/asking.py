@@ -37,6 +37,13 @@ SMALL: dict[str, Any] = {
 """vLLM for two cores or a small part of a GPU, and a tiny model."""
 
 
+def on_gpu() -> bool:
+    """Return whether models are computed on a GPU here."""
+    import torch
+
+    return torch.cuda.is_available()
+
+
 def need_torchvision() -> None:
     """Skip a test with images where torchvision is missing."""
     if importlib.util.find_spec("torchvision") is None:
