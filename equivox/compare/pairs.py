@@ -6,27 +6,34 @@ The unit is the cluster that carries the group, since both models share it. The 
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equivox.compare.runs import ComparedRun, Comparison
-from equivox.core.errors import RequestError
-from equivox.core.files import read_document
+from equivox.core.errors import DamageError, RequestError, StorageError
+from equivox.core.files import cache_folder, read_document, write_document
 from equivox.core.lazy import on_one_core
 from equivox.core.metric import Measure, PairedTask, PairedValues
 from equivox.core.samples import Samples, rows_of
 from equivox.core.scores import DEFAULT_OPTIONS, NAN, Score
 from equivox.core.task import Task, digest
+from equivox.run.manifest import file_hash
+from equivox.run.opening import is_computed
 
 if TYPE_CHECKING:
     import numpy as np
 
 OVERALL = "all tasks"
+KEPT = "paired"
+"""The folder of the user's cache with the tests of every two runs that were compared here."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,19 +135,70 @@ def paired_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> l
     """Return the tests of every two runs for every number of a whole task that both have; empty for one run.
 
     A pair that is not tested is returned with the reason. Random numbers depend on the names of the tasks alone, so
-    that the same runs always give the same numbers.
+    that the same runs always give the same numbers: those of runs whose numbers were computed on this machine are kept
+    in the user's cache.
     """
-    tests = [
-        test
-        for one, other in combinations(opened, 2)
-        for test in (*_tests(one, other, n_resamples), *_overall(one, other, n_resamples))
-    ]
+    places = [_kept_at(one, other, n_resamples) for one, other in combinations(opened, 2)]
+    kept = [_read_kept(place) if place else None for place in places]
     # Each test draws from a generator of its own, and numpy draws and multiplies outside of Python's lock.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = list(pool.map(lambda test: test if isinstance(test, PairedTest) else test(), tests))
+        under_way = [
+            known or pool.map(_computed, [*_tests(one, other, n_resamples), *_overall(one, other, n_resamples)])
+            for (one, other), known in zip(combinations(opened, 2), kept, strict=True)
+        ]
+        found = [list(tests) for tests in under_way]
+    for place, known, tests in zip(places, kept, found, strict=True):
+        if place and not known:
+            _keep(place, tests)
     aligned.cache_clear()
     rows_of.cache_clear()
-    return with_q(found)
+    return with_q([test for tests in found for test in tests])
+
+
+def _kept_at(one: OpenedRun, other: OpenedRun, n_resamples: int) -> Path | None:
+    """Return where the tests of two runs are kept: a file named by all that determines them, this code included.
+
+    None for runs that were not computed on this machine or have changed, and for metrics of other packages, whose code
+    may change.
+    """
+    sides = []
+    for run in (one.run, other.run):
+        scores = [(score, run.measure(score)) for score in run.scores if score.is_whole]
+        ours = all(m is None or m.compare is None or m.compare.__module__.startswith("equivox.") for _, m in scores)
+        if not ours or not is_computed(run.folder):
+            return None
+        named = [[score.task, score.name] for score, _ in scores]
+        sides.append([run.model, run.annotator, run.origin.fingerprint, named])
+    return cache_folder(KEPT) / f"{digest([_code(), n_resamples, sides])}.json"
+
+
+@cache
+def _code() -> str:
+    """Return the hash of equivox's code."""
+    rooms = [room for room in Path(__file__).parents[1].iterdir() if room.is_dir()]
+    return digest([file_hash(path) for room in sorted(rooms) for path in sorted(room.rglob("*.py"))])
+
+
+def _read_kept(place: Path) -> list[PairedTest] | None:
+    """Return the tests that are kept in a file; None if there is none, or it is damaged."""
+    with suppress(OSError, DamageError, TypeError, KeyError):
+        return [PairedTest(**{**row, "parts": tuple(row["parts"])}) for row in read_document(place)["tests"]]
+    return None
+
+
+def _keep(place: Path, tests: Sequence[PairedTest]) -> None:
+    # NaN, which JSON has no word for, is what a field without a value has.
+    rows = [{name: value for name, value in vars(test).items() if not _is_nan(value)} for test in tests]
+    with suppress(StorageError):
+        write_document(place, {"tests": rows})
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _computed(test: PairedTest | NotYet) -> PairedTest:
+    return test if isinstance(test, PairedTest) else test()
 
 
 def with_q(tests: Sequence[PairedTest]) -> list[PairedTest]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 import unicodedata
 from typing import Any, TextIO
 
@@ -14,6 +15,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _NEEDED = "\u200c\u200d\u200e\u200f\u061c"
 """Characters without width that words of some languages, and some emoji, need: joiners, and marks of a direction, which
 turn no text beside them."""
+_UNUSUAL = re.compile(r"[^ -~\n\t]")
 
 
 def parsed_json(content: str | bytes) -> Any:
@@ -48,14 +50,13 @@ def visible(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    text = text.replace("\r\n", "\n")
-    return "".join(sign if _harmless(sign) else sign.encode("unicode_escape").decode("ascii") for sign in text)
+    return _UNUSUAL.sub(_written_out, text.replace("\r\n", "\n"))
 
 
-def _harmless(sign: str) -> bool:
-    if sign in "\n\t" or sign.isprintable():
-        return True
-    return unicodedata.category(sign) == "Zs" or sign in _NEEDED
+def _written_out(found: re.Match[str]) -> str:
+    sign = found[0]
+    harmless = sign.isprintable() or sign in _NEEDED or unicodedata.category(sign) == "Zs"
+    return sign if harmless else sign.encode("unicode_escape").decode("ascii")
 
 
 def inert(text: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
+from equivox.compare import pairs
 from equivox.compare.pairs import PairedTest, aligned, open_runs, paired_tests
 from equivox.compare.ranking import Judged, Rank, cohort_scores, judge, judged_records, rank_all
 from equivox.compare.runs import open_comparison
@@ -23,6 +26,7 @@ from equivox.core.samples import Row, Samples
 from equivox.core.scores import ScoringOptions
 from equivox.report.ranks import told_apart
 from equivox.run.manifest import read_manifest, write_manifest
+from equivox.run.opening import note_computed
 from equivox.run.pipeline import annotate_run, execute, rescore
 from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
@@ -126,13 +130,79 @@ def test_one_task_of_a_family_has_no_mean_over_tasks(runs: Sequence[Path]) -> No
     assert {rank.task for rank in rank_all(replace(found, runs=alone), [])} == {"vibe_gender:advisory"}
 
 
-def test_the_same_runs_give_the_same_numbers(runs: Sequence[Path]) -> None:
-    assert repr(compared(*runs[1:3])) == repr(compared(*runs[1:3]))
+def plain(tests: Sequence[PairedTest]) -> str:
+    return json.dumps([vars(test) for test in tests])
+
+
+def test_the_same_runs_give_the_same_numbers(
+    runs: Sequence[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = plain(compared(*runs[1:3]))
+    # Where nothing is kept, the tests are computed again.
+    monkeypatch.setenv("EQUIVOX_CACHE", str(tmp_path))
+    assert plain(compared(*runs[1:3])) == first
+    assert not list(tmp_path.rglob("*"))
+
+
+def test_tests_of_two_runs_that_were_computed_here_are_kept(
+    runs: Sequence[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EQUIVOX_CACHE", str(tmp_path / "cache"))
+    one, other = tmp_path / "one", tmp_path / "other"
+    for folder, run in ((one, runs[1]), (other, runs[2])):
+        shutil.copytree(run, folder)
+        note_computed(folder)
+    computed: list[str] = []
+    compute = pairs.paired_result
+
+    def counted(test: PairedTest, *arguments: Any, **named: Any) -> PairedTest:
+        computed.append(test.task)
+        return compute(test, *arguments, **named)
+
+    monkeypatch.setattr(pairs, "paired_result", counted)
+
+    def computed_now(*folders: Path) -> int:
+        computed.clear()
+        found[folders] = plain(compared(*folders))
+        return len(computed)
+
+    found: dict[tuple[Path, ...], str] = {}
+    n_tests = computed_now(one, other)
+    first = found[one, other]
+    assert n_tests > 2 and "NaN" in first
+    assert computed_now(one, other) == 0 and found[one, other] == first
+    # The sides of a pair are not exchanged.
+    assert computed_now(other, one) == n_tests
+    # A damaged file, other code, and a run that changed are computed again.
+    (kept, _) = sorted((tmp_path / "cache" / "paired").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    kept.write_text(kept.read_text().replace("0.", "1.", 1))
+    assert computed_now(one, other) == n_tests and found[one, other] == first
+    assert computed_now(one, other) == 0
+    with monkeypatch.context() as other_code:
+        other_code.setattr(pairs, "_code", lambda: "other")
+        assert computed_now(one, other) == n_tests
+    (changed, *_) = one.rglob("samples/*.parquet")
+    changed.touch()
+    assert computed_now(one, other) == 0
+    pq.write_table(pq.read_table(changed), changed, compression="gzip")
+    assert computed_now(one, other) == n_tests
+
+
+def test_the_code_that_computes_tests_is_all_of_equivox() -> None:
+    # In a checkout, folders of the package are links.
+    root = Path(pairs.__file__).parents[1]
+    pairs._code.cache_clear()
+    read: list[Path] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pairs, "file_hash", lambda path: read.append(path) or "")
+        pairs._code()
+    pairs._code.cache_clear()
+    rooms = {path.relative_to(root).parts[0] for path in read}
+    assert {"statistics", "metrics", "core", "compare", "run"} <= rooms
+    assert root / "metrics" / "ntvd" / "comparison.py" in read
 
 
 def test_a_model_beside_its_copy(runs: Sequence[Path], tmp_path: Path) -> None:
-    import shutil
-
     shutil.copytree(runs[1], tmp_path / "copy")
     for test in compared(runs[1], tmp_path / "copy"):
         assert (test.difference, test.p) == (0, 1)
@@ -188,8 +258,6 @@ def test_a_cohort_is_written_with_its_parts_as_columns() -> None:
 
 def rewritten(source: Path, target: Path, file: str, change: Callable[[dict[str, object]], object]) -> Path:
     """Copy a run with every row of one of its files changed."""
-    import shutil
-
     shutil.copytree(source, target)
     for path in target.glob(file):
         rows = pq.read_table(path).to_pylist()
@@ -243,8 +311,6 @@ def test_items_that_one_lacks_count_for_neither(runs: Sequence[Path], tmp_path: 
 
 
 def test_what_was_not_asked_or_read_alike_is_refused(equivox: Cli, runs: Sequence[Path], tmp_path: Path) -> None:
-    import shutil
-
     code, _, err = equivox(
         "run", "simulated:random,seed=3", TASKS, "--data", "sample", "--output", tmp_path / "less", "--limit", 96,
         "--scoring", "n_resamples=199",
@@ -276,8 +342,6 @@ def test_what_was_not_asked_or_read_alike_is_refused(equivox: Cli, runs: Sequenc
 
 
 def test_a_refused_pair_leaves_its_ranks_open(runs: Sequence[Path], tmp_path: Path) -> None:
-    import shutil
-
     shutil.copytree(runs[2], tmp_path / "merged")
     rescore(tmp_path / "merged", options=ScoringOptions(n_resamples=199, merge="none"))
     found = judge(open_comparison([runs[1], tmp_path / "merged"]), n_resamples=199)
