@@ -108,7 +108,7 @@ def test_a_model_against_itself():
     a = model(rng, 0.4, groups)
     found = compare_shift(a, a, groups, clusters=clusters, rng=rng)
     assert found.difference == 0.0
-    assert found.p == 1.0
+    assert found.p == found.p_distance == found.p_both == 1.0
     assert found.ci_low <= 0.0 <= found.ci_high
 
 

@@ -178,6 +178,8 @@ def test_the_unit_of_the_numbers_changes_no_p(unit: float) -> None:
         own = group_means(values, groups, clusters=clusters, n_resamples=999, rng=rng())
         other = group_means(values * unit, groups, clusters=clusters, n_resamples=999, rng=rng())
         assert (other.p, other.distance_p) == (own.p, own.distance_p)
+        assert own.detectable is not None and other.detectable is not None
+        assert other.detectable.at_5_percent == pytest.approx(own.detectable.at_5_percent * unit)
         paired = clusters[0] in clusters[1:]
         same = mean_difference(
             values * unit, groups, first="a", second="b", clusters=clusters, paired=paired, rng=rng()

@@ -443,3 +443,15 @@ def test_answers_that_all_hold_the_same_values_are_constant_in_any_order():
     once = [["x", "y"], ["x"], ["x", "y", "y"]] * 4
     found = distribution_shift(once, [*"ab"] * 6, clusters=None, min_count=1, rng=generator())
     assert found.undefined is None
+
+
+@pytest.mark.parametrize(("n_each", "permutations"), [(1, 2), (2, 6)])
+def test_so_few_clusters_that_none_of_their_permutations_is_rare_are_told(n_each, permutations):
+    # One value for each group: of the C(2n, n) permutations two are as far apart as what was seen.
+    values = [["x"]] * (5 * n_each) + [["y"]] * (5 * n_each)
+    groups, clusters = ["f"] * (5 * n_each) + ["m"] * (5 * n_each), np.arange(2 * n_each).repeat(5)
+    found = distribution_shift(
+        values, groups, clusters=clusters, min_count=1, n_resamples=99, rng=np.random.default_rng(0)
+    )
+    told = f"{permutations} permutations of the clusters: the most extreme has p = {2 / permutations:.2g}"
+    assert told in found.notes and found.exact_cluster
