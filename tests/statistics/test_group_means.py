@@ -315,3 +315,17 @@ def test_the_size_that_is_looked_for_is_an_ntvd() -> None:
     # Four times the clusters halve the error.
     assert found.looking_for(10.0).clusters(21, 0.05) == math.ceil(21 * (found.at(0.05) / looked.shift) ** 2)
     assert group_means([1, 2, 3], list("aab"), clusters=range(3), rng=rng()).detectable is None
+
+
+def test_what_is_detectable_in_units_of_three_groups_has_the_freedom_of_their_analysis_of_variance() -> None:
+    units, groups = 4, 3
+    values = rng().normal(0, 1, (units, groups))
+    rest = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
+    freedom = (units - 1) * (groups - 1)
+    error = math.sqrt(2 * (rest**2).sum() / freedom / units)
+    critical = stats.studentized_range.isf(0.05, groups, freedom) / math.sqrt(2)
+    found = group_means(
+        values.ravel(), list("abc") * units, clusters=np.arange(units).repeat(groups), rng=rng()
+    ).detectable
+    assert found is not None
+    assert stats.nct.sf(critical, freedom, found.at_5_percent / error) == pytest.approx(0.8, abs=1e-6)
