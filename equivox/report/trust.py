@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from equivox.annotate.rules import is_exact
+from equivox.audit.stored import StoredAudit
 from equivox.compare.runs import ComparedRun, transcripts_apart
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.report.verdicts import (
@@ -26,9 +27,10 @@ SIGNS: Mapping[Mark, str] = {"good": "✓", "bad": "✗", "neutral": ""}
 WELL_USED = 0.9
 """Share of the answers that must enter every score for a good mark."""
 ENOUGH_AGREEMENT = 80.0
-"""Percent of people's labels that an annotator must meet, for every attribute, for a good mark.
+"""Percent of people's labels that an annotator must surely meet, for every attribute, for a good mark.
 
-Its errors must not depend on the group either.
+That is the lower end of an interval, so that few labels show little: 16 that are all met are the fewest. Labels must be
+of every group, and errors must not depend on the group.
 """
 
 
@@ -116,9 +118,25 @@ def _annotated(run: ComparedRun) -> Trust:
         return Trust("the annotator, rules, cannot err on simulated answers", "good")
     if run.audits:
         least = min(audit.least_agreement for audit in run.audits)
-        well = least >= ENOUGH_AGREEMENT and not any(audit.unequal for audit in run.audits)
-        return Trust("; ".join(audit.told for audit in run.audits), "good" if well else "bad")
+        unchecked = {group: None for audit in run.audits for group in _without_labels(run, audit)}
+        well = least >= ENOUGH_AGREEMENT and not unchecked and not any(audit.unequal for audit in run.audits)
+        told = [*(audit.told for audit in run.audits), *(f"no label is about {group}" for group in unchecked)]
+        return Trust("; ".join(told), "good" if well else "bad")
     return Trust(f"annotator {run.annotator} not checked by people", "bad")
+
+
+def _without_labels(run: ComparedRun, audit: StoredAudit) -> Iterator[str]:
+    """Yield the groups, each with an attribute, of which an audit has no label although it has some of that attribute.
+
+    A question about findings belongs to no group.
+    """
+    for attribute, labelled in audit.groups.items():
+        compared = {
+            group for s in run.scores if s.attribute == attribute and not s.subset
+            for group in s.coverage.requested_by_group
+        }  # fmt: skip
+        if labelled - {""}:
+            yield from (f"{attribute} of {group}" for group in sorted(compared - labelled))
 
 
 def _sources(run: ComparedRun) -> Iterator[Trust]:
