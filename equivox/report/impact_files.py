@@ -23,7 +23,7 @@ HOW = (
     "share: favourable answers, of those that are known; impact ratio: the share of a group over that of the most "
     "favoured group;\ninterval: 95 % for all pairs of groups of a table together, over clusters; with unknowns: the "
     "ratios that the unknown answers allow;\nfour fifths: whether the ratio is below 0.8; not certain: the interval "
-    "includes 0.8, so that another sample may say otherwise."
+    "includes 0.8, so that another sample may say otherwise, or what the unknown answers allow does."
 )
 
 
