@@ -10,6 +10,7 @@ from typing import Literal
 from equivox.annotate.rules import is_exact
 from equivox.audit.stored import StoredAudit
 from equivox.compare.runs import ComparedRun, transcripts_apart
+from equivox.core.variants import is_intervention
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.report.verdicts import (
     SMALLEST_GAP,
@@ -63,7 +64,12 @@ def losses_in_words(losses: Sequence[str]) -> str:
 def reasons_to_trust(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
     """Yield what speaks for and against the numbers of some runs, and what a reader must know of them."""
     told = [(run, one) for run in runs for one in task_verdicts(run)]
-    shares = [score.coverage.share for _, one in told for score in one.scores if score.coverage.requested]
+    used = [score for _, one in told for score in one.scores]
+    # What a later turn, other words or a system prompt lost is lost, too.
+    used += [
+        s for run in runs for s in run.scores if s.is_whole and s.role == "outcome" and is_intervention(s.condition)
+    ]
+    shares = [score.coverage.share for score in used if score.coverage.requested]
     if shares:
         yield Trust(f"{_percents(shares)} of answers used", _used(min(shares)))
     for run in runs:
