@@ -22,9 +22,10 @@ DOSES_NOTE = (
 TRENDS_NOTE = (
     "per semitone: how far answers move for each semitone up, within speakers and recordings, in points: of all who "
     "get such answers\nwhen the recording is as it is, so many percent more are of the group; gap: how far the groups "
-    "are apart on that scale with the\nrecording as it is; the doses: the mean over speakers. A number moves in its "
-    "own unit. interval: 95 %, Student's over speakers; p: two-sided,\nthe slopes of whole speakers flipped; q: after "
-    "Benjamini–Yekutieli over the trends of whole tasks, or of attributes (* q < 0.05, ** q < 0.001)."
+    "are apart on that scale with the\nrecording as it is; the doses: the mean over speakers, of recordings with an "
+    "answer at every dose. A number moves in its own unit.\ninterval: 95 %, Student's over speakers; p: two-sided, the "
+    "slopes of whole speakers flipped; q: after Benjamini–Yekutieli over the\ntrends of whole tasks, or of attributes "
+    "(* q < 0.05, ** q < 0.001)."
 )
 _CHANGED = {"pitch": "pitch", "voice": "voice (pitch and vocal tract)"}
 
