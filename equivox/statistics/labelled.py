@@ -378,8 +378,10 @@ def _measured(
     if (note := on_few_clusters(table.rows, design)) is not None:
         notes.append(note)
     labels, tail = [part.pulls for part in parts], (1 - confidence) / 2
+    left = 1 - np.array(found.labels) / np.bincount(design.group_of_row)
     unseen = [
-        hidden_errors(found.by_group, code, part.size, tail, seen=part.wrong > 0) for code, part in enumerate(parts)
+        hidden_errors(found.by_group, code, part.size, tail, seen=part.wrong > 0, left=left[code])
+        for code, part in enumerate(parts)
     ]
     alike = own.supposed or [factor[:0] for factor in own.factors]
     answers = [*own.factors, *([] if own.shared is None else [own.shared])]
@@ -398,9 +400,9 @@ def _measured(
     drawn *= noise.scales(len(drawn), [degrees], rng)[0][:, None, None]
     low, high = invert(deviations, drawn, noise.errors(), slices, confidence, alike=noise.alike)
     low, high = min(low, largest), min(high, largest)
-    if without := [(name, part.size) for name, part in zip(found.groups, parts, strict=True) if part.wrong == 0]:
-        most = 100 * max(1 - tail ** (1 / size) for _, size in without)
-        names = ", ".join(name for name, _ in without)
+    if without := [code for code, part in enumerate(parts) if part.wrong == 0]:
+        most = 100 * max(left[code] * (1 - tail ** (1 / parts[code].size)) for code in without)
+        names = ", ".join(found.groups[code] for code in without)
         notes.append(f"no error was seen in the labels of {names}: the interval allows for {most:.0f} % that are wrong")
     if any(part.over_responses for part in parts):
         notes.append("the labels of a group come from one cluster: the interval treats them as independent, too narrow")

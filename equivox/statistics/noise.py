@@ -322,8 +322,8 @@ def supposed_pulls(shares: Floats, code: int, tables: Floats, m: float, part: sl
     return unlike
 
 
-def hidden_errors(shares: Floats, code: int, size: float, tail: float, *, seen: bool) -> Floats:
-    """Return the pulls of errors that labels of a group did not show, 2 x V.
+def hidden_errors(shares: Floats, code: int, size: float, tail: float, *, seen: bool, left: float) -> Floats:
+    """Return the pulls of errors that labels of a group did not show, 2 x V; `left` is the share without a label.
 
     If none of `size` labels shows an error, the share of wrong answers may be up to 1 - tail^(1/size): so many labels
     would show none with the probability `tail` (Clopper & Pearson 1934, doi:10.1093/biomet/26.4.404). The pulls are so
@@ -338,7 +338,7 @@ def hidden_errors(shares: Floats, code: int, size: float, tail: float, *, seen: 
     pulls[0] = shares.mean(axis=0) - shares[code]
     pulls[1, int(shares.sum(axis=0).argmin())] += 1
     pulls[1, int(shares[code].argmax())] -= 1
-    return share * pulls
+    return left * share * pulls
 
 
 def _degrees(spreads: Sequence[tuple[Floats, Floats, float]], slices: Sequence[slice]) -> float:

@@ -246,11 +246,23 @@ def test_without_an_error_the_estimate_stays_and_the_interval_widens() -> None:
         assert found.tuning == (1.0, 1.0)
         assert found.estimate == pytest.approx(own.estimate, abs=0.5)
         assert found.by_group == pytest.approx(own.by_group)
-        # If 1 - .025^(1/n) of all are wrong, n labels show none with a probability of .025.
-        assert f"the labels of a, b: the interval allows for {100 - 100 * 0.025 ** (1 / n):.0f} %" in found.notes[0]
+        # If 1 - .025^(1/n) of all are wrong, n labels show none with a probability of .025; 600 - n have no label.
+        most = (1 - n / 600) * (100 - 100 * 0.025 ** (1 / n))
+        assert f"the labels of a, b: the interval allows for {most:.0f} %" in found.notes[0]
         widths.append(found.ci_high - found.ci_low)
     assert widths[0] > widths[1] > own.ci_high - own.ci_low
     assert widths[2] == pytest.approx(own.ci_high - own.ci_low, abs=1.5)
+
+
+def test_where_every_answer_is_labelled_no_error_is_hidden() -> None:
+    read = [str(v) for v in np.random.default_rng(3).integers(0, 3, 40)]
+    groups = ["a"] * 20 + ["b"] * 20
+    own = distribution_shift(
+        read, groups, clusters=np.arange(40), n_resamples=499, rng=np.random.default_rng(1), min_count=1
+    )
+    found = shift(read, groups, range(40), read, clusters=np.arange(40))
+    assert (found.ci_low, found.ci_high) == pytest.approx((own.ci_low, own.ci_high), abs=3)
+    assert "the interval allows for 0 %" in found.notes[0]
 
 
 def test_names_and_order_change_nothing() -> None:
