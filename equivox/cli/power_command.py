@@ -95,6 +95,7 @@ def _common(design: Design, given: _Assumed) -> dict[str, Any]:
     return {
         "responses_per_cluster": design.responses_per_cluster,
         "n_groups": design.n_groups,
+        "crossed": design.crossed,
         "alpha": given.level,
         "power": given.power,
         "cluster_correlation": given.correlation,
@@ -122,7 +123,7 @@ def _of_means(design: Design, given: _Assumed, shift: float | None) -> str:
     from equivox.core.detectable import in_sd, ntvd_of
     from equivox.statistics import clusters_for_difference, minimum_detectable_difference
 
-    common = {**_common(design, given), "crossed": design.crossed}
+    common = _common(design, given)
     if shift is None:
         found = minimum_detectable_difference(n_clusters=design.n_clusters, **common)
         return found.undefined or (

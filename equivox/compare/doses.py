@@ -49,7 +49,7 @@ class Trend:
     gap
         How far apart the declared condition has the group and the others on the same scale.
     means
-        The mean over speakers at each dose, by its semitones.
+        The mean over speakers at each dose, by its semitones, of recordings with an answer at every dose.
     n_requested, n_used, n_clusters, n_left_out
         Requests at all doses, those whose answers are used, speakers, and speakers without answers at two doses.
     is_whole

@@ -385,12 +385,11 @@ def _losses(comparison: Comparison, limits: Limits) -> list[Check]:
 
 
 def _changed_loss(change: LossChange, against: str) -> Check:
-    unknown = change.growth > 0 and math.isnan(change.q)
-    outcome: Outcome = "worse" if change.grew else "inconclusive" if unknown else "pass"
+    outcome: Outcome = "worse" if change.grew else "inconclusive" if change.untold else "pass"
     reason = ""
     if outcome != "pass":
         new, old = change.new, change.old
-        why = change.undefined or "too few clusters for a test" if unknown else f"q {change.q:.2g}"
+        why = change.untold or f"q {change.q:.2g}"
         reason = (
             f"group {new.high_group} loses {new.high_share:.3g} % and group {new.low_group} {new.low_share:.3g} %, "
             f"in the baseline {old.high_group} {old.high_share:.3g} % and {old.low_group} {old.low_share:.3g} % ({why})"

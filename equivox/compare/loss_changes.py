@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +14,9 @@ from equivox.core.errors import RequestError
 from equivox.core.samples import Samples
 from equivox.core.scores import LEVEL, NAN, Mover
 from equivox.run.losses import LOST, lost_of
+
+SMALLEST_GROWTH = 5.0
+"""A gap that is wider by less, in percentage points, is no change unless it is beyond chance."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +32,8 @@ class LossChange:
     p, q
         p of the null that the groups changed alike, by the permutations of the task's own test; q over all changes of
         two runs (Benjamini and Yekutieli). NaN with the reason in `undefined`.
+    p_least, q_least
+        The smallest p that the clusters allow, and the q that it would have among the other changes.
     """
 
     task: str
@@ -38,6 +44,8 @@ class LossChange:
     old: Mover
     p: float = NAN
     q: float = NAN
+    p_least: float = NAN
+    q_least: float = NAN
     undefined: str | None = None
 
     @property
@@ -49,6 +57,17 @@ class LossChange:
     def grew(self) -> bool:
         """Whether the gap is wider in the new run, beyond chance."""
         return self.growth > 0 and self.q < LEVEL
+
+    @property
+    def untold(self) -> str | None:
+        """Why a gap that is wider in the new run cannot be told from chance; None if it can, or is not wider."""
+        if self.growth <= 0 or self.grew:
+            return None
+        if math.isnan(self.q):
+            return self.undefined or "too few clusters for a test"
+        if self.growth >= SMALLEST_GROWTH and self.q_least >= LEVEL:
+            return f"p {self.p:.2g}; so few clusters give no q below {self.q_least:.2g}"
+        return None
 
 
 def _gap(shares: Mover) -> float:
@@ -73,12 +92,14 @@ def loss_changes(new: OpenedRun, old: OpenedRun) -> list[LossChange]:
             continue
         changes = [_change(asked, *both, attribute) for attribute in LOST]
         found += [change for change in changes if change is not None]
-    q = adjust([change.p for change in found], method="by")
-    return [replace(change, q=own) for change, own in zip(found, q, strict=True)]
+    p = [change.p for change in found]
+    q = adjust(p, method="by")
+    least = [adjust([*p[:n], own.p_least, *p[n + 1 :]], method="by")[n] for n, own in enumerate(found)]
+    return [replace(change, q=own, q_least=other) for change, own, other in zip(found, q, least, strict=True)]
 
 
 def _change(asked: Asked, new: Samples, old: Samples, attribute: str) -> LossChange | None:
-    from equivox.statistics import distribution_shift
+    from equivox.statistics import distribution_shift, least_p_over_clusters
 
     task = asked.task
     (mine, counted), (theirs, also_counted) = (lost_of(task, samples, attribute) for samples in (new, old))
@@ -93,16 +114,17 @@ def _change(asked: Asked, new: Samples, old: Samples, attribute: str) -> LossCha
     change = mine.astype(np.int64) - theirs.astype(np.int64)
     if not change.any():
         return replace(found, p=1.0)
+    clusters, blocks = new.clusters.take(used), new.blocks.take(used) if new.blocks else None
+    strata = new.strata.take(used) if task.strata else None
     try:
         shift = distribution_shift(
-            EncodedLabels(change + 1, ("fewer", "same", "more")), groups, clusters=new.clusters.take(used),
-            strata=new.strata.take(used) if task.strata else None,
-            blocks=new.blocks.take(used) if new.blocks else None,
-            min_count=1, n_resamples=10_000, rng=paired_generator(task.name, attribute),
+            EncodedLabels(change + 1, ("fewer", "same", "more")), groups, clusters=clusters, strata=strata,
+            blocks=blocks, min_count=1, n_resamples=10_000, rng=paired_generator(task.name, attribute),
         )  # fmt: skip
+        least = least_p_over_clusters(groups, clusters, strata, blocks=blocks, n_resamples=10_000)
     except RequestError as error:
         return replace(found, undefined=str(error))
-    return replace(found, p=shift.p_cluster, undefined=shift.undefined)
+    return replace(found, p=shift.p_cluster, p_least=least.p, undefined=shift.undefined)
 
 
 def _shares(lost: NDArray[np.bool_], groups: EncodedLabels) -> Mover:

@@ -211,6 +211,14 @@ class Samples:
         wanted = [number for number, name in enumerate(status.names) if name in statuses]
         return np.isin(status.codes, wanted)
 
+    def has_part(self, *statuses: str) -> NDArray[np.bool_]:
+        """Return, for each sample, whether one of its segments has one of these statuses."""
+        parts = [name.removeprefix(_STATUS) for name in self.columns if name.startswith(_STATUS)]
+        found = np.zeros(len(self), dtype=bool)
+        for part in parts:
+            found |= self.has_status(*statuses, segment=part)
+        return found
+
     def values(self, attribute: str, segment: str = WHOLE) -> EncodedValues:
         """Return the values of an attribute; open values are replaced by the wording that they count as."""
         name = value_column(segment, attribute)

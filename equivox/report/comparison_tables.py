@@ -18,7 +18,7 @@ from equivox.core.scores import LEVEL, NAN
 from equivox.core.variants import is_intervention
 from equivox.report.doses import DOSES_NOTE, dose_question, doses_in_words, trend_tables
 from equivox.report.interventions import INTERVENTIONS_NOTE, interventions_in_words, what_changes
-from equivox.report.numbers import DASH, p_value, score_interval, score_value, share, stars
+from equivox.report.numbers import DASH, not_tested, p_value, score_interval, score_value, share, stars
 from equivox.report.ranks import in_order, rank_interval
 from equivox.report.score_tables import STARS, grid, marks, mean_table, share_table, task_tables
 from equivox.report.table import Table
@@ -202,15 +202,16 @@ def conditions_in_words(tests: Sequence[ConditionTest]) -> list[str]:
         larger = sum(test.q < LEVEL and not test.further < 0 for test in tested)
         smaller = sum(test.q < LEVEL and test.further < 0 for test in tested)
         where = f"{model}, {first.family}: with {first.model_a} against {first.model_b}"
+        lacking = not_tested([test.undefined for _, test in own])
         if not tested:
             told.append(f"{where} nothing could be tested.")
         elif larger or smaller:
             found = [f"{n} {side}" for n, side in ((larger, "further from no bias"), (smaller, "nearer")) if n]
-            told.append(f"{where} {' and '.join(found)}, of {len(tested)} tests.")
+            told.append(f"{where} {' and '.join(found)}, of {len(tested)} tests{lacking}.")
         else:
             told.append(
-                f"{where} none of {len(tested)} tests shows a difference. What was found may lie in the text, or the "
-                "design may be too small."
+                f"{where} none of {len(tested)} tests shows a difference{lacking}. What was found may lie in the text, "
+                "or the design may be too small."
             )
     return told
 

@@ -11,7 +11,7 @@ from equivox.compare.runs import ComparedRun
 from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL
 from equivox.core.variants import PITCH, dose_of
-from equivox.report.numbers import DASH, p_value, score_interval, score_value, share, shortened, stars
+from equivox.report.numbers import DASH, not_tested, p_value, score_interval, score_value, share, shortened, stars
 from equivox.report.table import Table
 
 DOSES_NOTE = (
@@ -22,9 +22,10 @@ DOSES_NOTE = (
 TRENDS_NOTE = (
     "per semitone: how far answers move for each semitone up, within speakers and recordings, in points: of all who "
     "get such answers\nwhen the recording is as it is, so many percent more are of the group; gap: how far the groups "
-    "are apart on that scale with the\nrecording as it is; the doses: the mean over speakers. A number moves in its "
-    "own unit. interval: 95 %, Student's over speakers; p: two-sided,\nthe slopes of whole speakers flipped; q: after "
-    "Benjamini–Yekutieli over the trends of whole tasks, or of attributes (* q < 0.05, ** q < 0.001)."
+    "are apart on that scale with the\nrecording as it is; the doses: the mean over speakers, of recordings with an "
+    "answer at every dose. A number moves in its own unit.\ninterval: 95 %, Student's over speakers; p: two-sided, the "
+    "slopes of whole speakers flipped; q: after Benjamini–Yekutieli over the\ntrends of whole tasks, or of attributes "
+    "(* q < 0.05, ** q < 0.001)."
 )
 _CHANGED = {"pitch": "pitch", "voice": "voice (pitch and vocal tract)"}
 
@@ -45,12 +46,13 @@ def trends_in_words(trends: Sequence[Trend]) -> list[str]:
         found = sorted((trend for trend in tested if trend.q < LEVEL), key=lambda trend: trend.p)
         where = f"{model}, {family}, {_CHANGED[change]}"
         several = len(tested) > 1
+        lacking = not_tested([trend.undefined for trend in own if trend.is_whole])
         if not tested:
             reason = next((trend.undefined for trend in own), None) or "nothing was asked"
             told.append(f"{where}: no trend could be computed ({shortened(reason, 160)}).")
         elif found:
             counted = f"{len(found)} of {len(tested)} trends are found" if several else "a trend is found"
-            told.append(f"{where}: {counted}: with each semitone up {_moved(found[0])}.")
+            told.append(f"{where}: {counted}: with each semitone up {_moved(found[0])}{lacking}.")
         else:
             least = min(trend.p_least for trend in tested)
             few = f"; so few speakers can give no p below {least:.2g}" if least >= LEVEL else ""
@@ -58,7 +60,8 @@ def trends_in_words(trends: Sequence[Trend]) -> list[str]:
             bound = f" ({_bound(most)})" if most.ci_low == most.ci_low else ""
             none = f"none of {len(tested)} trends is found" if several else "no trend is found"
             told.append(
-                f"{where}: {none}{bound}{few}. The model may not listen to it, or the design may be too small to tell."
+                f"{where}: {none}{bound}{few}{lacking}. The model may not listen to it, or the design may be too small "
+                "to tell."
             )
     return told
 
@@ -159,11 +162,12 @@ def doses_in_words(tests: Sequence[ConditionTest]) -> list[str]:
         first, n_doses = own[0][1], len({test.model_b for _, test in own})
         tested = [test for _, test in own if test.undefined is None]
         differ = sum(test.q < LEVEL for test in tested)
+        lacking = not_tested([test.undefined for _, test in own])
         conditions = first.model_b if n_doses == 1 else f"{n_doses} doses of {kind}"
         told.append(
             f"{model}, {family}, {conditions} against {first.model_a}: "
-            + (f"{differ or 'none'} of {len(tested)} tests {'show' if differ > 1 else 'shows'} another bias." if tested
-               else "nothing could be tested.")
+            + (f"{differ or 'none'} of {len(tested)} tests {'show' if differ > 1 else 'shows'} another bias{lacking}."
+               if tested else "nothing could be tested.")
         )  # fmt: skip
     return told
 

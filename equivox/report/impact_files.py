@@ -23,7 +23,7 @@ HOW = (
     "share: favourable answers, of those that are known; impact ratio: the share of a group over that of the most "
     "favoured group;\ninterval: 95 % for all pairs of groups of a table together, over clusters; with unknowns: the "
     "ratios that the unknown answers allow;\nfour fifths: whether the ratio is below 0.8; not certain: the interval "
-    "includes 0.8, so that another sample may say otherwise."
+    "includes 0.8, so that another sample may say otherwise, or what the unknown answers allow does."
 )
 
 
@@ -126,9 +126,9 @@ def _favoured(table: ImpactTable) -> str:
     names = " and ".join(table.ratios.favoured)
     if len(table.ratios.favoured) == len(table.ratios.groups):
         return "most favoured: none, all shares are equal"
-    shown = [one.group for one in table.ratios.groups if one.high < 1]
+    shown = [one.group for one in table.ratios.groups if one.high < 1 and one.most < 1]
     if not shown:
-        return f"largest share: {names}; no interval shows that another group is less favoured"
+        return f"largest share: {names}; no other group is shown to be less favoured"
     return f"most favoured: {names}; shown to be less favoured: {', '.join(shown)}"
 
 

@@ -15,7 +15,7 @@ from equivox.core.coverage import UNEVEN
 from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL
 from equivox.core.variants import SPOKEN, SYSTEM, TURN, WORDING, is_intervention, turn_of
-from equivox.report.numbers import how_many, score_interval, score_value, shortened
+from equivox.report.numbers import how_many, not_tested, score_interval, score_value, shortened
 
 INTERVENTIONS_NOTE = (
     "further by: how much further from no bias the first condition is than the second, less what noise adds to "
@@ -97,6 +97,7 @@ def _of_others(scores: Sequence[PairedTest], answers: Sequence[PairedTest], seve
         f"{where}: {changed or 'none'} of {n} {'show' if changed > 1 else 'shows'} another bias than "
         f"{plain}; the largest change is in {most.task}, {most.model_b}: {side} no bias by "
         f"{score_value(abs(_change(most)), most.unit)} (interval {_interval_of(most)})"
+        f"{not_tested([test.undefined for test in scores])}"
     )
     lost = [*_losses(answers, large=True), *_losses(answers, large=False)]
     return f"{told}; {', '.join(lost)}." if lost else f"{told}."
@@ -122,10 +123,11 @@ def _of_a_system_prompt(scores: Sequence[PairedTest], answers: Sequence[PairedTe
     found = [
         f"{count} {what}" for count, what in ((smaller, "nearer to no bias"), (larger, "further from it")) if count
     ]
+    lacking = not_tested([test.undefined for test in scores])
     if found:
-        counted = f"{' and '.join(found)}, of {n}"
+        counted = f"{' and '.join(found)}, of {n}{lacking}"
     elif tested:
-        counted = f"none of {n} shows a change of bias"
+        counted = f"none of {n} shows a change of bias{lacking}"
     else:
         counted = _untested(scores)
     if lost:

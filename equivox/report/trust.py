@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from equivox.annotate.rules import is_exact
+from equivox.audit.stored import StoredAudit
 from equivox.compare.runs import ComparedRun, transcripts_apart
+from equivox.core.variants import is_intervention
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.report.verdicts import (
     SMALLEST_GAP,
@@ -26,9 +28,10 @@ SIGNS: Mapping[Mark, str] = {"good": "✓", "bad": "✗", "neutral": ""}
 WELL_USED = 0.9
 """Share of the answers that must enter every score for a good mark."""
 ENOUGH_AGREEMENT = 80.0
-"""Percent of people's labels that an annotator must meet, for every attribute, for a good mark.
+"""Percent of people's labels that an annotator must surely meet, for every attribute, for a good mark.
 
-Its errors must not depend on the group either.
+That is the lower end of an interval, so that few labels show little: 16 that are all met are the fewest. Labels must be
+of every group, and errors must not depend on the group.
 """
 
 
@@ -61,7 +64,12 @@ def losses_in_words(losses: Sequence[str]) -> str:
 def reasons_to_trust(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
     """Yield what speaks for and against the numbers of some runs, and what a reader must know of them."""
     told = [(run, one) for run in runs for one in task_verdicts(run)]
-    shares = [score.coverage.share for _, one in told for score in one.scores if score.coverage.requested]
+    used = [score for _, one in told for score in one.scores]
+    # What a later turn, other words or a system prompt lost is lost, too.
+    used += [
+        s for run in runs for s in run.scores if s.is_whole and s.role == "outcome" and is_intervention(s.condition)
+    ]
+    shares = [score.coverage.share for score in used if score.coverage.requested]
     if shares:
         yield Trust(f"{_percents(shares)} of answers used", _used(min(shares)))
     for run in runs:
@@ -116,9 +124,25 @@ def _annotated(run: ComparedRun) -> Trust:
         return Trust("the annotator, rules, cannot err on simulated answers", "good")
     if run.audits:
         least = min(audit.least_agreement for audit in run.audits)
-        well = least >= ENOUGH_AGREEMENT and not any(audit.unequal for audit in run.audits)
-        return Trust("; ".join(audit.told for audit in run.audits), "good" if well else "bad")
+        unchecked = {group: None for audit in run.audits for group in _without_labels(run, audit)}
+        well = least >= ENOUGH_AGREEMENT and not unchecked and not any(audit.unequal for audit in run.audits)
+        told = [*(audit.told for audit in run.audits), *(f"no label is about {group}" for group in unchecked)]
+        return Trust("; ".join(told), "good" if well else "bad")
     return Trust(f"annotator {run.annotator} not checked by people", "bad")
+
+
+def _without_labels(run: ComparedRun, audit: StoredAudit) -> Iterator[str]:
+    """Yield the groups, each with an attribute, of which an audit has no label although it has some of that attribute.
+
+    A question about findings belongs to no group.
+    """
+    for attribute, labelled in audit.groups.items():
+        compared = {
+            group for s in run.scores if s.attribute == attribute and not s.subset
+            for group in s.coverage.requested_by_group
+        }  # fmt: skip
+        if labelled - {""}:
+            yield from (f"{attribute} of {group}" for group in sorted(compared - labelled))
 
 
 def _sources(run: ComparedRun) -> Iterator[Trust]:

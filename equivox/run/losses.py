@@ -32,9 +32,10 @@ LOST = {
 }
 """The ways to lose an answer: the statuses of those that are lost, and of those that they are counted among.
 
-Failures are counted among all requests; what the annotator could not annotate, among the responses; refusals, among
-those that were annotated. An annotated answer is lost, too, if it lacks a usable value of an outcome (`lost_of`), and
-a response is lost in part if the token limit cut it off, whatever was found in what there is of it."""
+Failures are counted among all requests; what the annotator could not annotate, in whole or in a part of it, among the
+responses; refusals, among those that were annotated. An annotated answer is lost, too, if it lacks a usable value of an
+outcome (`lost_of`), and a response is lost in part if the token limit cut it off, whatever was found in what there is
+of it."""
 
 
 def lost_of(task: Task, samples: Samples, way: str) -> tuple[Bools, Bools]:
@@ -47,6 +48,8 @@ def lost_of(task: Task, samples: Samples, way: str) -> tuple[Bools, Bools]:
     counted = samples.has_status(*lost, *kept)
     if way == CUT_OFF:
         return counted & samples.truncated, counted
+    if way == UNANNOTATED:
+        return counted & (samples.has_status(*lost) | samples.has_part("unparsed")), counted
     if way != UNSTATED:
         return samples.has_status(*lost), counted
     outcomes = [

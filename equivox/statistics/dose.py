@@ -22,9 +22,10 @@ _ALIKE = 1e-12
 class DoseSlope:
     """The mean slope within clusters with its two-sided p and interval, per unit of the dose; NaN when `undefined`.
 
-    `means` has the mean at each dose, every cluster counting once. `n` numbers entered, `n_missing` were missing.
-    `n_clusters` entered, `n_left_out` had no item with numbers at two doses. `p_least` is the smallest p that so many
-    clusters can give.
+    `means` has the mean at each dose over the items with a number at every dose, every cluster counting once, so that
+    what is missing at a dose moves no mean; it is empty where no item has all. `n` numbers entered, `n_missing` were
+    missing. `n_clusters` entered, `n_left_out` had no item with numbers at two doses. `p_least` is the smallest p that
+    so many clusters can give.
     """
 
     slope: float = math.nan
@@ -111,7 +112,7 @@ def dose_slope(
     n_left_out = n_all - len(slopes)
     if not len(slopes):
         return DoseSlope(n_missing=n_missing, n_left_out=n_left_out, undefined="nothing was answered at two doses")
-    column, dose, cluster = column[entered], dose[entered], cluster[entered]
+    column, dose, cluster, item = column[entered], dose[entered], cluster[entered], item[entered]
     n, n_clusters = len(column), len(slopes)
     if np.ptp(column) <= _ALIKE * np.abs(column).max():
         same = "every answer is the same: a constant answer shows no trend and no fairness"
@@ -127,7 +128,7 @@ def dose_slope(
         p_least=least_p(n_clusters, n_resamples),
         ci_low=low,
         ci_high=high,
-        means=_means(column, dose, cluster),
+        means=_means(column, dose, cluster, item),
         n=n,
         n_missing=n_missing,
         n_clusters=n_clusters,
@@ -153,11 +154,16 @@ def _slopes(values: Floats, doses: Floats, cluster: Ints, item: Ints) -> tuple[F
     return slopes, np.flatnonzero(of_pair[pair])
 
 
-def _means(values: Floats, doses: Floats, cluster: Ints) -> dict[float, float]:
-    """Return the mean over clusters of their means at each dose."""
-    found = {}
-    for dose in np.unique(doses):
-        here = doses == dose
+def _means(values: Floats, doses: Floats, cluster: Ints, item: Ints) -> dict[float, float]:
+    """Return the mean over clusters of their means at each dose, of the items of a cluster with all doses."""
+    _, pair = np.unique(cluster * (item.max() + 1) + item, return_inverse=True)
+    every, dose_of = np.unique(doses, return_inverse=True)
+    has = np.zeros((int(pair.max()) + 1, len(every)), dtype=bool)
+    has[pair, dose_of] = True
+    complete = np.asarray(has.all(axis=1))[pair]
+    found: dict[float, float] = {}
+    for dose in every[: len(every) if complete.any() else 0]:
+        here = complete & (doses == dose)
         sizes = np.bincount(cluster[here])
         sums = np.bincount(cluster[here], weights=values[here])
         found[float(dose)] = float((sums[sizes > 0] / sizes[sizes > 0]).mean())

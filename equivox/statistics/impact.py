@@ -32,8 +32,8 @@ Mark = Literal[
 ]
 """Where a ratio lies against four fifths.
 
-`not certain` means that the interval includes 0.8; `no interval`, that there is none; `""`, that the group is the most
-favoured one or that there is no ratio.
+`not certain` means that the interval, or what the unknown answers allow, includes 0.8; `no interval`, that there is
+none; `""`, that the group is the most favoured one or that there is no ratio.
 """
 
 
@@ -203,7 +203,7 @@ def impact_ratios(
                 high=high,
                 least=float(least[code]),
                 most=float(most[code]),
-                mark="" if undefined or code == reference else _mark(ratio, low, high),
+                mark="" if undefined or code == reference else _mark(ratio, low, high, least[code], most[code]),
                 undefined=reason,
             )
         )
@@ -319,13 +319,13 @@ def _binomial(counts: _Counts, group: int) -> float:
     return (1 - guarded) / (guarded * k)
 
 
-def _mark(ratio: float, low: float, high: float) -> Mark:
+def _mark(ratio: float, low: float, high: float, least: float, most: float) -> Mark:
     below = ratio < FOUR_FIFTHS - 1e-12
     if math.isnan(low):
         return "below, no interval" if below else "not below, no interval"
     if below:
-        return "below" if high < FOUR_FIFTHS else "below, not certain"
-    return "not below" if low >= FOUR_FIFTHS else "not below, not certain"
+        return "below" if max(high, most) < FOUR_FIFTHS else "below, not certain"
+    return "not below" if min(low, least) >= FOUR_FIFTHS else "not below, not certain"
 
 
 def _notes(counts: _Counts) -> tuple[str, ...]:

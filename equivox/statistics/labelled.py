@@ -16,7 +16,7 @@ from equivox.statistics.distance import attainable_shift, estimate_shift
 from equivox.statistics.encode import Design, cross_count, encode_design, equal_mix
 from equivox.statistics.inputs import EncodedValues, Floats, Ints, LabelColumn, ValueColumn
 from equivox.statistics.intervals import invert
-from equivox.statistics.noise import N_NOISE, Noise, supposed_pulls
+from equivox.statistics.noise import N_NOISE, Noise, hidden_errors
 
 ENOUGH_LABELS = 50
 """From this number of labels in every group on, no note says how wide the interval is."""
@@ -377,11 +377,12 @@ def _measured(
     notes = list(design.notes)
     if (note := on_few_clusters(table.rows, design)) is not None:
         notes.append(note)
-    labels, unseen = [part.pulls for part in parts], []
-    estimated = np.stack([part.shares * part.size for part in parts])
-    for code, part in enumerate(parts):
-        further = supposed_pulls(found.by_group, code, estimated, part.size, slices[0], len(table.names))
-        unseen.append(further if part.wrong == 0 else further[:0])
+    labels, tail = [part.pulls for part in parts], (1 - confidence) / 2
+    left = 1 - np.array(found.labels) / np.bincount(design.group_of_row)
+    unseen = [
+        hidden_errors(found.by_group, code, part.size, tail, seen=part.wrong > 0, left=left[code])
+        for code, part in enumerate(parts)
+    ]
     alike = own.supposed or [factor[:0] for factor in own.factors]
     answers = [*own.factors, *([] if own.shared is None else [own.shared])]
     degrees = _combined(own.degrees[0], answers, parts)
@@ -399,10 +400,10 @@ def _measured(
     drawn *= noise.scales(len(drawn), [degrees], rng)[0][:, None, None]
     low, high = invert(deviations, drawn, noise.errors(), slices, confidence, alike=noise.alike)
     low, high = min(low, largest), min(high, largest)
-    if without := [name for name, part in zip(found.groups, parts, strict=True) if part.wrong == 0]:
-        notes.append(
-            f"no error was seen in the labels of {', '.join(without)}: the interval supposes one more, wrong label"
-        )
+    if without := [code for code, part in enumerate(parts) if part.wrong == 0]:
+        most = 100 * max(left[code] * (1 - tail ** (1 / parts[code].size)) for code in without)
+        names = ", ".join(found.groups[code] for code in without)
+        notes.append(f"no error was seen in the labels of {names}: the interval allows for {most:.0f} % that are wrong")
     if any(part.over_responses for part in parts):
         notes.append("the labels of a group come from one cluster: the interval treats them as independent, too narrow")
     needed = _to_halve(min(found.labels), _sizes([*answers, *alike]), _sizes([*labels, *unseen]))

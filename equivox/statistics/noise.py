@@ -322,6 +322,25 @@ def supposed_pulls(shares: Floats, code: int, tables: Floats, m: float, part: sl
     return unlike
 
 
+def hidden_errors(shares: Floats, code: int, size: float, tail: float, *, seen: bool, left: float) -> Floats:
+    """Return the pulls of errors that labels of a group did not show, 2 x V; `left` is the share without a label.
+
+    If none of `size` labels shows an error, the share of wrong answers may be up to 1 - tail^(1/size): so many labels
+    would show none with the probability `tail` (Clopper & Pearson 1934, doi:10.1093/biomet/26.4.404). The pulls are so
+    long that normal noise exceeds this share with the same probability. If some are wrong (`seen`), one more is
+    supposed: few labels say little of how wrong they are, least of all where people give all of them one value. Errors
+    move answers from the group's most frequent value to the rarest one, and towards the mean of the groups.
+    """
+    from scipy.special import ndtri
+
+    share = 1 / (size + 1) if seen else (1 - tail ** (1 / size)) / -float(ndtri(tail))
+    pulls = np.zeros((2, shares.shape[1]))
+    pulls[0] = shares.mean(axis=0) - shares[code]
+    pulls[1, int(shares.sum(axis=0).argmin())] += 1
+    pulls[1, int(shares[code].argmax())] -= 1
+    return left * share * pulls
+
+
 def _degrees(spreads: Sequence[tuple[Floats, Floats, float]], slices: Sequence[slice]) -> float:
     """Return the degrees of freedom of the noise's size, by leaving out one cluster at a time.
 

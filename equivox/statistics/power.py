@@ -9,8 +9,9 @@ import numpy as np
 
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
-from equivox.statistics.distance import attainable_shift, ntvd, ntvd_of_counts
-from equivox.statistics.inputs import Floats, NumberColumn
+from equivox.statistics.design_noise import apart, pulls_of
+from equivox.statistics.distance import attainable_shift, mean_ntvd, ntvd, ntvd_of_counts
+from equivox.statistics.inputs import Floats, Ints, NumberColumn
 from equivox.statistics.nulls import null_over_clusters
 from equivox.statistics.permutation import p_value
 
@@ -63,6 +64,24 @@ class _Plan:
     shares: Floats
     correlation: float
     alpha: float
+    crossed: bool = False
+
+    @property
+    def step(self) -> int:
+        """By how much the number of clusters can grow."""
+        return 1 if self.crossed else self.n_groups
+
+    def answers(self, n_clusters: int) -> tuple[Ints, Ints, Ints | None]:
+        """Return the group, the number of answers and the stratum of each cluster.
+
+        A unit that is in every group is a cluster in each, and the stratum of these; its answers are dealt out in turn.
+        """
+        if not self.crossed:
+            group = np.arange(n_clusters) % self.n_groups
+            return group, np.full(n_clusters, self.responses), None
+        unit, group = np.divmod(np.arange(n_clusters * self.n_groups), self.n_groups)
+        each, left = divmod(self.responses, self.n_groups)
+        return group, each + ((group + unit) % self.n_groups < left), unit
 
     def distributions(self, mass: float) -> Floats:
         """Move `mass` of each group to one value per group (shared if there are fewer values than groups)."""
@@ -71,19 +90,32 @@ class _Plan:
 
     def rejections(self, mass: float, n_clusters: int, n: int, rng: np.random.Generator) -> int:
         """Count the experiments, of `n` simulated ones, in which the cluster-level p is at most alpha."""
-        group = np.arange(n_clusters) % self.n_groups
+        group, answers, unit = self.answers(n_clusters)
         truth = self.distributions(mass)[group]
         columns = [slice(0, len(self.shares))]
         member = (group == np.arange(self.n_groups)[:, None]).astype(np.float64)
         rejected = 0
         for _ in range(n):
-            counts = rng.multinomial(self.responses, of_clusters(truth, self.correlation, rng))
+            counts = rng.multinomial(answers, of_clusters(truth, self.correlation, rng))
             null, _, _, exact = null_over_clusters(
-                counts, group, None, columns, n_groups=self.n_groups, n_resamples=N_LABELLINGS, rng=rng
+                counts, group, unit, columns, n_groups=self.n_groups, n_resamples=N_LABELLINGS, rng=rng
             )
             observed = float(ntvd_of_counts((member @ counts)[None])[0])
-            rejected += p_value(null[:, 0], observed, exact=exact) <= self.alpha + 1e-12
+            p = p_value(null[:, 0], observed, exact=exact)
+            if self.crossed:
+                # As in the test, p is never below that of the noise of the units, which needs more of few units.
+                p = max(p, _p_of_noise(counts.reshape(n_clusters, self.n_groups, -1), observed, rng))
+            rejected += p <= self.alpha + 1e-12
         return rejected
+
+
+def _p_of_noise(counts: Ints, observed: float, rng: np.random.Generator) -> float:
+    """Return the p of an nTVD by draws of the noise of units that are in every group; `counts` are units x G x V."""
+    pulls = apart(pulls_of(counts.astype(np.float64), counts.sum(axis=2, keepdims=True).astype(np.float64)))
+    drawn = rng.standard_normal((N_LABELLINGS, len(counts))) @ pulls.reshape(len(counts), -1)
+    degrees = len(counts) - 1
+    drawn *= np.sqrt(degrees / rng.chisquare(degrees, N_LABELLINGS))[:, None]
+    return p_value(mean_ntvd(drawn.reshape(-1, *counts.shape[1:]), [slice(0, counts.shape[2])]), observed, exact=False)
 
 
 def minimum_detectable_shift(
@@ -92,6 +124,7 @@ def minimum_detectable_shift(
     responses_per_cluster: int,
     n_values: int,
     n_groups: int,
+    crossed: bool = False,
     alpha: float = 0.05,
     power: float = 0.8,
     cluster_correlation: float = 0.0,
@@ -105,6 +138,9 @@ def minimum_detectable_shift(
     ----------
     n_clusters, responses_per_cluster, n_values, n_groups
         The design. Clusters are assigned to groups as evenly as possible.
+    crossed
+        Whether each unit is in every group; its responses are then those in all groups together, and groups are swapped
+        within units. Nothing is gained by a unit whose answers are alike in all groups.
     alpha, power
         The level of the test, and the share of experiments in which it should reject.
     cluster_correlation
@@ -136,7 +172,9 @@ def minimum_detectable_shift(
     >>> 10 < found.size < 30, found.mc_error < 5
     (True, True)
     """
-    plan = _plan(n_clusters, responses_per_cluster, n_values, n_groups, alpha, power, cluster_correlation, value_shares)
+    plan = _plan(responses_per_cluster, n_values, n_groups, crossed, alpha, power, cluster_correlation, value_shares)
+    if n_clusters < 2 * plan.step:
+        raise RequestError(f"`n_clusters` is {n_clusters}: {n_groups} groups need at least {2 * plan.step}")
     each = per_round(n_simulations)
     mass, error = search(lambda mass: plan.rejections(mass, n_clusters, each, rng), each, 0.0, 1.0, power)
     full = ntvd(plan.distributions(1.0))
@@ -150,6 +188,7 @@ def required_clusters(
     responses_per_cluster: int,
     n_values: int,
     n_groups: int,
+    crossed: bool = False,
     alpha: float = 0.05,
     power: float = 0.8,
     cluster_correlation: float = 0.0,
@@ -166,13 +205,16 @@ def required_clusters(
         The population nTVD to detect, in percent.
     max_clusters
         The most clusters that are tried.
-    responses_per_cluster, n_values, n_groups, alpha, power, cluster_correlation, value_shares, n_simulations, rng
+    responses_per_cluster, n_values, n_groups, crossed, alpha, power, cluster_correlation, value_shares, n_simulations
         As in `minimum_detectable_shift`.
+    rng
+        The only source of randomness.
 
     Returns
     -------
     RequiredClusters
-        A multiple of `n_groups`, with its Monte Carlo error. None with a reason when `max_clusters` are not enough.
+        A multiple of `n_groups` where clusters are nested, with its Monte Carlo error. None with a reason when
+        `max_clusters` are not enough.
 
     Raises
     ------
@@ -186,11 +228,9 @@ def required_clusters(
     >>> found.n_clusters in (8, 10)
     True
     """
-    plan = _plan(
-        2 * n_groups, responses_per_cluster, n_values, n_groups, alpha, power, cluster_correlation, value_shares
-    )
-    if max_clusters < 2 * n_groups:
-        raise RequestError(f"`max_clusters` is {max_clusters}: {n_groups} groups need at least {2 * n_groups}")
+    plan = _plan(responses_per_cluster, n_values, n_groups, crossed, alpha, power, cluster_correlation, value_shares)
+    if max_clusters < 2 * plan.step:
+        raise RequestError(f"`max_clusters` is {max_clusters}: {n_groups} groups need at least {2 * plan.step}")
     full = ntvd(plan.distributions(1.0))
     if not 0.0 < shift <= full:
         raise RequestError(
@@ -198,7 +238,7 @@ def required_clusters(
             f"show between {n_groups} groups"
         )
     each = per_round(n_simulations)
-    return fewest_clusters(lambda n: plan.rejections(shift / full, n, each, rng), n_groups, max_clusters, power, each)
+    return fewest_clusters(lambda n: plan.rejections(shift / full, n, each, rng), plan.step, max_clusters, power, each)
 
 
 def fewest_clusters(
@@ -222,10 +262,10 @@ def fewest_clusters(
 
 
 def _plan(
-    n_clusters: int,
     responses: int,
     n_values: int,
     n_groups: int,
+    crossed: bool,
     alpha: float,
     power: float,
     correlation: float,
@@ -236,15 +276,18 @@ def _plan(
     attainable_shift(n_values, n_groups)
     if n_values < 2:
         raise RequestError(f"`n_values` is {n_values}: a shift needs two or more values")
-    if n_clusters < 2 * n_groups:
-        raise RequestError(f"`n_clusters` is {n_clusters}: {n_groups} groups need at least {2 * n_groups}")
     check_answers(responses, correlation)
+    if crossed and responses < n_groups:
+        raise RequestError(
+            f"`responses_per_cluster` is {responses}: a unit in every group has one or more in each of {n_groups}"
+        )
     shares = np.full(n_values, 1.0) if value_shares is None else inputs.numbers(value_shares, "value_shares")
     if len(shares) != n_values or not (shares >= 0).all() or shares.sum() <= 0:
         raise RequestError(f"`value_shares` is not {n_values} shares from 0: give one per value")
     return _Plan(
-        responses=responses, n_groups=n_groups, shares=shares / shares.sum(), correlation=correlation, alpha=alpha
-    )
+        responses=responses, n_groups=n_groups, shares=shares / shares.sum(), correlation=correlation, alpha=alpha,
+        crossed=crossed,
+    )  # fmt: skip
 
 
 def check_answers(responses: int, correlation: float) -> None:

@@ -95,13 +95,14 @@ def test_people_who_agree(sheet: Path, run: Path, equivox: Cli) -> None:
         [sum(p.unclipped for p in parts) / len(parts), sum(p.ci_low for p in parts) / len(parts)]
     )
     for score in audit.scores:
-        # Some 30 labels a group without an error: nothing moves, but an error not seen yet is allowed for.
+        # Some 30 labels a group without an error: nothing moves, but errors in up to 1 - .025^(1/26) = 13 % of each
+        # group's answers are allowed for, which together are up to √2 · 13 = 19 points.
         assert score.corrected == pytest.approx(score.estimate, abs=0.5)
         assert set(score.labels) == {"female", "male"}
         assert 20 < min(score.labels.values()) <= max(score.labels.values()) < 40
         # The score's own lower end is 0 where its test finds nothing; the corrected one has no test that says so.
         assert score.ci_low <= max(score.own_low, 0.1)
-        assert score.own_high - 0.5 <= score.ci_high < score.own_high + 12
+        assert score.own_high - 0.5 <= score.ci_high < score.own_high + 19
         if score.attribute:
             assert any("no error was seen in the labels of female, male" in note for note in score.notes)
             assert "points wide" in score.notes[-1]

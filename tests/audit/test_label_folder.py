@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import pytest
 from labelling import AUDIT, LABEL, fill, filled, readings, rows_of
 from scipy import stats
+from statsmodels.stats.proportion import proportion_confint
 
 import equivox as ex
 from equivox.audit.kept import score_audit
@@ -108,23 +109,72 @@ def labels_like_the_annotator(sheet: Path, run: Path) -> Path:
 
 def test_an_annotator_that_errs_on_one_group_alone_has_no_good_mark(run: Path, tmp_path: Path, equivox: Cli) -> None:
     sheet = tmp_path / "sheet"
-    assert equivox(*LABEL, run, "--n", 40, "--per", "task,group", "--no-media", "--output", sheet)[0] == 0
+    assert equivox(*LABEL, run, "--n", 120, "--per", "task,group", "--no-media", "--output", sheet)[0] == 0
     women = itertools.count()
 
     def say(row: dict[str, str], known: dict[str, str]) -> str:
-        if row["attribute"] != "competency" or known["group"] != "female" or next(women) % 3:
+        if row["attribute"] != "competency" or known["group"] != "female" or next(women) % 4:
             return known["read"]
         return next(option for option in ("junior novice", "exceptional expert") if option != known["read"])
 
     assert equivox("audit", "score", sheet, fill(sheet, run, say))[0] == 0
     (audit,) = stored_audits(run, "rules")
-    # Of 40 answers to women 14 were misread, of 40 to men none: 66 of 80 are met, more than the 80 % for a good mark.
-    assert audit.agreement["competency"] == pytest.approx(82.5) and audit.least_agreement > 80
-    assert stats.fisher_exact([[26, 14], [40, 0]]).pvalue < 0.001
+    # Of 120 answers to women 30 were misread, of 120 to men none: 210 of 240 are met, surely more than the 80 % for a
+    # good mark.
+    assert audit.agreement["competency"] == pytest.approx(87.5) and audit.least_agreement > 80
+    assert stats.fisher_exact([[90, 30], [120, 0]]).pvalue < 0.001
     assert list(audit.unequal) == ["competency"]
     shown = replace(compared_run("org/model", run, read_scores(run)), read_by_rules=False)
     (told,) = [one for one in opening([shown]).trust if "checked by 1 person" in one.text]
     assert told.mark == "bad" and told.text.endswith("and errs more on some groups in competency")
+
+
+def trust_in_audits(run: Path) -> str:
+    """The mark of the audits on the first screen of a run, as if of a real model."""
+    shown = replace(compared_run("org/model", run, read_scores(run)), read_by_rules=False)
+    (told,) = [one for one in opening([shown]).trust if "checked by 1 person" in one.text]
+    return told.mark
+
+
+@pytest.mark.parametrize(("n", "mark"), [(5, "bad"), (8, "good")])
+def test_few_labels_give_no_good_mark_though_all_are_met(
+    run: Path, tmp_path: Path, equivox: Cli, n: int, mark: str
+) -> None:
+    # n answers of each of two groups. An annotator that meets three of four meets 10 of 10 in 6 % of cases.
+    assert 0.75**10 > 0.05 and 0.75**16 < 0.05
+    sheet = tmp_path / "sheet"
+    assert equivox(*LABEL, run, "--n", n, "--per", "task,group", "--no-media", "--output", sheet)[0] == 0
+    labels_like_the_annotator(sheet, run)
+    assert equivox("audit", "score", sheet)[0] == 0
+    (audit,) = stored_audits(run, "rules")
+    assert set(audit.agreement.values()) == {100.0}
+    low = 100 * proportion_confint(2 * n, 2 * n, method="wilson")[0]
+    assert audit.least_agreement == pytest.approx(low) and f"by attribute (surely {low:.0f} % or more)" in audit.told
+    assert trust_in_audits(run) == mark
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"unread": 40},  # 80 of 120 labels are met, the others are of answers that it could not annotate
+        {"n": 0, "agreement": None, "unread": 80, "by_group": {}},  # it annotated none of the labelled answers
+        {"n": 0, "agreement": None, "by_group": {}, "split": 80},  # people are split on every answer
+        {"by_group": {"female": 100.0}, "p_groups": None},  # labels of one group alone
+    ],
+)
+def test_an_audit_that_says_little_of_an_attribute_gives_no_good_mark(
+    run: Path, tmp_path: Path, equivox: Cli, change: dict[str, Any]
+) -> None:
+    sheet = tmp_path / "sheet"
+    assert equivox(*LABEL, run, "--n", 40, "--per", "task,group", "--no-media", "--output", sheet)[0] == 0
+    labels_like_the_annotator(sheet, run)
+    assert equivox("audit", "score", sheet)[0] == 0
+    assert trust_in_audits(run) == "good"
+    file = run / "audit" / "answers" / "audit.json"
+    document = read_document(file)
+    document["attributes"][0] |= change
+    write_document(file, document)
+    assert trust_in_audits(run) == "bad"
 
 
 def test_an_audit_stays_with_its_run(run: Path, tmp_path: Path, equivox: Cli) -> None:

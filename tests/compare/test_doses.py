@@ -102,6 +102,10 @@ def test_refusals_have_a_trend_of_their_own_and_no_side() -> None:
     # Nine speakers go from 0 to 100 at the last of five doses: 100 × 4 / 40 points a semitone, three do not.
     assert refused.attribute == REFUSED and refused.slope == pytest.approx(7.5) and refused.means[4.0] == 75
     assert "7.500 points more are refused" in trends_in_words([sides, refused])[0]
+    lost = replace(sides, task="f:story", undefined="pitch=2: only 60 % of the responses of group f are usable")
+    (told,) = trends_in_words([sides, lost])
+    assert "no trend is found" in told and "1 of 2 could not be tested (pitch=2: only 60 % of" in told
+    assert "could not be tested" not in trends_in_words([sides, refused])[0]
 
     # A request that failed was not refused either: it is missing, and not a 0.
     def failing(speaker: int, dose: float | None) -> Answer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from equivox.api import import_responses, measure
-from equivox.compare.impact import impact, impacts
+from equivox.compare.impact import Impact, ImpactTable, impact, impacts
 from equivox.compare.runs import open_comparison
 from equivox.core.attributes import Attribute
 from equivox.core.errors import RequestError
 from equivox.core.scores import ScoringOptions
 from equivox.report.impact_files import NOT_AN_AUDIT, impact_tables, side_by_side_tables
 from equivox.run.declarations import read_tasks
+from equivox.statistics import impact_ratios
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -180,6 +182,30 @@ def test_what_a_group_has_unknown_moves_the_ratios_of_the_others(tmp_path: Path)
     assert [(one.least, one.most) for one in found.tables[0].ratios.groups] == [(0.5, pytest.approx(0.6)), (1.0, 1.0)]
     (shown,) = impact_tables(found)
     assert [(str(row[1]), str(row[7])) for row in shown.rows] == [("6", "0.50 to 0.60"), ("6", "1.00 to 1.00")]
+
+
+@pytest.mark.parametrize(("unknown", "shown"), [(0, True), (80, False)])
+def test_a_group_whose_unknown_answers_may_be_favourable_is_not_shown_to_be_less_favoured(
+    unknown: int, shown: bool
+) -> None:
+    # Men 200 of 400; women 120 of 320: 0.75 (to 0.89). If 80 refused answers to women were favourable, 200 of 400.
+    counts = {"men": (200, 200, 0), "women": (120, 200, unknown)}
+    verdicts = [
+        value for good, bad, none in counts.values() for value in [1.0] * good + [0.0] * bad + [math.nan] * none
+    ]
+    ratios = impact_ratios(verdicts, groups=[g for g, n in counts.items() for _ in range(sum(n))], clusters=None)
+    assert ratios.groups[1].high < 1
+    none = {group.group: {"failed": 0, "refused": group.unknown, "unstated": 0} for group in ratios.groups}
+    table = ImpactTable(
+        task="t", attribute="a", favourable=("yes",), by=("gender",), ratios=ratios, unknown=none, without_group=0
+    )
+    found = Impact(
+        model="m", annotator="a", date="", source="", data={}, left_out={}, marks=(), tables=(table,)
+    )  # fmt: skip
+    assert impact_tables(found)[0].remarks == [
+        "most favoured: men; shown to be less favoured: women" if shown
+        else "largest share: men; no other group is shown to be less favoured"
+    ]  # fmt: skip
 
 
 def test_a_task_file_declares_favourable_values(tmp_path: Path) -> None:

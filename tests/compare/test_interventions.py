@@ -18,6 +18,7 @@ from equivox.compare.ranking import judge
 from equivox.compare.runs import ComparedRun, open_comparison
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import ScoringOptions
+from equivox.report.comparison_tables import conditions_in_words
 from equivox.report.interventions import interventions_in_words
 from equivox.report.notebook import run_html
 from equivox.report.opening import opening_of, opening_of_one
@@ -171,6 +172,23 @@ def test_how_far_a_result_hangs_on_the_wording() -> None:
     model, test = reworded(0.0, 1.0)
     (words,) = interventions_in_words([(model, replace(test, undefined="nothing varied"))])
     assert "no bias could be compared (nothing varied); whether the answers still say as much is not known." in words
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [("turn=", "none of 1 test shows another bias than the first answer"), ("system=", "none of 1 test shows a change"),
+     ("pitch=", "none of 1 tests shows another bias"), ("silence", "none of 1 tests shows a difference")],
+)  # fmt: skip
+def test_what_could_not_be_tested_stands_beside_what_shows_nothing(condition: str, words: str) -> None:
+    # Two tasks, or two turns: one shows nothing, and the answers to one group are lost in the other.
+    number = "3" if condition.endswith("=") else ""
+    model, test = reworded(1.0, 0.9)
+    shown = replace(test, model_b=f"{condition}{number}", condition=f"audio against {condition}{number}")
+    lost = replace(shown, task="f:advisory", undefined="only 60 % of the responses of group female are usable")
+    told = conditions_in_words([(model, shown), (model, lost)])
+    assert words in told[0]
+    assert "1 of 2 could not be tested (only 60 % of the responses of group female are usable)" in told[0]
+    assert "could not be tested" not in conditions_in_words([(model, shown)])[0]
 
 
 def test_run_compare_and_report_show_them(equivox: Cli, runs: dict[str, Path], tmp_path: Path) -> None:

@@ -54,6 +54,8 @@ def test_a_gap_by_hand() -> None:
     assert (failure.growth, failure.grew, failure.undefined) == (25, True, None)
     # The other way round the gaps became narrower.
     assert [(change.growth, change.grew) for change in loss_changes(before, now)] == [(-50, False), (-25, False)]
+    # By Benjamini and Yekutieli the larger p of two has a q 1 + 1/2 times as large, and the smaller one no larger q.
+    assert refusal.p_least == pytest.approx(2 / 924) and refusal.q_least == pytest.approx(1.5 * 2 / 924, rel=0.1)
 
 
 def test_what_did_not_change_has_a_p_of_one() -> None:
@@ -61,6 +63,27 @@ def test_what_did_not_change_has_a_p_of_one() -> None:
     (change,) = loss_changes(run, run)
     assert (change.p, change.q, change.growth, change.grew) == (1, 1, 0, False)
     assert loss_changes(opened(fair), opened(fair)) == []
+
+
+@pytest.mark.parametrize(("per_group", "outcome"), [(2, "inconclusive"), (3, "inconclusive"), (4, "worse")])
+def test_a_gap_that_so_few_clusters_cannot_tell_never_passes(per_group: int, outcome: str) -> None:
+    # Every answer to women is refused now, none before. Of C(2n, n) permutations two are as extreme.
+    def run(refused: int) -> OpenedRun:
+        rows = [
+            Row(group="fm"[speaker // per_group], cluster=f"s{speaker}", stratum="", sample_id=f"s{speaker}c{clip}",
+                key=f"s{speaker}c{clip}", status="refused" if speaker < refused else "parsed")
+            for speaker in range(2 * per_group) for clip in range(10)
+        ]  # fmt: skip
+        return OpenedRun(
+            ComparedRun("m", Path(), "rules", []), "", {TASK.name: Asked(TASK, "", "c", Samples.from_rows(rows))}
+        )
+
+    (change,) = loss_changes(run(per_group), run(0))
+    assert change.growth == 100
+    assert change.p == change.p_least == pytest.approx(2 / math.comb(2 * per_group, per_group))
+    check = _changed_loss(change, "before")
+    assert check.outcome == outcome
+    assert outcome == "worse" or f"no q below {change.q_least:.2g}" in check.reason
 
 
 def test_what_was_not_asked_alike_is_not_compared() -> None:
@@ -79,6 +102,8 @@ def test_what_was_not_asked_alike_is_not_compared() -> None:
         ((30, 10), 0.05, None, "pass", ""),
         ((30, 10), math.nan, None, "inconclusive", "(too few clusters for a test)"),
         ((30, 10), math.nan, "no numbers", "inconclusive", "(no numbers)"),
+        ((30, 10), 0.2, None, "inconclusive", "(p 0.1; so few clusters give no q below 0.2)"),
+        ((12.9, 3), 0.2, None, "pass", ""),  # 4.9 points more
         ((10, 5), math.nan, None, "pass", ""),
         ((10, 5), 0.001, None, "pass", ""),
     ],
@@ -89,9 +114,10 @@ def test_a_gap_is_worse_where_it_grew_beyond_chance(
     def mover(high: float, low: float) -> Mover:
         return Mover(value="yes", high_group="f", high_share=high, low_group="m", low_share=low)
 
+    few = q == 0.2
     change = LossChange(
         task="t", condition="audio", dimension="gender", attribute="refusal", new=mover(*new), old=mover(8, 3), q=q,
-        undefined=undefined,
+        p=0.1 if few else q, p_least=0.1 if few else 0.001, q_least=0.2 if few else 0.002, undefined=undefined,
     )  # fmt: skip
     check = _changed_loss(change, "before")
     assert (check.outcome, check.value, check.baseline) == (outcome, new[0] - new[1], 5)

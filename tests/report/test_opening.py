@@ -252,6 +252,13 @@ def test_how_much_was_used(used: list[int], text: str, mark: str) -> None:
     assert found.trust[0] == Trust(f"{text} of answers used", mark)  # type: ignore[arg-type]
 
 
+def test_what_a_later_turn_lost_is_not_used() -> None:
+    later = replace(score("a@turn=2", 0.5, coverage=coverage(85)), condition="turn=2")
+    silent = replace(score("a@silence", 0.5, coverage=coverage(60)), condition="silence")
+    found = one(score("a", 0.5, coverage=coverage(100)), later, silent)
+    assert found.trust[0] == Trust("85–100 % of answers used", "bad")
+
+
 def test_what_speaks_against_trust() -> None:
     misread = one(score("a", 0.5), read_by_rules=True, origin=Origin(data="sample", limit=50))
     assert [str(item) for item in misread.trust[1:]] == [

@@ -16,6 +16,7 @@ from equivox import measure
 from equivox.core.attributes import LOSSES
 from equivox.core.samples import ENDED, Row, Samples
 from equivox.core.scores import Score, ScoringOptions
+from equivox.core.segments import SegmentAnnotation
 from equivox.core.task import Task
 from equivox.report import trust, verdicts
 from equivox.run.losses import LOST, loss_scores
@@ -59,6 +60,21 @@ def test_each_way_to_lose_answers_of_one_group_is_found(status: str, attribute: 
     assert (score.mover.high_share, score.mover.low_share) == (pytest.approx(100 / 3), 0.0)
     others = set(found) - {attribute}
     assert others <= {"refusal"} and all(found[name].undefined for name in others)
+
+
+def test_a_part_that_cannot_be_annotated_in_one_group_alone_is_found() -> None:
+    # The opening of each story is annotated, and the phrases of every sixth story of women are not: 12 of 72, and of
+    # men none. 83 % of their stories are left, which is enough for the metric.
+    fine, lost = SegmentAnnotation("parsed", {}), SegmentAnnotation("unparsed", {})
+    rows = [
+        Row(group=group, cluster=f"{group}{speaker}", stratum="", status="parsed",
+            segments={"phrases": lost if group == "female" and clip == 0 else fine})
+        for group in ("female", "male") for speaker in range(12) for clip in range(6)
+    ]  # fmt: skip
+    found = loss_scores(builtin_tasks()["badf_single:gender"], Samples.from_rows(rows), OPTIONS)
+    (score,) = [one for one in found if one.attribute == "unannotated"]
+    assert score.value == pytest.approx(100 / 6) and score.p_cluster < 0.01
+    assert score.mover is not None and score.mover.high_group == "female"
 
 
 def with_values(task: Task, values: Callable[[str, int], Mapping[str, tuple[str, ...]]]) -> Score | None:

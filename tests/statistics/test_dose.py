@@ -32,8 +32,8 @@ def test_by_hand() -> None:
     )
     assert found.slope == pytest.approx(0.25) and found.p == 1 and found.exact and found.p_least == 0.5
     assert (found.n, found.n_missing, found.n_clusters, found.n_left_out) == (7, 0, 2, 0)
-    # At -2: a has 0 and 10, b has 5: mean of 5 and 5. At 0: a alone. At 2: a has 4 and 18, b has 1.
-    assert found.means == {-2.0: 5.0, 0.0: 2.0, 2.0: 6.0}
+    # Clip a1 alone has a number at every dose.
+    assert found.means == {-2.0: 0.0, 0.0: 2.0, 2.0: 4.0}
 
 
 def test_a_speakers_slope_is_that_of_a_regression_with_a_level_for_each_clip() -> None:
@@ -150,3 +150,19 @@ def test_of_three_groups_the_others_count_alike() -> None:
     # x: a 31/34, b 1/34, c 31/64; y: a 1/34, b 31/34, c 1/64.
     expected = [31 / 34 / (31 / 34 + (1 / 34 + 31 / 64) / 2), 1 / 34 / (1 / 34 + (31 / 34 + 1 / 64) / 2)]
     assert found.tolist() == pytest.approx([100 * one for one in expected])
+
+
+def test_what_failed_at_one_dose_moves_no_mean() -> None:
+    # Four speakers about 100 and eight about 0, who do not move. The four have no answer at +4.
+    rng = np.random.default_rng(1)
+    rows = [
+        (np.nan if speaker < 4 and dose == 4 else 100.0 * (speaker < 4) + rng.normal(), dose, speaker, f"{speaker}/{n}")
+        for speaker in range(12) for n in range(3) for dose in (-4, 0, 4)
+    ]  # fmt: skip
+    values, doses, speakers, items = zip(*rows, strict=True)
+    found = dose_slope(values, doses, clusters=speakers, items=items, rng=rng)
+    assert found.n_clusters == 12 and abs(found.slope) < 0.2
+    # The means are of the eight that answered at every dose.
+    assert list(found.means.values()) == pytest.approx([0, 0, 0], abs=1)
+    none = slope([1, 2, np.nan, 3, np.nan, 5], [-1, 0, 1] * 2, list("aaabbb"), list("111222"))
+    assert none.slope == 1 and none.means == {}

@@ -197,6 +197,26 @@ def test_coverage_and_bias(n_labels: int, truth: float) -> None:
     assert np.mean([plain for _, plain in drawn]) > 100 * truth + 10
 
 
+@pytest.mark.parametrize(("n_labels", "error"), [(5, 0.3), (8, 0.2), (10, 0.2)])
+def test_few_labels_that_show_no_error_or_one_value_keep_the_interval_wide(n_labels: int, error: float) -> None:
+    # Two values, one half each in both groups as the annotator reads them. In group b it reads a share `error` of all
+    # as y that people call x, so that groups lie 100 · error apart. With 5, 8 and 10 labels of b, 17, 17 and 11 % show
+    # no error; of 5 labels 33 % are x by all people.
+    rng = np.random.default_rng(n_labels)
+    covered = []
+    for _ in range(150):
+        read = rng.integers(2, size=1200)
+        people = np.where((np.arange(1200) >= 600) & (rng.random(1200) < 2 * error), 0, read)
+        rows = [*rng.choice(600, n_labels, replace=False), *(600 + rng.choice(600, n_labels, replace=False))]
+        found = corrected_shift(
+            [str(v) for v in read], ["a"] * 600 + ["b"] * 600, clusters=np.arange(1200) // 50, labelled_rows=rows,
+            labels=[str(people[row]) for row in rows], rng=rng,
+        )  # fmt: skip
+        if found.undefined is None:
+            covered.append(found.ci_low <= 100 * error <= found.ci_high)
+    assert len(covered) > 140 and np.mean(covered) >= 0.93
+
+
 def test_labels_of_few_clusters_make_a_wide_interval() -> None:
     # The labels of a group are of two speakers, who are read unlike, or spread over all twelve.
     rng = np.random.default_rng(5)
@@ -226,10 +246,23 @@ def test_without_an_error_the_estimate_stays_and_the_interval_widens() -> None:
         assert found.tuning == (1.0, 1.0)
         assert found.estimate == pytest.approx(own.estimate, abs=0.5)
         assert found.by_group == pytest.approx(own.by_group)
-        assert "no error was seen in the labels of a, b" in found.notes[0]
+        # If 1 - .025^(1/n) of all are wrong, n labels show none with a probability of .025; 600 - n have no label.
+        most = (1 - n / 600) * (100 - 100 * 0.025 ** (1 / n))
+        assert f"the labels of a, b: the interval allows for {most:.0f} %" in found.notes[0]
         widths.append(found.ci_high - found.ci_low)
     assert widths[0] > widths[1] > own.ci_high - own.ci_low
     assert widths[2] == pytest.approx(own.ci_high - own.ci_low, abs=1.5)
+
+
+def test_where_every_answer_is_labelled_no_error_is_hidden() -> None:
+    read = [str(v) for v in np.random.default_rng(3).integers(0, 3, 40)]
+    groups = ["a"] * 20 + ["b"] * 20
+    own = distribution_shift(
+        read, groups, clusters=np.arange(40), n_resamples=499, rng=np.random.default_rng(1), min_count=1
+    )
+    found = shift(read, groups, range(40), read, clusters=np.arange(40))
+    assert (found.ci_low, found.ci_high) == pytest.approx((own.ci_low, own.ci_high), abs=3)
+    assert "the interval allows for 0 %" in found.notes[0]
 
 
 def test_names_and_order_change_nothing() -> None:

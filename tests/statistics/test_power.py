@@ -6,7 +6,7 @@ import statsmodels.api as sm
 from scipy import stats
 
 from equivox.core.errors import RequestError
-from equivox.statistics import minimum_detectable_shift, required_clusters
+from equivox.statistics import distribution_shift, minimum_detectable_shift, required_clusters
 from equivox.statistics.power import _crossing, fewest_clusters, of_clusters, search
 
 
@@ -172,3 +172,38 @@ def test_requests_that_cannot_be_meant(change, words):
 def test_a_shift_out_of_reach_is_refused():
     with pytest.raises(RequestError, match="up to 80, the most that 3 values can show between 6 groups"):
         required_clusters(shift=90, responses_per_cluster=5, n_values=3, n_groups=6, rng=generator())
+
+
+@pytest.mark.parametrize(("n_units", "n_groups", "n_values"), [(6, 2, 4), (20, 4, 4)])
+def test_units_in_every_group_are_compared_within_units(n_units, n_groups, n_values):
+    # Six items in both groups have 2⁶ swaps, so that p may be 2/64; six speakers of one group each have p ≥ 2/20.
+    design = {"n_clusters": n_units, "responses_per_cluster": 2 * n_groups, "n_groups": n_groups, "n_values": n_values}
+    found = minimum_detectable_shift(
+        crossed=True, cluster_correlation=0.05, n_simulations=600, rng=generator(), **design
+    )
+    assert found.undefined is None
+    # The test itself, on such samples: each item has its own answers in each group, 2 of them.
+    rng, n_found = generator(2), 0
+    moved = np.eye(n_values)[np.arange(n_groups)]
+    full = 100 * np.abs(moved - moved.mean(axis=0)).sum() / 2 / (n_groups - 1)
+    truth = (1 - found.size / full) / n_values + found.size / full * moved
+    for _ in range(150):
+        shares = of_clusters(np.tile(truth, (n_units, 1)), 0.05, rng)
+        answers = [value for own in shares for value in rng.choice(n_values, 2, p=own)]
+        shift = distribution_shift(
+            [str(value) for value in answers],
+            np.tile(np.arange(n_groups).repeat(2), n_units).astype(str),
+            clusters=np.arange(n_units).repeat(2 * n_groups),
+            min_count=1,
+            n_resamples=499,
+            rng=rng,
+        )
+        n_found += shift.p_cluster <= 0.05
+    assert 0.68 < n_found / 150 < 0.92
+
+
+def test_a_unit_in_every_group_needs_an_answer_in_each():
+    with pytest.raises(RequestError, match="a unit in every group has one or more in each of 3"):
+        required_clusters(
+            shift=20, responses_per_cluster=2, n_values=4, n_groups=3, crossed=True, n_simulations=200, rng=generator()
+        )
