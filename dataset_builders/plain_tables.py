@@ -24,6 +24,9 @@ FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 _FIRST_LINES = 1_000
 """The lines of a CSV in which its header and the row below it end."""
 
+_MOST_PATHS = 40
+"""The most names that a message lists."""
+
 _SAVE = "save the table in UTF-8, in Excel as “CSV UTF-8”"
 
 MOST_BYTES, MOST_COLUMNS, MOST_CELLS = 2 << 30, 10_000, 100_000_000
@@ -117,15 +120,61 @@ def of_records(records: Sequence[Any], where: str) -> Columns:
 
 
 def renamed(columns: Columns, names: Mapping[str, str], *, where: str, option: str) -> Columns:
-    """Return the columns with some also under other names: ours → theirs; RequestError for one that is not there."""
+    """Return the columns with some also under other names: ours → theirs; RequestError for one that is not there.
+
+    A part of an entry that is an object or a list is named by its path, such as `response.body.choices.0.message`; an
+    entry without this part is missing.
+    """
+    found: Columns = {}
     for ours, theirs in names.items():
-        if theirs not in columns:
+        column = columns[theirs] if theirs in columns else _parts(columns, theirs)
+        if column is None:
             raise RequestError(
                 f"`{option.format(ours)}` names the column {theirs!r}, which {where} lacks{nearest(theirs, columns)}; "
-                f"it has {', '.join(columns)}"
+                f"it has {names_of(columns)}"
             )
+        found[ours] = column
     kept = {name: column for name, column in columns.items() if name not in names.values() or name in names}
-    return {**kept, **{ours: columns[theirs] for ours, theirs in names.items()}}
+    return {**kept, **found}
+
+
+def names_of(columns: Columns) -> str:
+    """Return the names of the columns in words; of a column whose first entry is an object or a list, its parts' paths.
+
+    >>> names_of({"id": [1], "response": [{"choices": [{"text": "yes"}], "model": "m"}]})
+    'id, response.choices.0.text, response.model'
+    """
+    first = {name: next((entry for entry in column if entry is not None), None) for name, column in columns.items()}
+    found = [path for name, entry in first.items() for path in _paths(name, entry)]
+    return ", ".join(found[:_MOST_PATHS]) + ", …" * (len(found) > _MOST_PATHS)
+
+
+def _paths(name: str, entry: Any) -> list[str]:
+    """Return the path of an entry, or those of its parts, at any depth."""
+    inner = entry.items() if isinstance(entry, Mapping) else enumerate(entry[:1]) if isinstance(entry, list) else ()
+    return [path for part, own in inner for path in _paths(f"{name}.{part}", own)] or [name]
+
+
+def _parts(columns: Columns, path: str) -> list[Any] | None:
+    """Return the part of every entry that a path names, None where an entry lacks it; None if none has it."""
+    for name, column in columns.items():
+        if path.startswith(f"{name}."):
+            steps = path.removeprefix(f"{name}.").split(".")
+            found = [_part(entry, steps) for entry in column]
+            if any(entry is not None for entry in found):
+                return found
+    return None
+
+
+def _part(entry: Any, steps: Sequence[str]) -> Any:
+    for step in steps:
+        if isinstance(entry, Mapping):
+            entry = entry.get(step)
+        elif isinstance(entry, list) and step.isdecimal() and int(step) < len(entry):
+            entry = entry[int(step)]
+        else:
+            return None
+    return entry
 
 
 def _of_mapping(table: Mapping[Any, Any], where: str) -> Columns:
