@@ -319,6 +319,17 @@ def placeholders(task: Task) -> Sequence[str]:
     return list(dict.fromkeys(name for text in said for name in placeholders_of(text)))
 
 
+def refuse_other_braces(task: Task, columns: Iterable[str]) -> None:
+    """Raise RequestError for a column in braces whose name no placeholder can have: it would be sent as it stands."""
+    said = " ".join((*task.prompt.before, task.prompt.text))
+    for name in columns:
+        if f"{{{name}}}" in said and name not in placeholders(task):
+            raise RequestError(
+                f"{task.name}: {{{name}}} in the prompt is no placeholder, whose name has letters, digits and _ alone, "
+                f"but a column is called so; give the column another name, by `columns: {{question: {name!r}}}`"
+            )
+
+
 def presentations_of(task: Task, sample: Sample, seed: int) -> Sequence[Mapping[str, str]]:
     """Return the presentations of `sample`: one, without changes, unless the prompt declares others."""
     if task.prompt.presentations is None:
