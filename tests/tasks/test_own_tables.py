@@ -304,12 +304,35 @@ def test_a_new_task_file_asks_for_the_texts_whatever_their_column_is_called(tmp_
 def test_a_column_in_braces_that_is_no_placeholder_is_refused(tmp_path: Path) -> None:
     """Braces with something else in them are part of the text."""
     rows: list[dict[str, object]] = [{"The text": f"A matter, {i}", "gender": "fm"[i % 2]} for i in range(8)]
-    for said, told in (("{The text}", "{The text} in the prompt is no placeholder"), ("{any other}", "")):
+    for said, told in (
+        ("{The text}", "{The text} in the prompt is no placeholder"),
+        ("{any other} Hire this {gender}?", ""),
+    ):
         question = QUESTION.replace("{cv} Should we invite {name}?", said)
         (task,) = load_task_file(task_file(tmp_path, f"group: gender\n{question}", rows))
         with pytest.raises(RequestError, match=told) if told else nullcontext():
             measure("simulated:biased", task, output=tmp_path / "run", options=ScoringOptions(n_resamples=99))
         assert (tmp_path / "run").exists() is (not told)
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [("Should we hire?", "has no {column}"), ("{cv} Hire?", "fills in {cv}"), ("{cv} Hire this {gender}?", "")],
+)
+def test_texts_that_do_not_say_who_it_is_about_are_refused(
+    tmp_path: Path, equivox: Cli, question: str, asked: str
+) -> None:
+    """Without a model of known bias, which is told the groups, such a run could only have found no difference."""
+    rows: list[dict[str, object]] = [{"cv": f"Case {i // 2}.", "gender": "fm"[i % 2]} for i in range(24)]
+    text = QUESTION.replace("{cv} Should we invite {name}?", question)
+    command = ("run", "simulated:random", task_file(tmp_path, f"group: gender\n{text}", rows), "-o", tmp_path / "run")
+    for more in (("--dry-run",), ("--scoring", "n_resamples=99")):
+        code, _, err = equivox(*command, *more)
+        if asked:
+            assert code == 2 and "would be sent the same texts about every group of gender" in err and asked in err
+            assert not (tmp_path / "run").exists()
+        else:
+            assert code == 0, err
 
 
 def test_a_new_task_file_is_yaml_whatever_the_table_is_called(tmp_path: Path, equivox: Cli) -> None:
