@@ -343,7 +343,8 @@ def writing(folder: Path) -> Iterator[None]:
     except Timeout:
         raise RequestError(f"another process is writing {folder}; wait for it or name another folder") from None
     except OSError as error:
-        raise RequestError(f"cannot write to {folder}: {error.strerror or error}; name another folder") from None
+        why = error.strerror or error
+        raise RequestError(f"cannot write to {folder}: {why}; name another folder, or copy the run to one") from None
     try:
         with computing(folder):
             yield

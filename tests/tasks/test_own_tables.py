@@ -99,7 +99,7 @@ def test_people_who_label_read_what_was_asked(tmp_path: Path, equivox: Cli) -> N
     measure("simulated:random", task, output=tmp_path / "run", options="n_resamples=99")
     code, out, err = equivox("audit", "label", tmp_path / "run", "--n", 5)
     assert code == 0 and "media/" not in out, err
-    with (tmp_path / "run-labels" / "sheet.csv").open(newline="") as file:
+    with (tmp_path / "run-labels" / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
         prompts = {row["prompt"] for row in csv.DictReader(file)}
     assert len(prompts) == 10
     assert all(re.fullmatch(r"(\w+) has worked for \d years\. Should we invite \1\?", prompt) for prompt in prompts)
