@@ -221,6 +221,9 @@ def test_what_was_decided_counts_in_place_of_what_people_said(run: Path, tmp_pat
     split = score_audit(sheet, label_files(sheet))
     (entry,) = [one for one in split.attributes if one.attribute == "competency"]
     assert (entry.split, entry.n) == (len(of_job), 0)
+    assert str(entry.undefined).startswith(
+        f"people say different things of all {len(of_job)} responses; adjudicated.csv"
+    )
     (sheet / "adjudicated.csv").write_text("\n".join([head, *of_job[:4]]))
     settled = score_audit(sheet, label_files(sheet))
     (entry,) = [one for one in settled.attributes if one.attribute == "competency"]
