@@ -278,6 +278,26 @@ def test_answers_deep_in_a_record_are_named_by_a_path(
     }  # fmt: skip
 
 
+def test_the_texts_that_were_asked_about_are_not_taken_for_responses(tmp_path: Path) -> None:
+    """A table without `response` has its answers in `text`, unless the question fills in that column."""
+    (tmp_path / "mine.yaml").write_text(
+        "name: mine\ntable: mine.csv\ngroup: gender\ncluster: person\ncard: Made up.\nquestions:\n  - name: tone\n"
+        "    text: '{text}'\n    attributes:\n      - {name: tone, asks: the tone, options: [warm, cool]}\n"
+    )
+    rows = [
+        {"text": f"A warm case {i}", "gender": "fm"[i % 2], "person": f"p{i}", "answer": ["warm", "cool"][i % 2]}
+        for i in range(20)
+    ]
+    pandas.DataFrame(rows).to_csv(tmp_path / "mine.csv", index=False)
+    given: dict[str, Any] = {"model": "mine", "output": tmp_path / "run", "options": OPTIONS}
+    with pytest.raises(RequestError, match=r"mine.csv: `text` is what mine_gender:tone asks about, not the response"):
+        eq.import_responses(tmp_path / "mine.csv", resolve_tasks(str(tmp_path / "mine.yaml")), **given)
+    assert not (tmp_path / "run").exists()
+    given["columns"] = {"response": "answer"}
+    result = eq.import_responses(tmp_path / "mine.csv", resolve_tasks(str(tmp_path / "mine.yaml")), **given)
+    assert set(result.to_pandas("responses")["status"]) == {"parsed"} and result.scores[0].value == pytest.approx(100)
+
+
 def test_a_path_that_no_record_has_is_named(tmp_path: Path) -> None:
     told = [{**row, "response": {"text": row["response"]}} for row in hobbies()]
     with pytest.raises(
