@@ -197,7 +197,7 @@ def _separated(path: Path, text: str, usual: str) -> Columns:
         reader = _reader(io.StringIO(text, newline="").readlines(), usual)
         rows = [row for row in reader if row]
     except csv.Error as error:
-        raise RequestError(f"cannot read {path.name} as CSV ({error}); save the table as CSV in UTF-8") from None
+        raise RequestError(f"cannot read {path.name} as CSV ({error}); is there a quote that is not closed?") from None
     if not rows:
         return {}
     header, rows = [name.strip() for name in rows[0]], rows[1:]

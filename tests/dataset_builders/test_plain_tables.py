@@ -95,6 +95,13 @@ def test_what_stands_above_a_header_is_told(tmp_path: Path, above: str) -> None:
         read_columns(path)
 
 
+def test_a_quote_that_is_not_closed_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('id,text\n1,"He said\n2,she said\n')
+    with pytest.raises(RequestError, match=r"cannot read t\.csv as CSV .*; is there a quote that is not closed"):
+        read_columns(path)
+
+
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
 def test_a_table_in_another_encoding_is_told_with_a_way_out(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "t.csv"
