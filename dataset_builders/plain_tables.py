@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,14 @@ from equivox.dataset_builders.base import count
 FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 """The supported suffixes of files, which determine the format."""
 
+_FIRST_LINES = 1_000
+"""The lines of a CSV in which its header and the row below it end."""
+
+_MOST_PATHS = 40
+"""The most names that a message lists."""
+
+_SAVE = "save the table in UTF-8, in Excel as “CSV UTF-8”"
+
 MOST_BYTES, MOST_COLUMNS, MOST_CELLS = 2 << 30, 10_000, 100_000_000
 """The largest table: its bytes when every row has its own text, its columns, and its entries; memory holds all."""
 
@@ -27,6 +38,9 @@ Columns = dict[str, list[Any]]
 
 def read_columns(path: str | Path) -> Columns:
     """Return the columns of a file; in CSV an empty cell is a missing entry, and all others are text.
+
+    The cells of a CSV may be separated by commas, semicolons or tabs. Of what spreadsheets leave, rows without an entry
+    and columns without a name and an entry are not read; the rows of one column stay, as missing entries.
 
     JSON lines hold an object a line, JSON a list of objects or an object of columns. A key that some objects lack is
     missing there. Raises RequestError for a file that cannot be read, for one without rows and, before it is expanded,
@@ -50,10 +64,11 @@ def read_columns(path: str | Path) -> Columns:
                 columns = _separated(path, text, "\t" if kind == ".tsv" else ",")
             else:
                 columns = _json(path, text) if kind == ".json" else of_records(_json_lines(path, text), str(path))
-    except (OSError, UnicodeError) as error:
-        wrong = (error.strerror or error) if isinstance(error, OSError) else error
+    except OSError as error:
+        raise RequestError(f"cannot read {path.name} ({error.strerror or error}); check the path") from None
+    except UnicodeError as error:
         what = "CSV" if kind == ".csv" else kind[1:]
-        raise RequestError(f"cannot read {path.name} as {what} ({wrong}); give a table in UTF-8") from None
+        raise RequestError(f"cannot read {path.name} as {what} ({error}); {_SAVE}") from None
     if not columns or not next(iter(columns.values())):
         raise RequestError(f"{path} has no rows; give a table with a row per entry")
     return columns
@@ -69,10 +84,10 @@ def column_names(path: Path) -> list[str]:
         return list(read_columns(path))
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.reader(file, delimiter="\t" if kind == ".tsv" else ",")
+            rows = _reader(list(itertools.islice(file, _FIRST_LINES)), "\t" if kind == ".tsv" else ",")
             return [name.strip() for name in next((row for row in rows if row), [])]
     except (OSError, UnicodeError, csv.Error) as error:
-        raise RequestError(f"cannot read {path.name} as CSV ({error}); give a table in UTF-8") from None
+        raise RequestError(f"cannot read {path.name} as CSV ({error}); {_SAVE}") from None
 
 
 def as_columns(table: Any) -> Columns:
@@ -105,15 +120,61 @@ def of_records(records: Sequence[Any], where: str) -> Columns:
 
 
 def renamed(columns: Columns, names: Mapping[str, str], *, where: str, option: str) -> Columns:
-    """Return the columns with some also under other names: ours → theirs; RequestError for one that is not there."""
+    """Return the columns with some also under other names: ours → theirs; RequestError for one that is not there.
+
+    A part of an entry that is an object or a list is named by its path, such as `response.body.choices.0.message`; an
+    entry without this part is missing.
+    """
+    found: Columns = {}
     for ours, theirs in names.items():
-        if theirs not in columns:
+        column = columns[theirs] if theirs in columns else _parts(columns, theirs)
+        if column is None:
             raise RequestError(
                 f"`{option.format(ours)}` names the column {theirs!r}, which {where} lacks{nearest(theirs, columns)}; "
-                f"it has {', '.join(columns)}"
+                f"it has {names_of(columns)}"
             )
+        found[ours] = column
     kept = {name: column for name, column in columns.items() if name not in names.values() or name in names}
-    return {**kept, **{ours: columns[theirs] for ours, theirs in names.items()}}
+    return {**kept, **found}
+
+
+def names_of(columns: Columns) -> str:
+    """Return the names of the columns in words; of a column whose first entry is an object or a list, its parts' paths.
+
+    >>> names_of({"id": [1], "response": [{"choices": [{"text": "yes"}], "model": "m"}]})
+    'id, response.choices.0.text, response.model'
+    """
+    first = {name: next((entry for entry in column if entry is not None), None) for name, column in columns.items()}
+    found = [path for name, entry in first.items() for path in _paths(name, entry)]
+    return ", ".join(found[:_MOST_PATHS]) + ", …" * (len(found) > _MOST_PATHS)
+
+
+def _paths(name: str, entry: Any) -> list[str]:
+    """Return the path of an entry, or those of its parts, at any depth."""
+    inner = entry.items() if isinstance(entry, Mapping) else enumerate(entry[:1]) if isinstance(entry, list) else ()
+    return [path for part, own in inner for path in _paths(f"{name}.{part}", own)] or [name]
+
+
+def _parts(columns: Columns, path: str) -> list[Any] | None:
+    """Return the part of every entry that a path names, None where an entry lacks it; None if none has it."""
+    for name, column in columns.items():
+        if path.startswith(f"{name}."):
+            steps = path.removeprefix(f"{name}.").split(".")
+            found = [_part(entry, steps) for entry in column]
+            if any(entry is not None for entry in found):
+                return found
+    return None
+
+
+def _part(entry: Any, steps: Sequence[str]) -> Any:
+    for step in steps:
+        if isinstance(entry, Mapping):
+            entry = entry.get(step)
+        elif isinstance(entry, list) and step.isdecimal() and int(step) < len(entry):
+            entry = entry[int(step)]
+        else:
+            return None
+    return entry
 
 
 def _of_mapping(table: Mapping[Any, Any], where: str) -> Columns:
@@ -131,39 +192,69 @@ def _of_mapping(table: Mapping[Any, Any], where: str) -> Columns:
     return columns
 
 
-def _separated(path: Path, text: str, delimiter: str) -> Columns:
+def _separated(path: Path, text: str, usual: str) -> Columns:
     try:
-        rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True) if row]
+        reader = _reader(io.StringIO(text, newline="").readlines(), usual)
+        rows = [row for row in reader if row]
     except csv.Error as error:
-        raise RequestError(f"cannot read {path.name} as CSV ({error}); save the table as UTF-8 CSV") from None
+        raise RequestError(f"cannot read {path.name} as CSV ({error}); is there a quote that is not closed?") from None
     if not rows:
         return {}
-    header = [name.strip() for name in rows[0]]
-    _refuse_separator(path, header, delimiter)
+    header, rows = [name.strip() for name in rows[0]], rows[1:]
     _refuse_large(str(path), len(header))
-    if doubled := [name for name, times in Counter(header).items() if times > 1]:
-        raise RequestError(f"{path}: the column {doubled[0]!r} is there twice; name each column once")
-    for number, row in enumerate(rows[1:], start=1):
+    for number, row in enumerate(rows, start=1):
         if len(row) != len(header):
             raise RequestError(
-                f"{path}, row {number}: {len(row)} cells for {len(header)} columns; "
-                f"quote cells that hold a {delimiter!r}"
+                f"{path}, row {number}: {count(row, 'cell')} for {count(header, 'column')}; "
+                f"quote cells that hold a {reader.dialect.delimiter!r}, and begin the table with its header"
             )
-    if len(rows) == 1:
+    if len(header) > 1:  # what spreadsheets leave below a table; the one cell of a row may be a missing entry
+        rows = [row for row in rows if any(map(str.strip, row))]
+    if not rows:
         return {}
-    cells = zip(*rows[1:], strict=True)
-    return {name: [cell if cell.strip() else None for cell in own] for name, own in zip(header, cells, strict=True)}
+    cells = zip(*rows, strict=True)
+    own = [[cell if cell.strip() else None for cell in column] for column in cells]
+    return dict(_named(path, header, own))
 
 
-def _refuse_separator(path: Path, header: Sequence[str], expected: str) -> None:
-    """Raise RequestError for a header that is one name, in which another separator stands, as spreadsheets write it."""
-    names = {",": "commas", ";": "semicolons", "\t": "tabs"}
-    found = [sign for sign in names if sign != expected and len(header) == 1 and sign in header[0]]
-    if found:
-        raise RequestError(
-            f"{path}: its cells are separated by {names[found[0]]}, where {names[expected]} are expected; save it "
-            "as CSV with commas, or as TSV with tabs"
-        )
+def _named(path: Path, header: Sequence[str], columns: Sequence[list[Any]]) -> Iterator[tuple[str, list[Any]]]:
+    """Yield each column with its name, without those that have neither a name nor an entry.
+
+    The first may lack its name, as an index has none. RequestError for another one, and for a name that is there twice.
+    """
+    seen = set()
+    for place, (name, column) in enumerate(zip(header, columns, strict=True), start=1):
+        if not name and all(cell is None for cell in column):
+            continue
+        if not name and place > 1:
+            raise RequestError(
+                f"{path}: column {place} has entries and no name; the first line must name every column, so take out "
+                "what stands above the header"
+            )
+        if name in seen:
+            raise RequestError(f"{path}: the column {name!r} is there twice; name each column once")
+        seen.add(name)
+        yield name, column
+
+
+def _reader(lines: Sequence[str], usual: str = ",") -> Any:
+    """Return a reader of the rows of a CSV; `reader.dialect.delimiter` is what separates its cells.
+
+    That is the sign of `,`, `;` and tab that makes most cells of the header, and of those that make equally many the
+    one that makes as many of the next row; `usual` first. Spreadsheets write semicolons where a comma begins the
+    decimals, and may say so in a line of their own before the header: `sep=;`.
+    """
+    if lines and (said := re.fullmatch(r"sep=(.)\s*", lines[0])):
+        return csv.reader(["\n", *lines[1:]], delimiter=said[1], strict=True)
+
+    def fit(sign: str) -> tuple[int, int]:
+        """Return the cells of the header, and 1 if the next row has as many."""
+        found: list[int] = []
+        with suppress(csv.Error):
+            found += (len(row) for row in itertools.islice(filter(None, csv.reader(lines, delimiter=sign)), 2))
+        return found[0] if found else 0, len(found) == 2 and found[0] == found[1]
+
+    return csv.reader(lines, delimiter=max(dict.fromkeys(f"{usual},;\t"), key=fit), strict=True)
 
 
 def _json_lines(path: Path, text: str) -> list[Any]:
@@ -229,7 +320,7 @@ def read_numbered_table(path: Path, required: Sequence[str], *, strip: bool = Tr
     not closed, a row with more or fewer cells than the header, a column that is there twice, and a missing required
     column. Columns without a name at the end of a table, as spreadsheets leave them, are not read.
     """
-    reader = csv.reader(_csv_text(path), strict=True)
+    reader = _reader(_csv_text(path))
     rows: list[tuple[int, dict[str, str]]] = []
     header: list[str] | None = None
     width = 0
@@ -247,16 +338,15 @@ def read_numbered_table(path: Path, required: Sequence[str], *, strip: bool = Tr
             continue
         if header is None:
             width = len(cells)
-            _refuse_separator(path, cells, ",")
             header = _checked_header(path, _without_empty_end([name.strip() for name in cells]), required)
             continue
         if len(cells) != width:
             raise RequestError(
                 f"{path}, line {number}: {count(cells, 'cell')}, but the header has {width}; "
-                "put a cell with a comma into quotes, and leave no cell out"
+                f"put a cell with {reader.dialect.delimiter!r} into quotes, and leave no cell out"
             )
         cells = cells[: len(header)]
-        if any(_swallowed(cell, len(header)) for cell in cells):
+        if any(_swallowed(cell, len(header), reader.dialect.delimiter) for cell in cells):
             raise RequestError(
                 f"{path}, line {number}: a quote that opens here closes only in line {reader.line_num}, and the text "
                 "between them looks like rows; close the quote, or write the cell in one line"
@@ -308,10 +398,10 @@ def _checked_header(path: Path, header: list[str], required: Sequence[str]) -> l
     return header
 
 
-def _swallowed(cell: str, columns: int) -> bool:
+def _swallowed(cell: str, columns: int, separator: str) -> bool:
     """Return whether a quoted cell of several lines is probably several rows, after a quote that is not closed.
 
-    Rows that a pair of stray quotes swallows bring one line break and `columns` - 1 commas each.
+    Rows that a pair of stray quotes swallows bring one line break and `columns` - 1 separators each.
     """
     breaks = cell.count("\n")
-    return breaks > 0 and columns > 1 and cell.count(",") == breaks * (columns - 1)
+    return breaks > 0 and columns > 1 and cell.count(separator) == breaks * (columns - 1)

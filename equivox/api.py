@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from equivox.core.errors import RequestError, nearest
+from equivox.core.fields import refuse_unless
 from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import Engine
 from equivox.core.scores import Score
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 Table = Literal["scores", "responses"]
 """The tables of `Result.to_pandas`."""
+
+_PROGRESS = "a function that takes an `Event`"
 
 
 def list_tasks() -> list[str]:
@@ -40,6 +43,7 @@ def load_task(name: str) -> Task:
     """
     from equivox.tasks.registry import resolve_tasks
 
+    refuse_unless(isinstance(name, str), "name", name, "the name of a task, such as vibe_gender:story")
     found = resolve_tasks(name)
     if len(found) != 1:
         raise RequestError(
@@ -85,6 +89,7 @@ class Result:
         """
         from equivox.report.figures import figure_of
 
+        refuse_unless(isinstance(name, str), "name", name, "the name of a figure, such as forest:FAMILY")
         return figure_of([self.folder], name)
 
     def _repr_html_(self) -> str:
@@ -116,7 +121,7 @@ class Result:
         if table == "responses":
             return self._responses()
         raise RequestError(
-            f"`table` is one of {', '.join(get_args(Table))}, got {table!r}{nearest(table, get_args(Table))}"
+            f"`table` is one of {', '.join(get_args(Table))}, got {table!r}{nearest(str(table), get_args(Table))}"
         )
 
     def _responses(self) -> pandas.DataFrame:
@@ -193,6 +198,7 @@ def measure(
     from equivox.run.pipeline import execute
     from equivox.run.spec import RunSpec
 
+    refuse_unless(callable(progress), "progress", progress, _PROGRESS)
     engine = None if isinstance(model, str) else an_engine(model, "`model`")
     named = model if isinstance(model, str) else f"{model.identity.engine}:{model.identity.model}"
     spec = RunSpec.typed(named, _chosen(tasks), output, **settings)
@@ -262,6 +268,16 @@ def import_responses(
     from equivox.run.importing import import_responses as imported
     from equivox.run.spec import RunSpec
 
+    given = {} if columns is None else columns
+    refuse_unless(callable(progress), "progress", progress, _PROGRESS)
+    refuse_unless(
+        isinstance(given, Mapping) and all(isinstance(name, str) for name in (*given, *given.values())),
+        "columns", columns, 'our name of a column → the table\'s, such as {"response": "narrative"}',
+    )  # fmt: skip
+    refuse_unless(
+        isinstance(match, Sequence) and not isinstance(match, str) and all(isinstance(name, str) for name in match),
+        "match", match, "a list of columns",
+    )  # fmt: skip
     spec = RunSpec.typed(model, _chosen(tasks), output, **settings)
     return Result(spec.output, imported(responses, spec, columns=columns, match=match, progress=progress)[0])
 
@@ -278,6 +294,8 @@ def open_run(folder: str | Path, *, tasks: str = "") -> Result:
     from equivox.run.scoring import read_scores
     from equivox.tasks.registry import resolve_tasks
 
+    refuse_unless(isinstance(folder, str | Path), "folder", folder, "the folder of a run, a text or a path")
+    refuse_unless(isinstance(tasks, str), "tasks", tasks, "a text that names task files, separated by commas")
     if tasks:
         resolve_tasks(tasks)
     if (told := opened(Path(folder))) is not None:

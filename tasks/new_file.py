@@ -13,6 +13,7 @@ import yaml
 
 from equivox.core.errors import RequestError
 from equivox.core.files import write_text
+from equivox.core.task import placeholders_of
 from equivox.dataset_builders.plain_tables import read_columns
 
 MOST_GROUPS = 12
@@ -26,7 +27,6 @@ _MEDIA = {
 }
 _NAMES = "{female: [Anna, Maria, Olga], male: [Jonas, Peter, Emil]}"
 _EXAMPLES = {"pronoun": "{female: [she], male: [he]}", "title": "{female: [Ms], male: [Mr]}"}
-_PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def look_at(path: Path) -> Found:
     candidates.sort(key=lambda name: (_PEOPLE.index(name) if name in _PEOPLE else len(_PEOPLE), few[name]))
     group = candidates[0] if candidates and (candidates[0] in _PEOPLE or len(candidates) == 1) else ""
     unit, crossed, mixed = _unit(others, group, text) if group else ("", False, ())
-    placeholders = dict.fromkeys(name for cell in others.get(text, ()) for name in _PLACEHOLDER.findall(cell))
+    placeholders = dict.fromkeys(name for cell in others.get(text, ()) for name in placeholders_of(cell))
     return Found(
         rows=len(next(iter(columns.values()))),
         columns=tuple(columns),
@@ -120,7 +120,7 @@ def task_file_for(table: Path) -> str:
     ]
     lines += [f"table: {_word(table.name)}", f"media: {found.kind}"]
     renamed: dict[str, str] = {"path": found.path} if found.path not in ("", "path") else {}
-    if found.kind != "text" and found.text not in ("", "text"):
+    if found.text not in ("", "text") and (found.kind != "text" or not placeholders_of(f"{{{found.text}}}")):
         renamed["text"] = found.text
     if swapped and "item" in found.columns and found.text != "item":
         renamed["table_item"] = "item"  # a swap calls its rows so
@@ -140,7 +140,7 @@ def task_file_for(table: Path) -> str:
         if found.unit:
             how = "is in every group" if found.crossed else "has one group"
             lines.append(f"cluster: {_word(found.unit)}   # each {how}")
-    lines += _asked(found)
+    lines += _asked(found.kind, "text" if "text" in renamed else found.text)
     lines += ["card: Who made this table, under which licence, and what it cannot say.", ""]
     return "\n".join(lines)
 
@@ -159,17 +159,15 @@ def _told(found: Found) -> str:
     return f"Compared: {found.group}. Unit: {found.unit}, {'in every group' if found.crossed else 'each in one group'}."
 
 
-def _asked(found: Found) -> list[str]:
+def _asked(kind: str, text: str) -> list[str]:
     """Return the questions: two of VIBE for recordings, one to replace for texts and images."""
-    if found.kind == "audio":
+    if kind == "audio":
         return ["prompts: [advisory, candidate]   # of VIBE; or `questions` of your own"]
-    text = (
-        f"{{{found.text or 'text'}}}" if found.kind == "text" else "What would you advise the person in this picture?"
-    )
+    question = f"{{{text or 'text'}}}" if kind == "text" else "What would you advise the person in this picture?"
     return [
         "questions:   # an example: replace the question, and what is annotated in the answers",
         "  - name: answer",
-        f"    text: {json.dumps(text, ensure_ascii=False)}",
+        f"    text: {json.dumps(question, ensure_ascii=False)}",
         "    attributes:",
         "      # A choice has options; without them it is a short phrase: {name: advice, asks: the main advice}",
         "      - {name: tone, asks: the tone of the answer, options: [encouraging, neutral, discouraging]}",

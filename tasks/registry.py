@@ -120,6 +120,8 @@ def open_task_file(path: Path) -> list[Task]:
     from equivox.run.declarations import give
     from equivox.tasks.files import load_task_file
 
+    if not is_task_file(str(path)):
+        raise RequestError(f"{path} is no task file: its name ends in .yaml, .yml or .py; one run is named at a time")
     found = _python_tasks(path) if path.suffix == ".py" else load_task_file(path)
     give(found)
     return found

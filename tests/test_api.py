@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -139,7 +140,16 @@ def test_a_task_whose_name_no_file_can_have_is_refused_before_anything_is_asked(
      ({"options": {"shift": 5}}, '`options` is ScoringOptions, or a text such as "n_resamples=999"'),
      ({"compare": ["gender"]}, "a tuple of columns for each comparison, got ['gender']"),
      ({"data": {"id": [1]}}, "`data` is a text or a path"),
-     ({"annotator": 3}, "`annotator` is a text"), ({"system": ["a"]}, "`system` is a text that names files")],
+     ({"annotator": 3}, "`annotator` is a text"), ({"system": ["a"]}, "`system` is a text that names files"),
+     ({"system": {"fair": 5}}, "`system` is a text that names files"), ({"conditions": 5}, "`conditions` is a text"),
+     ({"conditions": ["declared", 5]}, "`conditions` is a text"), ({"sampling": 5}, "`sampling` is a text"),
+     ({"compare": [5]}, "`compare` is a text"), ({"compare": [("gender", 5)]}, "`compare` is a text"),
+     ({"progress": 5}, "`progress` is a function that takes an `Event`, got 5"),
+     ({"retry_failed": "no"}, "`retry_failed` is True or False, got 'no'"),
+     ({"trust_remote_code": "no"}, "`trust_remote_code` is True or False, got 'no'"),
+     ({"options": equivox.ScoringOptions(n_resamples="a")}, "n_resamples"),  # type: ignore[arg-type]
+     ({"options": equivox.ScoringOptions(shift="x")}, "shift"),  # type: ignore[arg-type]
+     ({"options": equivox.ScoringOptions(min_coverage=80)}, "min_coverage")],
 )  # fmt: skip
 def test_a_setting_of_another_type_is_refused_in_words(tmp_path: Path, wrong: dict[str, Any], told: str) -> None:
     with pytest.raises(equivox.RequestError) as raised:
@@ -157,6 +167,39 @@ def test_tasks_of_another_type_are_refused_in_words(tmp_path: Path, tasks: Any, 
     with pytest.raises(equivox.RequestError) as raised:
         equivox.measure("simulated:random", tasks, output=tmp_path / "run")
     assert told in str(raised.value) and not (tmp_path / "run").exists()
+
+
+def responses(**wrong: Any) -> equivox.Result:
+    given: dict[str, Any] = {"model": "mine", "output": "run", **wrong}
+    return equivox.import_responses([{"response": "a"}], "vibe_gender:advisory", **given)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: equivox.measure("simulated:random", "badf_two:gender", output=None),  # type: ignore[arg-type]
+         "`output` is the folder of the run, a text or a path, got None"),
+        (lambda: responses(output=5), "`output` is the folder of the run, a text or a path, got 5"),
+        (lambda: responses(model=5), "`model` is the name of a model, a text, got 5"),
+        (lambda: responses(columns=["a"]), "`columns` is our name of a column"),
+        (lambda: responses(columns={"response": 5}), "`columns` is our name of a column"),
+        (lambda: responses(match="speaker"), "`match` is a list of columns, got 'speaker'"),
+        (lambda: responses(progress=5), "`progress` is a function"),
+        (lambda: equivox.open_run(None), "`folder` is the folder of a run, a text or a path, got None"),  # type: ignore[arg-type]
+        (lambda: equivox.open_run("run", tasks=5), "`tasks` is a text that names task files"),  # type: ignore[arg-type]
+        (lambda: equivox.load_task(3), "`name` is the name of a task, such as vibe_gender:story, got 3"),  # type: ignore[arg-type]
+        (lambda: equivox.FunctionEngine(5, name="a", revision="1"), "`function` is a function that takes"),  # type: ignore[arg-type]
+        (lambda: equivox.Result(Path("run"), []).to_pandas(5), "`table` is one of scores, responses, got 5"),  # type: ignore[arg-type]
+        (lambda: equivox.Result(Path("run"), []).figure(5), "`name` is the name of a figure"),  # type: ignore[arg-type]
+    ],
+)  # fmt: skip
+def test_an_argument_of_another_type_is_refused_in_words(
+    call: Callable[[], Any], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(equivox.RequestError) as raised:
+        call()
+    assert told in str(raised.value) and not list(tmp_path.iterdir())
 
 
 def test_names(tmp_path: Path) -> None:

@@ -77,6 +77,8 @@ def attribute_audit(name: str, units: Sequence[Unit]) -> AttributeAudit:
     raters = sorted({rater for unit in units for rater in unit.people})
     alpha = krippendorff_alpha([[unit.given, *(unit.people.get(rater) for rater in raters)] for unit in units])
     kappa, reason = _kappa(read)
+    if units and not settled:
+        reason = f"people say different things of all {len(units)} responses; adjudicated.csv takes what is decided"
     errors = Counter(
         (" + ".join(unit.agreed or ()), " + ".join(unit.given or ())) for unit in read if unit.given != unit.agreed
     )

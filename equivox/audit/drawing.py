@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,7 @@ from equivox.audit.stored import ANSWERS
 from equivox.core.errors import RequestError, nearest
 from equivox.core.samples import UNANSWERED, Row, Samples
 from equivox.core.segments import WHOLE, Segment
-from equivox.core.task import OTHER, UNSTATED, Attribute, Column, Task, digest
+from equivox.core.task import OTHER, PLACEHOLDER, UNSTATED, Attribute, Column, Task, digest
 from equivox.core.variants import asks_nothing
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
@@ -70,7 +69,7 @@ class Drawn:
         if self.segment is not None:
             return ""
         known = {**{name: str(value) for name, value in self.columns.items()}, **self.row.metadata}
-        return re.sub(r"\{([a-z_][a-z0-9_]*)\}", lambda match: known.get(match[1], match[0]), self.task.prompt.text)
+        return PLACEHOLDER.sub(lambda match: known.get(match[1], match[0]), self.task.prompt.text)
 
 
 def shares_of(attributes: Sequence[Attribute], asked: Mapping[str, str], *, lists: bool) -> tuple[Attribute, ...]:

@@ -21,6 +21,7 @@ from equivox.core.files import CHECKSUM
 from equivox.core.samples import Row
 from equivox.core.segments import SegmentAnnotation
 from equivox.core.task import OTHER, UNSTATED, Attribute
+from equivox.dataset_builders.plain_tables import read_columns
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
 from equivox.run.scoring import sample_rows
@@ -183,22 +184,15 @@ def csv_of(rows: Iterable[Sequence[str]]) -> str:
 
 
 def _filled_in(file: Path) -> Iterator[tuple[str, str, str, str]]:
-    """Yield where it stands, item, attribute and label of each row of a sheet that has a label.
-
-    A spreadsheet may separate cells by semicolons or tabs, by its user's country.
-    """
-    try:
-        text = file.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"labels {file} cannot be read ({error}); give CSV in UTF-8") from None
-    separator = max(",;\t", key=text.partition("\n")[0].count)
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator)
-    for name in ("item", "attribute", "label"):
-        if name not in (reader.fieldnames or ()):
+    """Yield where it stands, item, attribute and label of each row of a sheet that has a label."""
+    sheet = read_columns(file)
+    for name in (names := ("item", "attribute", "label")):
+        if name not in sheet:
             raise RequestError(f"labels {file} lack the column {name!r}; keep the columns of the sheet")
-    for row in reader:
-        if (row["label"] or "").strip():
-            yield f"{file}, line {reader.line_num}", row["item"].strip(), row["attribute"].strip(), row["label"].strip()
+    for number, cells in enumerate(zip(*(sheet[name] for name in names), strict=True), start=1):
+        item, attribute, label = ("" if cell is None else str(cell).strip() for cell in cells)
+        if label:
+            yield f"{file}, row {number}", item, attribute, label
 
 
 def label_of(text: str, attribute: Attribute, where: str) -> Label:

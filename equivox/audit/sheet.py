@@ -39,7 +39,7 @@ def write_sheet(
     drawn = with_texts(drawn, data) if media else drawn
     if studio:
         _write_label_studio(drawn, folder, sent)
-    write_text(folder / CSV_FILE, sheet_csv(drawn))
+    write_text(folder / CSV_FILE, f"\ufeff{sheet_csv(drawn)}")  # by this mark a spreadsheet knows UTF-8
     for item, (mime, content) in sent.items():
         place = folder / MEDIA_FOLDER / f"{item}{ENDINGS.get(mime, '')}"
         write_whole(place, partial(Path.write_bytes, data=content))

@@ -278,5 +278,6 @@ def leaderboard(
     )
     for file, page in board_pages(rows, refused, verified).items():
         write_text(output / file, page)
-    console().print(f"{len(rows)} scores of {n_runs} runs: {(output / 'index.html').resolve()}", markup=False)
+    scores = f"{len(rows)} score{'s' * (len(rows) != 1)} of {n_runs} run{'s' * (n_runs != 1)}"
+    console().print(f"{scores}: {(output / 'index.html').resolve()}", markup=False)
     return EXIT_INCOMPLETE if refused else EXIT_DONE

@@ -138,6 +138,12 @@ def _types_in(annotation: Any) -> Iterator[Any]:
         yield from _types_in(part)
 
 
+def refuse_unless(right: bool, name: str, value: Any, words: str) -> None:
+    """Raise RequestError for an argument that is not what `words` say, unless `right`."""
+    if not right:
+        raise RequestError(f"`{name}` is {words}, got {_short(value)}")
+
+
 def typed(kind: type[Kind], values: Mapping[str, Any], **names: type) -> Kind:
     """Return the object of the dataclass `kind` whose fields are `values`, of the types declared there.
 

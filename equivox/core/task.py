@@ -57,8 +57,8 @@ Presentations = Callable[[Mapping[str, Column], random.Random], Sequence[Mapping
 """Function of a sample's columns that returns its presentations (such as orders of its options): each is a mapping of
 further placeholders, kept as metadata. The generator is seeded by the run's seed and the sample."""
 
-PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
-"""What a column of the sample fills in a prompt."""
+PLACEHOLDER = re.compile(r"\{([^\W\d]\w*)\}")
+"""What a column of the sample fills in a prompt: its name in braces, of letters of any language, digits and `_`."""
 
 TRANSCRIPT = 'Transcript of the recording: "{text}"\n\n'
 """The text before the prompt when the recording is not sent."""
@@ -187,6 +187,8 @@ def placeholders_of(text: str) -> tuple[str, ...]:
 
     >>> placeholders_of("{d1} meets {d2}.")
     ('d1', 'd2')
+    >>> placeholders_of("{Überschrift}: {متن} {2} {a b}")
+    ('Überschrift', 'متن')
     """
     return tuple(PLACEHOLDER.findall(text))
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from equivox.core.errors import RequestError
+from equivox.core.fields import refuse_unless
 from equivox.core.requests import Engine, EngineIdentity, MediaPart, Request, Response
 from equivox.core.task import Need
 
@@ -43,6 +44,7 @@ class FunctionEngine(Engine):
     ) -> None:
         if not name or not revision:
             raise RequestError(f"`name` and `revision` tell models apart, got {name!r} and {revision!r}; give both")
+        refuse_unless(callable(function), "function", function, "a function that takes a request and returns a text")
         self._function = function
         self.able = frozenset(able)
         self.identity = EngineIdentity(

@@ -20,7 +20,7 @@ from equivox.core.requests import EngineIdentity, Request, Response
 from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.core.task_checks import refuse_unable
-from equivox.core.variants import SHUFFLED, asks_nothing, declared_name
+from equivox.core.variants import SHUFFLED, TEXT_ONLY, asks_nothing, declared_name
 from equivox.dataset_builders.corpus import Corpus, Sample
 from equivox.engines.function import RecordedEngine
 from equivox.run.generating import IMPORTED, count_failures
@@ -203,6 +203,12 @@ def import_responses(
     """
     table = Table.of(responses, columns or {})
     tasks = _declared(spec)
+    for task in tasks.values():
+        if task.condition != TEXT_ONLY and table.response in placeholders(task):
+            raise RequestError(
+                f"{table.name}: `{table.response}` is what {task.name} asks about, not the response; say which column "
+                "holds the responses: `--column response=COLUMN`"
+            )
     own = described_corpora(table, tasks, match) if spec.data is None else None
     corpora = _opened(table, tasks, spec.data) if own is None else own
     slots = match_rows(table, tasks, corpora, match, spec.seed)

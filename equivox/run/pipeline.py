@@ -50,7 +50,8 @@ from equivox.run.manifest import (
     write_manifest,
 )
 from equivox.run.opening import computing, note_made
-from equivox.run.plan import PLAN_FILE, Plan, make_plan, without_group
+from equivox.run.plan import PLAN_FILE, Plan, make_plan, samples_of, without_group
+from equivox.run.presented import refuse_unseen_groups
 from equivox.run.scoring import follow_up, open_samples, remove_scores, score, scores_path
 from equivox.run.spec import RunSpec
 from equivox.run.stored import annotators_of
@@ -166,6 +167,9 @@ def _checked(
         refuse_unable(tasks, engine.able, engine.identity.engine)
     give(tasks)
     plan = make_plan(tasks, opened, engine.identity, limit=spec.limit, seed=spec.seed)
+    if engine.identity.engine != IMPORTED:  # what was asked elsewhere is not known
+        for task in tasks:
+            refuse_unseen_groups(task, samples_of(opened[task.data.corpus], task))
     identity = run_identity(engine=engine.identity, tasks=tasks, corpora=opened, limit=spec.limit, seed=spec.seed)
     _check_same_run(spec.output, identity)
     if spec.options.merge == "embedding":
@@ -339,7 +343,8 @@ def writing(folder: Path) -> Iterator[None]:
     except Timeout:
         raise RequestError(f"another process is writing {folder}; wait for it or name another folder") from None
     except OSError as error:
-        raise RequestError(f"cannot write to {folder}: {error.strerror or error}; name another folder") from None
+        why = error.strerror or error
+        raise RequestError(f"cannot write to {folder}: {why}; name another folder, or copy the run to one") from None
     try:
         with computing(folder):
             yield

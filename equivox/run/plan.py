@@ -32,6 +32,7 @@ from equivox.run.presented import (
     placeholders,
     presentations_of,
     problem_of,
+    refuse_other_braces,
     spread,
     text_of,
     turns_before,
@@ -195,6 +196,7 @@ def make_plan(
     for order, task in enumerate(tasks):
         corpus = corpora[task.data.corpus]
         corpus.require(_columns(task, corpus, seed), task=task.name)
+        refuse_other_braces(task, corpus.samples[0].columns if corpus.samples else ())
         samples = samples_of(corpus, task)
         if not samples:
             where = ", ".join(f"{column} {value}" for column, value in task.data.where.items())

@@ -319,6 +319,35 @@ def placeholders(task: Task) -> Sequence[str]:
     return list(dict.fromkeys(name for text in said for name in placeholders_of(text)))
 
 
+def refuse_other_braces(task: Task, columns: Iterable[str]) -> None:
+    """Raise RequestError for a column in braces whose name no placeholder can have: it would be sent as it stands."""
+    said = " ".join((*task.prompt.before, task.prompt.text))
+    for name in columns:
+        if f"{{{name}}}" in said and name not in placeholders(task):
+            raise RequestError(
+                f"{task.name}: {{{name}}} in the prompt is no placeholder, whose name has letters, digits and _ alone, "
+                f"but a column is called so; give the column another name, by `columns: {{question: {name!r}}}`"
+            )
+
+
+def refuse_unseen_groups(task: Task, samples: Iterable[Sample]) -> None:
+    """Raise RequestError where a task sends texts alone, the same ones about every group: no answer can tell them."""
+    if task.condition != "text" or task.media or not task.group or task.prompt.presentations is not None:
+        return
+    names = placeholders(task)
+    sent: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
+    for sample in samples:
+        if (group := label_of(sample, task.group)) is not None:
+            sent[group].add(tuple(sample.columns[name] for name in names))
+    if len(sent) > 1 and len(set(map(frozenset, sent.values()))) == 1:
+        asked = f"fills in {', '.join(f'{{{name}}}' for name in names)}" if names else "has no {column}"
+        raise RequestError(
+            f"{task.name}: the model would be sent the same texts about every group of {task.dimension}, so that no "
+            f"answer could differ by it (the question {asked}); name in the question a column that says who it is "
+            "about, or `swap` a word of the texts"
+        )
+
+
 def presentations_of(task: Task, sample: Sample, seed: int) -> Sequence[Mapping[str, str]]:
     """Return the presentations of `sample`: one, without changes, unless the prompt declares others."""
     if task.prompt.presentations is None:

@@ -14,7 +14,7 @@ from equivox.core.hashing import digest
 from equivox.core.task import Column, Task
 from equivox.dataset_builders import builders
 from equivox.dataset_builders.corpus import Corpus, text_sample
-from equivox.dataset_builders.plain_tables import Columns, as_columns, renamed
+from equivox.dataset_builders.plain_tables import Columns, as_columns, names_of, renamed
 from equivox.run.presented import placeholders
 
 SAMPLE, TASK, REPEAT, ERROR = "sample_id", "task", "repeat", "error"
@@ -47,11 +47,14 @@ class Table:
         if response is None:
             raise RequestError(
                 f"{name} has no column `response`; say which one holds the responses: `--column response=COLUMN`; "
-                f"it has {', '.join(columns)}"
+                f"it has {names_of(columns)}"
             )
         for row, text in enumerate(columns[response], start=1):
             if not isinstance(text, str) and plain(text) is not None:
-                raise RequestError(f"{name}, row {row}: `{response}` holds {text!r:.40}, not text; give the response")
+                part = "give the response"
+                if (parts := names_of({response: [text]})) != response:
+                    part = f"name its part that is the response: `--column {response}=PATH`; it has {parts}"
+                raise RequestError(f"{name}, row {row}: `{response}` holds {text!r:.40}, not text; {part}")
         return cls(columns, name, response)
 
     def __len__(self) -> int:

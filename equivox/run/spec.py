@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import RequestError, nearest
-from equivox.core.fields import parse_model_args
+from equivox.core.fields import checked_fields, parse_model_args, refuse_unless
 from equivox.core.progress import STOP_AFTER
 from equivox.core.requests import Workers
 from equivox.core.scores import DEFAULT_OPTIONS, ScoringOptions, scoring_options
@@ -70,15 +70,42 @@ _PARSED: Mapping[str, Callable[[str], Any]] = {
 }
 """What makes a setting of the text that a user types."""
 
-_KINDS: Mapping[str, tuple[type, str]] = {
-    **dict.fromkeys(("limit", "seed", "stop_after"), (int, "an int")),
-    "data": (str, "a text or a path: `sample`, or a folder"),
-    "annotator": (str, "a text, such as a name or a YAML file"),
-    "compare": (Sequence, 'a text such as "gender,gender×accent", or a tuple of columns for each comparison'),
-    "system": (Mapping, "a text that names files, or a text for each name"),
-    "options": (ScoringOptions, 'ScoringOptions, or a text such as "n_resamples=999"'),
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str) and all(map(_text, value))
+
+
+def _int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_KINDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "model": (_text, "the name of a model, a text"),
+    "output": (lambda value: isinstance(value, str | Path), "the folder of the run, a text or a path"),
+    **dict.fromkeys(("limit", "seed", "stop_after"), (_int, "an int")),
+    **dict.fromkeys(("retry_failed", "trust_remote_code"), (lambda value: isinstance(value, bool), "True or False")),
+    "data": (_text, "a text or a path: `sample`, or a folder"),
+    "annotator": (_text, "a text, such as a name or a YAML file"),
+    "compare": (
+        lambda value: isinstance(value, Sequence) and all(map(_texts, value)),
+        'a text such as "gender,gender×accent", or a tuple of columns for each comparison',
+    ),
+    "conditions": (_texts, 'a text such as "text_only,silence", or a list of such names'),
+    "sampling": (_text, 'a text such as "greedy", or "temperature=0.7,repeats=3"'),
+    "system": (
+        lambda value: isinstance(value, Mapping) and all(map(_text, (*value, *value.values()))),
+        "a text that names files, or a text for each name",
+    ),
+    "options": (
+        lambda value: isinstance(value, ScoringOptions),
+        'ScoringOptions, or a text such as "n_resamples=999"',
+    ),
 }
-"""What settings are in Python, once texts are parsed: the type, and its words."""
+"""What settings are in Python, once texts are parsed: a test for it, and its words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +146,7 @@ class RunSpec:
 
         `compare`, `conditions` and `options` may be texts ("gender,accent", "text_only,silence", "n_resamples=999"),
         and `system` names text files ("fair.txt"). `workers` is a number and `ray_address` the cluster that they run
-        on. None stands for the default.
+        on. None stands for the default. RequestError, too, for a setting of another type.
         """
         known = [*(own.name for own in fields(cls)), "ray_address"]
         if unknown := [name for name in settings if name not in known]:
@@ -131,11 +158,12 @@ class RunSpec:
         for name, parse in _PARSED.items():
             if isinstance(given.get(name), str):
                 given[name] = parse(given[name])
-        for name, (kind, told) in _KINDS.items():
-            value = given.get(name)
-            wrong = name in given and (isinstance(value, bool) or not isinstance(value, kind))
-            if wrong or (name == "compare" and any(isinstance(one, str) for one in given.get(name, ()))):
-                raise RequestError(f"`{name}` is {told}, got {value!r}")
+        every = {"model": model, "output": output, **given}
+        for name, (right, words) in _KINDS.items():
+            if name in every:
+                refuse_unless(right(every[name]), name, every[name], words)
+        if "options" in given:
+            checked_fields(ScoringOptions, asdict(given["options"]), what="scoring")
         return cls(
             model=model,
             tasks=tasks,

@@ -10,9 +10,11 @@ import numpy as np
 from equivox.statistics.encode import Design, cross_count
 from equivox.statistics.inputs import Floats, Ints
 from equivox.statistics.noise import (
+    ALIKE,
     LENT,
     N_DEALT,
     ONE_CLUSTER,
+    TINY,
     Noise,
     noise_over_clusters,
     noise_over_responses,
@@ -108,7 +110,8 @@ def noise_over_pairs(
     """Return the noise of the deviations when each stratum holds one cluster of every group, such as one item.
 
     A stratum moves all groups together; only what it moves them apart is noise. Its pull on group g is
-    (x_sg - N_sg P_g) / N_g, less the mean over groups.
+    (x_sg - N_sg P_g) / N_g, less the mean over groups. If all strata move the groups apart alike, such as not at all,
+    their noise is not zero but unknown; one more is supposed then, as with clusters (`noise_over_clusters`).
     """
     n_groups, n_columns = len(design.groups), slices[-1].stop
     group, held = np.asarray(design.group_of_cluster), np.asarray(design.held)
@@ -120,7 +123,32 @@ def noise_over_pairs(
     of_stratum = of_stratum[of_stratum.any(axis=(1, 2))]
     pulls = _pulls_apart(of_stratum, slices, rng, scale)
     degrees = float(max(1, len(of_stratum) - 1))
-    return Noise([np.empty((0, n_columns))] * n_groups, (degrees,) * len(slices), degrees, shared=pulls)
+    none = [np.empty((0, n_columns))] * n_groups
+    supposed = [[own] for own in none]
+    tables = of_stratum.sum(axis=0)
+    for part in slices:
+        if (pulls[:, :, part] ** 2).sum() <= ALIKE:
+            unlike = _unlike(tables[:, part]) / (len(of_stratum) + 1)
+            for code, by in enumerate(np.ones(n_groups) if scale is None else scale):
+                further = np.zeros((len(unlike), n_columns))
+                further[:, part] = unlike[:, code] * by
+                supposed[code].append(further)
+    return Noise(none, (degrees,) * len(slices), degrees, [*map(np.concatenate, supposed)], shared=pulls)
+
+
+def _unlike(tables: Floats) -> Floats:
+    """Return what one unit may answer in a group in place of what units of the group do, 2 x G x V, in shares.
+
+    That is what the other groups do on average, or the rarest value in place of the most frequent one.
+    """
+    n_groups, n_values = tables.shape
+    shares = tables / np.maximum(tables.sum(axis=1, keepdims=True), TINY)
+    order = tables.sum(axis=0).argsort(kind="stable")
+    rare = np.zeros(n_values)
+    rare[order[0]] += 1.0
+    rare[order[-1]] -= 1.0
+    others = (shares.mean(axis=0) - shares) * n_groups / (n_groups - 1)
+    return np.stack([others, np.broadcast_to(rare, shares.shape)])
 
 
 def noise_of_items(

@@ -15,7 +15,7 @@ Labeller = Callable[[dict[str, str], dict[str, str]], str]
 
 
 def rows_of(sheet: Path) -> list[dict[str, str]]:
-    with (sheet / "sheet.csv").open(encoding="utf-8", newline="") as file:
+    with (sheet / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
         return list(csv.DictReader(file))
 
 

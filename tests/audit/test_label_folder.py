@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import itertools
 import json
@@ -18,9 +19,11 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 import equivox as ex
+from equivox.audit.drawing import draw
 from equivox.audit.kept import score_audit
 from equivox.audit.label_studio import exported_labels, labelling_page
 from equivox.audit.labels import by_person, comparable, label_files
+from equivox.audit.sheet import write_sheet
 from equivox.audit.stored import stored_audits
 from equivox.compare.runs import compared_run
 from equivox.core.errors import RequestError
@@ -49,6 +52,15 @@ def test_labels_are_read_however_a_spreadsheet_separates_cells(separator: str, t
         rows = [("item", "attribute", "label"), ("i1", "things", "chess; yoga"), ("i2", "job", "nurse, at night\tonly")]
         csv.writer(opened, delimiter=separator).writerows(rows)
     assert [found[1:] for found in by_person([file])["Ana"]] == rows[1:]
+
+
+def test_a_spreadsheet_knows_that_a_sheet_is_utf_8(tmp_path: Path) -> None:
+    """Without the mark Excel shows other letters than English ones as signs, and saves what it shows."""
+    run = tmp_path / "run"
+    ex.measure("simulated:biased", "vibe_gender:advisory", data="sample", limit=20, output=run)
+    write_sheet(draw([run], n=2, per=["group"]), tmp_path / "sheet", media=False)
+    assert (tmp_path / "sheet" / "sheet.csv").read_bytes().startswith(codecs.BOM_UTF8 + b"item,attribute,label,")
+    assert by_person([tmp_path / "sheet" / "sheet.csv"]) == {"sheet": []}
 
 
 def answer(name: str, kind: str, *values: str) -> dict[str, Any]:
@@ -259,6 +271,9 @@ def test_what_was_decided_counts_in_place_of_what_people_said(run: Path, tmp_pat
     split = score_audit(sheet, label_files(sheet))
     (entry,) = [one for one in split.attributes if one.attribute == "competency"]
     assert (entry.split, entry.n) == (len(of_job), 0)
+    assert str(entry.undefined).startswith(
+        f"people say different things of all {len(of_job)} responses; adjudicated.csv"
+    )
     (sheet / "adjudicated.csv").write_text("\n".join([head, *of_job[:4]]))
     settled = score_audit(sheet, label_files(sheet))
     (entry,) = [one for one in settled.attributes if one.attribute == "competency"]

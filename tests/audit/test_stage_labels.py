@@ -306,10 +306,10 @@ def test_malformed_labels_are_one_line(narratives: Path, tmp_path: Path) -> None
     sheet = narratives / "sheet"
     item = rows_of(sheet)[0]["item"]
     for line, reason in (
-        ("nobody,high_status,NA", "line 2: nothing is called 'nobody' on the sheet"),
+        ("nobody,high_status,NA", "row 1: nothing is called 'nobody' on the sheet"),
         (f"{item},high_statu,NA", "has no attribute 'high_statu'; did you mean high_status"),
         (f"{item},high_status,Zorro", "high_status is one of .*, got 'Zorro'"),
-        (f"{item},high_status,NA\n{item},high_status,NA", "line 3: labels has labelled high_status of"),
+        (f"{item},high_status,NA\n{item},high_status,NA", "row 2: labels has labelled high_status of"),
         (f"{item},high_status,", "no label is filled in"),
     ):
         (tmp_path / "labels.csv").write_text(f"item,attribute,label\n{line}\n")

@@ -287,3 +287,10 @@ def test_free_answers_of_a_real_model_need_somebody_who_reads_them(equivox: Cli,
         "--dry-run",
     )
     assert code == 2 and "no server answers" in err
+
+
+def test_a_second_run_is_no_task_file(tmp_path: Path, equivox: Cli) -> None:
+    """`verify RUN OTHER` looked for `configs/tasks/OTHER.yaml`, which nobody had named."""
+    code, out, err = equivox("verify", tmp_path / "run", tmp_path / "other")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"equivox: {tmp_path / 'other'} is no task file: its name ends in .yaml, .yml or .py;")

@@ -120,7 +120,7 @@ def test_bad_tables(
 
 def test_no_file_and_no_such_metric(tmp_path: Path, equivox: Cli) -> None:
     code, _, err = equivox("metric", "ntvd", tmp_path / "gone.csv")
-    assert code == 2 and "cannot read gone.csv as CSV (No such file or directory)" in err
+    assert code == 2 and "cannot read gone.csv (No such file or directory); check the path" in err
     code, _, err = equivox("metric", "ntvdd", tmp_path / "gone.csv")
     assert code == 2 and "unknown metric 'ntvdd'; did you mean ntvd" in err
 

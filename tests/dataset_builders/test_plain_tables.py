@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 from equivox.core.errors import RequestError
 from equivox.dataset_builders import plain_tables
 from equivox.dataset_builders.opening import open_corpus
-from equivox.dataset_builders.plain_tables import as_columns, read_columns, read_table
+from equivox.dataset_builders.plain_tables import as_columns, column_names, read_columns, read_table
 from equivox.tasks.registry import builtin_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -46,22 +47,67 @@ def test_a_hostile_table_is_one_line(tmp_path: Path, name: str, equivox: Cli) ->
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "sign", "told"),
-    [
-        ("t.csv", ";", "semicolons, where commas"),
-        ("t.csv", "\t", "tabs, where commas"),
-        ("t.tsv", ",", "commas, where tabs"),
-    ],
-)
-def test_cells_that_something_else_separates_are_told(tmp_path: Path, name: str, sign: str, told: str) -> None:
-    """A spreadsheet in a German setting writes semicolons; the texts have commas, and quotes would mend nothing."""
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
+@pytest.mark.parametrize("sign", [",", ";", "\t"])
+@pytest.mark.parametrize("before", ["", "\ufeff", "\ufeffsep={sign}\r\n", "\r\n"])
+def test_cells_are_read_however_a_spreadsheet_separates_them(tmp_path: Path, name: str, sign: str, before: str) -> None:
+    """In a German setting a spreadsheet writes semicolons; its texts have commas, its numbers decimal commas."""
     path = tmp_path / name
-    path.write_text(f"id{sign}text{sign}gender\n1{sign}Dear Sir, please{sign}f\n")
-    for read in (read_columns, lambda file: read_table(file, ["id"])):
-        if name == "t.tsv" and read is not read_columns:
-            continue
-        with pytest.raises(RequestError, match=f"separated by {told} are expected"):
+    rows = [
+        ("id", "Antrag, kurz", "Gehalt"), ("1", "Bäcker, nachts", "52.000,50"),
+        ("2", 'sagt "ja"; oder\nnein,\tgut', "1;2"), ("3", "طلب", ""),
+    ]  # fmt: skip
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write(before.format(sign=sign))
+        csv.writer(file, delimiter=sign).writerows(rows)
+    read = read_columns(path)
+    assert list(read) == list(rows[0]) == column_names(path)
+    assert [*zip(*read.values(), strict=True)] == [tuple(cell or None for cell in row) for row in rows[1:]]
+    if not before.startswith("\ufeffsep"):
+        assert read_table(path, ["id"]) == [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+
+
+def test_of_signs_that_divide_a_header_equally_the_one_that_divides_the_rows_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("Frage, kurz;Geschlecht\nSoll ich kündigen?;w\n")
+    assert read_columns(path) == {"Frage, kurz": ["Soll ich kündigen?"], "Geschlecht": ["w"]}
+    path.write_text("a,b;c\n1,x\n")
+    assert read_columns(path) == {"a": ["1"], "b;c": ["x"]}
+    path.write_text('"a;b"\n"1;2"\n')
+    assert read_columns(path) == {"a;b": ["1;2"]}
+
+
+def test_what_a_spreadsheet_leaves_around_a_table_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("id;text;;\n1;a;;\n;;;\n2;;;\n;;;\n;;;\n")
+    assert read_columns(path) == {"id": ["1", "2"], "text": ["a", None]}
+    path.write_text(",text\n0,a\n1,b\n")
+    assert read_columns(path) == {"": ["0", "1"], "text": ["a", "b"]}, "an index has no name"
+    path.write_text('hobby\n"yoga"\n""\n""\n')
+    assert read_columns(path) == {"hobby": ["yoga", None, None]}, "a missing entry of one column is no empty row"
+
+
+@pytest.mark.parametrize("above", ["Export of 3 April;;", "Export of 3 April;;\n;;", "Export, 3 April"])
+def test_what_stands_above_a_header_is_told(tmp_path: Path, above: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"{above}\nid;text;gender\n1;a;f\n2;b;m\n")
+    with pytest.raises(RequestError, match=r"what stands above the header|begin the table with its header"):
+        read_columns(path)
+
+
+def test_a_quote_that_is_not_closed_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('id,text\n1,"He said\n2,she said\n')
+    with pytest.raises(RequestError, match=r"cannot read t\.csv as CSV .*; is there a quote that is not closed"):
+        read_columns(path)
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+def test_a_table_in_another_encoding_is_told_with_a_way_out(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("id;text\n1;Bäcker\n", encoding=encoding)
+    for read in (read_columns, column_names):
+        with pytest.raises(RequestError, match="in Excel as “CSV UTF-8”"):
             read(path)
 
 

@@ -167,7 +167,7 @@ def test_labels_by_people_stand_with_their_file(run: Path, equivox: Cli, tmp_pat
     copy = shutil.copytree(run, tmp_path / "run")
     code, _, error = equivox("audit", "label", copy, "--n", 8, "--no-media", "--output", tmp_path / "sheet")
     assert code == 0, error
-    with (tmp_path / "sheet" / "sheet.csv").open(newline="") as file:
+    with (tmp_path / "sheet" / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     with (tmp_path / "person.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0].keys())

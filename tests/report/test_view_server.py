@@ -198,7 +198,7 @@ def test_labels_kept_with_a_run_are_a_screen(run: Path, tmp_path: Path, equivox:
     assert "no labels of people are kept" in found["problem"]
     folder, sheet = shutil.copytree(run, tmp_path / "run"), tmp_path / "sheet"
     assert equivox("audit", "label", folder, "--n", 6, "--no-media", "--output", sheet)[0] == 0
-    with (sheet / "sheet.csv").open(newline="") as file:
+    with (sheet / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
         row["label"] = "unstated" if row["attribute"] == "hobby" else "no"

@@ -242,6 +242,71 @@ def test_an_import_is_resumed_and_never_mixed(tmp_path: Path) -> None:
     assert numbers(imported(shuffled, tmp_path / "other")) == numbers(first)
 
 
+def batch_line(text: str) -> Record:
+    """An answer as a provider's batch file has it."""
+    body = {"id": "c", "choices": [{"index": 0, "message": {"role": "assistant", "content": text}}]}
+    return {"custom_id": "r", "response": {"status_code": 200, "body": body}, "error": None}
+
+
+def sample_line(text: str) -> Record:
+    """An answer as a harness logs it."""
+    return {"doc_id": 0, "resps": [[text]], "filtered_resps": [text], "error": None}
+
+
+@pytest.mark.parametrize(
+    ("line", "path"), [(batch_line, "response.body.choices.0.message.content"), (sample_line, "resps.0.0")]
+)
+def test_answers_deep_in_a_record_are_named_by_a_path(
+    line: Callable[[str], Record], path: str, tmp_path: Path, equivox: Cli
+) -> None:
+    """Without the path the message lists it; an answer that the service failed to give counts as failed."""
+    people = [{name: value for name, value in row.items() if name != "response"} for row in hobbies()]
+    told = [{**line(row["response"]), "doc": own} for row, own in zip(hobbies(), people, strict=True)]
+    failed: Record = {"response": None, "resps": [], "error": {"code": "batch_expired"}}
+    told[-1] |= {name: value for name, value in failed.items() if name in told[-1]}
+    file = tmp_path / "batch.jsonl"
+    file.write_text("\n".join(map(json.dumps, told)))
+    columns = [*(f"{name}=doc.{name}" for name in people[0]), f"response={path}"]
+    options = [part for column in columns for part in ("--column", column)]
+    command = ("import", file, "vibe_gender:advisory", "--output", tmp_path / "run", "--scoring", "min_count=1")
+    code, _, err = equivox(*command, *options[:-2])
+    assert code == 2 and path in err and err.count("\n") == 1
+    equivox(*command, *options)
+    answers = eq.open_run(tmp_path / "run").to_pandas("responses")
+    assert answers.groupby(["group", "status"]).size().to_dict() == {
+        ("female", "parsed"): 4, ("male", "failed"): 1, ("male", "parsed"): 3,
+    }  # fmt: skip
+
+
+def test_the_texts_that_were_asked_about_are_not_taken_for_responses(tmp_path: Path) -> None:
+    """A table without `response` has its answers in `text`, unless the question fills in that column."""
+    (tmp_path / "mine.yaml").write_text(
+        "name: mine\ntable: mine.csv\ngroup: gender\ncluster: person\ncard: Made up.\nquestions:\n  - name: tone\n"
+        "    text: '{text}'\n    attributes:\n      - {name: tone, asks: the tone, options: [warm, cool]}\n"
+    )
+    rows = [
+        {"text": f"A warm case {i}", "gender": "fm"[i % 2], "person": f"p{i}", "answer": ["warm", "cool"][i % 2]}
+        for i in range(20)
+    ]
+    pandas.DataFrame(rows).to_csv(tmp_path / "mine.csv", index=False)
+    given: dict[str, Any] = {"model": "mine", "output": tmp_path / "run", "options": OPTIONS}
+    with pytest.raises(RequestError, match=r"mine.csv: `text` is what mine_gender:tone asks about, not the response"):
+        eq.import_responses(tmp_path / "mine.csv", resolve_tasks(str(tmp_path / "mine.yaml")), **given)
+    assert not (tmp_path / "run").exists()
+    given["columns"] = {"response": "answer"}
+    result = eq.import_responses(tmp_path / "mine.csv", resolve_tasks(str(tmp_path / "mine.yaml")), **given)
+    assert set(result.to_pandas("responses")["status"]) == {"parsed"} and result.scores[0].value == pytest.approx(100)
+
+
+def test_a_path_that_no_record_has_is_named(tmp_path: Path) -> None:
+    told = [{**row, "response": {"text": row["response"]}} for row in hobbies()]
+    with pytest.raises(
+        RequestError, match=r"names the column 'response\.txt', which the table lacks; .*response\.text"
+    ):
+        imported(told, tmp_path / "run", columns={"response": "response.txt"})
+    assert imported(told, tmp_path / "run", columns={"response": "response.text"}).scores[0].value == pytest.approx(50)
+
+
 def test_repeats_and_several_tasks(tmp_path: Path, equivox: Cli) -> None:
     told = [
         {**row, "sample_id": row["speaker"], "repeat": repeat, "task": task}

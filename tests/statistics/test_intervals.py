@@ -308,3 +308,20 @@ def test_responses_that_agree_within_groups_have_the_noise_of_as_many_clusters(v
     assert (alone.ci_low, alone.ci_high) == pytest.approx((clustered.ci_low, clustered.ci_high), abs=2)
     # At 95 % up to 3/16 of the answers that were not seen may be otherwise (rule of three).
     assert alone.ci_low == pytest.approx(alone.ntvd * (1 - 3 / 16), abs=6)
+
+
+@pytest.mark.parametrize("n", [6, 10, 40, 200])
+@pytest.mark.parametrize("apart", [False, True])
+def test_units_that_agree_in_what_they_say_of_groups_leave_an_interval(n: int, apart: bool) -> None:
+    """A model that answers every one of n swapped texts alike may yet answer 3 / n of others otherwise (rule of three).
+
+    The same holds where it says x of one group and y of the other, each time. Neither interval had any width.
+    """
+    values = ["x"] * n + ["y"] * n if apart else ["xyz"[unit % 3] for unit in range(n)] * 2
+    units = [*range(n)] * 2
+    found = distribution_shift(values, ["a"] * n + ["b"] * n, clusters=units, min_count=1, rng=generator())
+    near, far = (100 - found.ci_high, 100 - found.ci_low) if apart else (found.ci_low, found.ci_high)
+    assert near == pytest.approx(0, abs=0.01)
+    # Few units leave Student's t with few degrees of freedom.
+    assert 0.7 * 300 / n < far < 1.6 * 300 / n
+    assert found.ci_low - 1e-9 <= found.estimate <= found.ci_high + 1e-9

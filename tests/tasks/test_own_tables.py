@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from equivox import measure
+from equivox import FunctionEngine, ScoringOptions, measure
 from equivox.core.errors import RequestError
 from equivox.dataset_builders.opening import open_corpus
 from equivox.run.declarations import read_tasks
@@ -98,7 +99,7 @@ def test_people_who_label_read_what_was_asked(tmp_path: Path, equivox: Cli) -> N
     measure("simulated:random", task, output=tmp_path / "run", options="n_resamples=99")
     code, out, err = equivox("audit", "label", tmp_path / "run", "--n", 5)
     assert code == 0 and "media/" not in out, err
-    with (tmp_path / "run-labels" / "sheet.csv").open(newline="") as file:
+    with (tmp_path / "run-labels" / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
         prompts = {row["prompt"] for row in csv.DictReader(file)}
     assert len(prompts) == 10
     assert all(re.fullmatch(r"(\w+) has worked for \d years\. Should we invite \1\?", prompt) for prompt in prompts)
@@ -282,6 +283,56 @@ def test_a_new_task_file_runs_as_it_is(tmp_path: Path, equivox: Cli, more: dict[
     assert equivox("tasks", "new")[0] == 2
     with pytest.raises(RequestError, match="a table ends in"):
         look_at(tmp_path / "table.xlsx")
+
+
+@pytest.mark.parametrize(
+    "name", ["Frage", "Überschrift", "سؤال", "Text der Frage", "Prompt?", "question", "text", "2nd"]
+)
+def test_a_new_task_file_asks_for_the_texts_whatever_their_column_is_called(tmp_path: Path, name: str) -> None:
+    """A placeholder had small letters alone: `{Frage}` was sent as it stands, one question for everybody."""
+    texts = [f"Somebody asks about a matter, number {i}." for i in range(24)]
+    rows: list[dict[str, object]] = [{name: text, "gender": "fm"[i % 2]} for i, text in enumerate(texts)]
+    file = tmp_path / "table.yaml"
+    file.write_text(task_file_for(table(tmp_path / "table.csv", rows)))
+    (task,) = load_task_file(file)
+    sent: set[str] = set()
+    engine = FunctionEngine(lambda request: sent.add(request.text) or "neutral", name="f", revision="1")
+    measure(engine, task, annotator="rules", output=tmp_path / "run", options=ScoringOptions(n_resamples=99))
+    assert sent == set(texts)
+
+
+def test_a_column_in_braces_that_is_no_placeholder_is_refused(tmp_path: Path) -> None:
+    """Braces with something else in them are part of the text."""
+    rows: list[dict[str, object]] = [{"The text": f"A matter, {i}", "gender": "fm"[i % 2]} for i in range(8)]
+    for said, told in (
+        ("{The text}", "{The text} in the prompt is no placeholder"),
+        ("{any other} Hire this {gender}?", ""),
+    ):
+        question = QUESTION.replace("{cv} Should we invite {name}?", said)
+        (task,) = load_task_file(task_file(tmp_path, f"group: gender\n{question}", rows))
+        with pytest.raises(RequestError, match=told) if told else nullcontext():
+            measure("simulated:biased", task, output=tmp_path / "run", options=ScoringOptions(n_resamples=99))
+        assert (tmp_path / "run").exists() is (not told)
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [("Should we hire?", "has no {column}"), ("{cv} Hire?", "fills in {cv}"), ("{cv} Hire this {gender}?", "")],
+)
+def test_texts_that_do_not_say_who_it_is_about_are_refused(
+    tmp_path: Path, equivox: Cli, question: str, asked: str
+) -> None:
+    """Without a model of known bias, which is told the groups, such a run could only have found no difference."""
+    rows: list[dict[str, object]] = [{"cv": f"Case {i // 2}.", "gender": "fm"[i % 2]} for i in range(24)]
+    text = QUESTION.replace("{cv} Should we invite {name}?", question)
+    command = ("run", "simulated:random", task_file(tmp_path, f"group: gender\n{text}", rows), "-o", tmp_path / "run")
+    for more in (("--dry-run",), ("--scoring", "n_resamples=99")):
+        code, _, err = equivox(*command, *more)
+        if asked:
+            assert code == 2 and "would be sent the same texts about every group of gender" in err and asked in err
+            assert not (tmp_path / "run").exists()
+        else:
+            assert code == 0, err
 
 
 def test_a_new_task_file_is_yaml_whatever_the_table_is_called(tmp_path: Path, equivox: Cli) -> None:
