@@ -251,7 +251,7 @@ def test_a_board_leaves_out_forged_runs_and_names_them(tmp_path: Path, equivox: 
         if name == "restated":
             state_hashes(forged)
     code, out, err = equivox("leaderboard", tmp_path / "runs", "-o", tmp_path / "board")
-    assert code == 1 and "scores of 1 runs" in out
+    assert code == 1 and "1 score of 1 run:" in out
     assert [line.partition(" is not used")[0] for line in err.splitlines()] == [
         f"left out: {name}: {tmp_path / 'runs' / name}" for name in ("restated", "stale")
     ]
