@@ -360,6 +360,11 @@ def test_repeats_and_several_tasks(tmp_path: Path, equivox: Cli) -> None:
             {"tasks": "badf_two:gender", "match": ["accent"]},
             "`match` names the column 'accent', which the table lacks",
         ),
+        (
+            lambda told: told,
+            {"tasks": "badf_two:gender", "match": ["speaker"]},
+            "`match` names the column 'speaker', which the corpus of badf_two:gender lacks",
+        ),
         (lambda told: told, {"conditions": "declared,silence"}, "a table holds the responses of one condition"),
         (lambda told: [{**row, "task": "vibe_gender:stroy"} for row in told], {}, "`task` is 'vibe_gender:stroy'"),
         (lambda told: told, {"tasks": "vibe_gender:advisory,vibe_gender:story"}, "row 1 may be about vibe_gender:adv"),
