@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
 from equivox.core.errors import EquivoxError
@@ -154,12 +153,12 @@ def _surely(audited: Mapping[str, Any]) -> float:
     >>> [round(_surely({"n": n, "agreement": 100.0, "unread": 0})) for n in (5, 10, 16, 40)]
     [57, 72, 81, 91]
     """
-    n = audited["n"] + audited["unread"]
     if not audited["n"]:
         return 0.0
-    share, z = audited["agreement"] / 100 * audited["n"] / n, NormalDist().inv_cdf(0.975)
-    half = z * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return float(100 * max(0.0, (share + z**2 / (2 * n) - half) / (1 + z**2 / n)))
+    from statsmodels.stats.proportion import proportion_confint
+
+    met = audited["agreement"] / 100 * audited["n"]
+    return float(100 * proportion_confint(met, audited["n"] + audited["unread"], method="wilson")[0])
 
 
 def _unequal(p_groups: Mapping[str, float | None]) -> list[str]:

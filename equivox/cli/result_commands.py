@@ -261,6 +261,7 @@ def leaderboard(
     from equivox.cli.show import console, usable
     from equivox.integrations.hub.remote import HUB
     from equivox.report.board import board_csv, board_json, board_pages, board_rows, unknown_facts
+    from equivox.report.numbers import how_many
 
     refuse_unusable(output, "output")
     with ExitStack() as stack:
@@ -273,11 +274,11 @@ def leaderboard(
     write_text(output / "leaderboard.csv", board_csv(rows))
     n_runs = len({row.run for row in rows})
     verified = (
-        f"{n_runs} runs, each recomputed from its answers before it entered, by equivox {__version__} on "
+        f"{how_many(n_runs, 'run')}, each recomputed from its answers before it entered, by equivox {__version__} on "
         f"{datetime.now(UTC):%Y-%m-%d}; {len(refused)} refused."
     )
     for file, page in board_pages(rows, refused, verified).items():
         write_text(output / file, page)
-    scores = f"{len(rows)} score{'s' * (len(rows) != 1)} of {n_runs} run{'s' * (n_runs != 1)}"
-    console().print(f"{scores}: {(output / 'index.html').resolve()}", markup=False)
+    told = f"{how_many(len(rows), 'score')} of {how_many(n_runs, 'run')}"
+    console().print(f"{told}: {(output / 'index.html').resolve()}", markup=False)
     return EXIT_INCOMPLETE if refused else EXIT_DONE

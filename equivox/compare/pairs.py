@@ -187,9 +187,9 @@ def _read_kept(place: Path) -> list[PairedTest] | None:
 
 
 def _keep(place: Path, tests: Sequence[PairedTest]) -> None:
-    # NaN, which JSON has no word for, is what a field without a value has.
+    """Keep tests; NaN, which JSON has no word for, is what a field without a value has. Infinity is not kept."""
     rows = [{name: value for name, value in vars(test).items() if not _is_nan(value)} for test in tests]
-    with suppress(StorageError):
+    with suppress(StorageError, ValueError):
         write_document(place, {"tests": rows})
 
 

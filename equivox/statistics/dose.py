@@ -141,7 +141,7 @@ def _slopes(values: Floats, doses: Floats, cluster: Ints, item: Ints) -> tuple[F
     """Return the slope of each cluster that has one, and the rows of their items that were given at two doses."""
     if not len(values):
         return np.empty(0), np.empty(0, dtype=np.int64)
-    _, pair = np.unique(cluster * (item.max() + 1) + item, return_inverse=True)
+    pair = _pairs(cluster, item)
     size = np.bincount(pair)
     dose = doses - (np.bincount(pair, weights=doses) / size)[pair]
     value = values - (np.bincount(pair, weights=values) / size)[pair]
@@ -154,9 +154,14 @@ def _slopes(values: Floats, doses: Floats, cluster: Ints, item: Ints) -> tuple[F
     return slopes, np.flatnonzero(of_pair[pair])
 
 
+def _pairs(cluster: Ints, item: Ints) -> Ints:
+    """Return which pair of a cluster and an item each row is of, numbered from 0."""
+    return np.asarray(np.unique(cluster * (item.max() + 1) + item, return_inverse=True)[1], dtype=np.int64)
+
+
 def _means(values: Floats, doses: Floats, cluster: Ints, item: Ints) -> dict[float, float]:
     """Return the mean over clusters of their means at each dose, of the items of a cluster with all doses."""
-    _, pair = np.unique(cluster * (item.max() + 1) + item, return_inverse=True)
+    pair = _pairs(cluster, item)
     every, dose_of = np.unique(doses, return_inverse=True)
     has = np.zeros((int(pair.max()) + 1, len(every)), dtype=bool)
     has[pair, dose_of] = True

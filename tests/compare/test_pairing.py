@@ -188,6 +188,12 @@ def test_tests_of_two_runs_that_were_computed_here_are_kept(
     assert computed_now(one, other) == n_tests
 
 
+def test_a_test_with_an_infinite_number_is_not_kept(judged: Judged, tmp_path: Path) -> None:
+    place = tmp_path / "kept.json"
+    pairs._keep(place, [replace(judged.tests[0], ci_high=math.inf)])
+    assert pairs._read_kept(place) is None and not place.exists()
+
+
 def test_the_code_that_computes_tests_is_all_of_equivox() -> None:
     # In a checkout, folders of the package are links.
     root = Path(pairs.__file__).parents[1]
