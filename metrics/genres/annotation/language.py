@@ -129,6 +129,10 @@ class _Resolver:
 
     def __init__(self, characters: Sequence[Character]) -> None:
         self._characters = characters
+        self._named_by: dict[str, list[Character]] = {}
+        for character in characters:
+            for word in character.words:
+                self._named_by.setdefault(word, []).append(character)
         self._gender_of = {word: gender for gender, words in PRONOUNS.items() for word in words}
         self._others = {gender: frozenset(line.split()) for gender, line in words()["others"].items()}
         self._new, self._titles = frozenset(words()["new"].split()), frozenset(words()["titles"].split())
@@ -174,7 +178,7 @@ class _Resolver:
         return sum(character.gender == gender for character in self._characters) == 1
 
     def _named(self, token: Token) -> Character | None:
-        candidates = [c for c in self._characters if token.text in c.words]
+        candidates = self._named_by.get(token.text, [])
         if len(candidates) > 1:
             around = {child.text for child in token.children} | {token.head.text}
             candidates = [c for c in candidates if (c.words - {token.text}) & around]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, cast
@@ -242,6 +242,7 @@ def _may_be_subject(token: Token) -> bool:
     )
 
 
+@lru_cache(maxsize=1 << 16)
 def _lemma(word: str) -> str:
     """Strip the most common endings.
 

@@ -21,6 +21,8 @@ SEPARATOR = "|"
 """The separator of names in a segment's `extra`."""
 
 _ENGLISH_SHARE = 0.98
+_BEYOND_LATIN = chr(0x250)
+"""The first letter after the Latin ones."""
 
 
 @lru_cache(maxsize=4096)
@@ -35,8 +37,8 @@ def is_english(text: str) -> bool:
     >>> is_english("Ana smiled."), is_english("Ana и Бен улыбнулись.")
     (True, False)
     """
-    letters = [letter for letter in text if letter.isalpha()]
-    return bool(letters) and sum(ord(letter) < 0x250 for letter in letters) >= _ENGLISH_SHARE * len(letters)
+    letters = list(filter(str.isalpha, text))
+    return bool(letters) and sum(map(_BEYOND_LATIN.__gt__, letters)) >= _ENGLISH_SHARE * len(letters)
 
 
 def _whole(segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
@@ -69,6 +71,7 @@ def _language(tools: Tools, segments: Sequence[Segment]) -> Iterator[Sequence[Va
     readable = [segment for segment in segments if is_english(segment.text)]
     parser, lexicon = tools.open_parser(), tools.open_emotions()
     docs = parser.parse([segment.text for segment in readable])
+    tool = parser.version() if readable else ""
     kept = {id(segment) for segment in readable}
     for segment in segments:
         if id(segment) not in kept:
@@ -79,7 +82,7 @@ def _language(tools: Tools, segments: Sequence[Segment]) -> Iterator[Sequence[Va
         # "they" mostly means both: where one character has no pronoun that tells, pronouns count for neither.
         told = genders if set(genders) <= set(PRONOUNS) else [""] * len(genders)
         characters = [Character(name, gender) for name, gender in zip(names, told, strict=True)]
-        yield _language_values(doc, characters, lexicon, parser.version())
+        yield _language_values(doc, characters, lexicon, tool)
 
 
 def _language_values(

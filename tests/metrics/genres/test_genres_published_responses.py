@@ -41,11 +41,11 @@ def read(task: Task, metadata: list[dict[str, str]], texts: list[str]) -> list[R
     assert task.annotation is not None
     done: list[dict[str, SegmentAnnotation]] = [{} for _ in texts]
     while True:
-        waiting: dict[str, list[tuple[dict[str, SegmentAnnotation], Segment, SegmentTool]]] = {}
+        waiting: dict[int, list[tuple[dict[str, SegmentAnnotation], Segment, SegmentTool]]] = {}
         for own, told, text in zip(done, metadata, texts, strict=True):
             for segment in task.annotation.segments(task, told, text, own):
                 if segment.tool is not None and segment.name not in own:
-                    waiting.setdefault(type(segment.tool).__name__, []).append((own, segment, segment.tool))
+                    waiting.setdefault(id(segment.tool), []).append((own, segment, segment.tool))
         if not waiting:
             break
         for members in waiting.values():
