@@ -220,23 +220,23 @@ def test_a_lasting_fault_fails_its_request_alone(server: Server, fault: str, rea
     assert server.asked["bad"] == (1 if fault in ("400", "slow") else 3)
 
 
-@pytest.mark.parametrize("at_a_time", [1, 8])
+@pytest.mark.parametrize(("at_a_time", "seconds"), [(1, 0.05), (8, 0.35)])
 def test_a_server_that_answers_one_after_the_other_is_asked_once_for_each_answer(
-    server: Server, at_a_time: int
+    server: Server, at_a_time: int, seconds: float
 ) -> None:
     one = threading.Lock()
 
     def slowly(body: dict[str, Any]) -> dict[str, Any]:
         with one:
-            time.sleep(0.05)
+            time.sleep(seconds)
         return {"content": ANSWER}
 
     server.answer = slowly
-    # Eight that wait there would take .4 s, and each may take .3 s: the time allowed grows with the answers.
-    asked = engine(server, max_concurrency=at_a_time, timeout_s=0.3)
-    responses = list(asked.generate(request(f"r{n}") for n in range(24)))
-    assert [response.error for response in responses] == [None] * 24
-    assert sum(server.asked.values()) == 24
+    # Eight that wait there take 2.8 s, and each may take 2 s: the time allowed grows with the answers.
+    asked = engine(server, max_concurrency=at_a_time, timeout_s=2.0)
+    responses = list(asked.generate(request(f"r{n}") for n in range(16)))
+    assert [response.error for response in responses] == [None] * 16
+    assert sum(server.asked.values()) == 16
 
 
 def test_after_a_late_answer_fewer_are_sent_at_a_time(server: Server) -> None:
