@@ -7,6 +7,7 @@ import functools
 import gc
 import json
 import os
+import ssl
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -77,6 +78,14 @@ def _one_tree_of_commands() -> Iterator[None]:
     """Build the tree of commands once, as a user's process does; in this one each call of `cli.run` would."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _certificates_are_read_once() -> Iterator[None]:
+    """Read the certificates of the machine once: each client of a server would, for a tenth of a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssl, "create_default_context", functools.cache(ssl.create_default_context))
         yield
 
 
