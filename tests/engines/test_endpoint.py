@@ -549,7 +549,8 @@ def test_an_outage_stops_the_run_and_costs_nothing(
     assert 50 <= server.asked[question] <= 50 + 2 * 4
     # A refusal that arrives before an answer that was asked at the same time is stored: the server still answered.
     failed = sum(r["error"] is not None for r in stored)
-    assert len(stored) - failed == 30 and failed < 4
+    # What failed while an earlier answer was still under way is a failure of its own; the twenty in a row are none.
+    assert len(stored) - failed == 30 and failed < 20
     server.faults = {}
     server.asked.clear()
     assert equivox(*run_of(server, tmp_path / "run"))[0] in {0, 1}
@@ -566,7 +567,8 @@ def test_a_server_that_is_gone_is_an_outage(server: Server, equivox: Cli, tmp_pa
     assert "20 times in a row alike" in err and "Connection error" in err and "same command again" in err
     stored = list(Store(tmp_path / "run" / "responses", response_schema()).records())
     failed = sum(r["error"] is not None for r in stored)
-    assert len(stored) - failed == 30 and failed < 4
+    # What failed while an earlier answer was still under way is a failure of its own; the twenty in a row are none.
+    assert len(stored) - failed == 30 and failed < 20
     server.faults = {}
     server.asked.clear()
     assert equivox(*run_of(server, tmp_path / "run"))[0] in {0, 1}
