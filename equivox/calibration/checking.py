@@ -164,15 +164,7 @@ def _of_model(settings: Settings, model: Recipe, engine: Engine, progress: Progr
         settings, replace(spec, model=f"direct:{model.folder.name}", annotator=RULES), folder, n_asked
     )
     own = [execute(reference, engine=direct, progress=progress) for reference in references]
-    planted = None
-    if asked.simulate is not None:
-        # In a control condition the value of no bias is to be found, where there is one.
-        conditions = settings.conditions if _no_bias(asked) is None else (DECLARED,)
-        teacher = replace(references[0], model=as_share(shift), about={}, conditions=conditions)
-        planted = [
-            execute(replace(teacher, seed=seed, output=folder / f"simulated-{seed}"), progress=progress)
-            for seed in _seeds(settings)
-        ]
+    planted = _planted(settings, replace(references[0], model=as_share(shift), about={}), asked, progress)
     tasks = vary([asked], conditions=settings.conditions)
     chain = _Chain(spec, references, tasks, engine, direct)
     lines = []
@@ -197,6 +189,21 @@ def _of_model(settings: Settings, model: Recipe, engine: Engine, progress: Progr
         )
     direct.close()
     return lines
+
+
+def _planted(settings: Settings, teacher: RunSpec, asked: Task, progress: Progress) -> list[Sequence[Score]] | None:
+    """Return the scores of the simulated model that taught, one list for each seed; None if the task has none."""
+    if asked.simulate is None:
+        return None
+    # In a control condition the value of no bias is to be found, where there is one.
+    conditions = settings.conditions if _no_bias(asked) is None else (DECLARED,)
+    return [
+        execute(
+            replace(teacher, seed=seed, conditions=conditions, output=teacher.output.with_name(f"simulated-{seed}")),
+            progress=progress,
+        )
+        for seed in _seeds(settings)
+    ]
 
 
 def estimate(scores: Sequence[Score], task: Task) -> Estimate:

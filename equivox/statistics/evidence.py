@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,7 +96,6 @@ def draw_evidence(
     response = null_over_responses(
         rows, columns, design.group_of_row, parts, n_groups=n_groups, n_resamples=n_resamples, rng=rng
     )
-    n_used = len(np.unique(rows))
     cluster = euclidean = np.empty((0, len(parts)))
     observed: Floats = np.empty(0)
     exact, n_labellings = False, 0
@@ -104,30 +103,26 @@ def draw_evidence(
     counts = cross_count(design.group_of_row[rows], columns, (n_groups, parts[-1].stop)).astype(np.float64)
     weights = None
     if heard is not None:
-        own, group, held, where, standardised = heard
-        if standardised is not None and held is not None:
-            weights = np.zeros((len(where), len(parts)))
-            weights[where] = standardised.weights
-            whole = own * np.repeat(standardised.weights, widths, axis=1)
-            counts = np.stack([whole[group == code].sum(axis=0) for code in range(n_groups)])
-            notes += _unsupported(standardised.weights, held, design)
-        both, observed, n_labellings, exact = null_over_clusters(
-            own, group, held, parts, n_groups=n_groups, n_resamples=n_resamples, rng=rng, standard=standardised
-        )
+        if heard.standardised is not None and heard.held is not None:
+            weights = np.zeros((len(heard.where), len(parts)))
+            weights[heard.where] = heard.standardised.weights
+            whole = heard.counts * np.repeat(heard.standardised.weights, widths, axis=1)
+            counts = np.stack([whole[heard.group == code].sum(axis=0) for code in range(n_groups)])
+            notes += _unsupported(heard.standardised.weights, heard.held, design)
+        both, observed, n_labellings, exact = heard.permuted(parts, n_groups, n_resamples, rng)
         cluster, euclidean = both[:, : len(parts)], both[:, len(parts) :]
         if n_labellings == 1:
             notes.append("the clusters have one permutation only: the cluster-level test cannot reject")
         if (note := on_few_clusters(rows, design)) is not None:
             notes.append(note)
-        notes += _heard_in_one(own, group, slices, n_groups)
+        notes += _heard_in_one(heard, slices, n_groups)
     noise = noise_of(rows, columns, design, parts, rng, weights=weights)
     if noise.alike:
         notes.append(_ALIKE)
     scaled = noise.draw(N_NOISE, rng)
     *scales, joint_scale = noise.scales(len(scaled), [*noise.degrees, noise.joint_degrees], rng)
     seen = noise.draw(len(scaled), rng, seen=True) if noise.alike else scaled
-    totals = [counts[:, part].sum(axis=1, keepdims=True) for part in parts]
-    sizes = np.concatenate([np.repeat(own, width, axis=1) for own, width in zip(totals, widths, strict=True)], axis=1)
+    sizes = np.repeat(np.stack([counts[:, part].sum(axis=1) for part in parts], axis=1), widths, axis=1)
     shares = counts / sizes
     new_items, item_errors = _other_items(rows, columns, design, parts, noise, scaled, rng)
     return Evidence(
@@ -149,7 +144,7 @@ def draw_evidence(
         same_units=noise_within_units(rows, columns, design, parts, weights),
         seed=int(rng.integers(2**63)),
         slices=slices,
-        n_used=n_used,
+        n_used=len(np.unique(rows)),
         n_clusters=design.n_units(rows),
         notes=tuple(notes),
     )
@@ -173,24 +168,38 @@ def p_of_every_value(
     heard = _heard_clusters(rows, columns, design, parts)
     if heard is None:
         return {}
-    counts, group, held, _, standardised = heard
-    n_groups, n_resamples = len(design.groups), min(n_resamples, N_EVERY_VALUE)
-    both, observed, _, exact = null_over_clusters(
-        counts, group, held, parts, n_groups=n_groups, n_resamples=n_resamples, rng=rng, standard=standardised
-    )
+    both, observed, _, exact = heard.permuted(parts, len(design.groups), min(n_resamples, N_EVERY_VALUE), rng)
     null, observed = both[:, : len(parts)], observed[: len(parts)]
     found = {name: p_value(null[:, place], float(observed[place]), exact=exact) for place, name in enumerate(slices)}
     return {**found, "": p_value(null.mean(axis=1), float(observed.mean()), exact=exact)}
 
 
-def _heard_clusters(
-    rows: Ints, columns: Ints, design: Design, parts: Sequence[slice]
-) -> tuple[Ints, Ints, Ints | None, Bools, Standard | None] | None:
-    """Return the counts (K x V), groups and `held` codes of the clusters with an answer, which these are, and weights.
+@dataclass(frozen=True)
+class _Heard:
+    """The clusters with an answer: their counts (K x V), their groups, and which of all clusters they are.
 
-    It is None without clusters. The codes are None if permutations hold nothing. The last says how the clusters count
-    where groups hold strata in unequal numbers; None if nothing is to be weighted.
+    `held` has the codes of what permutations hold, None if they hold nothing. `standardised` says how the clusters
+    count where groups hold strata in unequal numbers; None if nothing is to be weighted.
     """
+
+    counts: Ints
+    group: Ints
+    held: Ints | None
+    where: Bools
+    standardised: Standard | None
+
+    def permuted(
+        self, parts: Sequence[slice], n_groups: int, n_resamples: int, rng: np.random.Generator
+    ) -> tuple[Floats, Floats, int, bool]:
+        """Return the distances under permutations of the clusters, as `null_over_clusters` does."""
+        return null_over_clusters(
+            self.counts, self.group, self.held, parts,
+            n_groups=n_groups, n_resamples=n_resamples, rng=rng, standard=self.standardised,
+        )  # fmt: skip
+
+
+def _heard_clusters(rows: Ints, columns: Ints, design: Design, parts: Sequence[slice]) -> _Heard | None:
+    """Return the clusters with an answer; None without clusters."""
     if design.cluster_of_row is None or design.group_of_cluster is None:
         return None
     counts = cross_count(design.cluster_of_row[rows], columns, (len(design.group_of_cluster), parts[-1].stop))
@@ -198,7 +207,7 @@ def _heard_clusters(
     counts, group = counts[heard], design.group_of_cluster[heard]
     held = None if design.held is None else design.held[heard]
     found = None if held is None else standard(counts, group, held, parts, len(design.groups))
-    return counts, group, held, heard, None if found is None or found.balanced else found
+    return _Heard(counts, group, held, heard, None if found is None or found.balanced else found)
 
 
 def _unsupported(weights: Floats, held: Ints, design: Design) -> list[str]:
@@ -214,13 +223,13 @@ def _unsupported(weights: Floats, held: Ints, design: Design) -> list[str]:
     return [f"{outside} of {n} {what}: estimate and interval leave them out"] if outside else []
 
 
-def _heard_in_one(own: Ints, group: Ints, slices: Mapping[str, slice], n_groups: int) -> list[str]:
+def _heard_in_one(heard: _Heard, slices: Mapping[str, slice], n_groups: int) -> list[str]:
     """Return a note on each attribute that one cluster of a group alone answers, although the group has several."""
-    per_group = np.bincount(group, minlength=n_groups)
+    per_group = np.bincount(heard.group, minlength=n_groups)
     return [
         f"{name}: a group has one cluster with an answer, its noise is not known: interval too narrow"
         for name, part in slices.items()
-        if np.bincount(group[own[:, part].any(axis=1)], minlength=n_groups).min() < 2 <= per_group.min()
+        if np.bincount(heard.group[heard.counts[:, part].any(axis=1)], minlength=n_groups).min() < 2 <= per_group.min()
     ]
 
 
@@ -275,18 +284,12 @@ def shift_numbers(
     cluster = evidence.cluster[:, columns].mean(axis=1)
     null_mean_response = float(np.nanmean(response))
     p_response = p_value(response, published, exact=False)
-    p_noise = p_value(seen_lengths, observed, exact=False)
-    p_cluster = p_euclidean = math.nan
-    if len(cluster):
-        p_cluster, p_euclidean = _p_over_clusters(evidence, columns)
-        if p_cluster < p_noise <= FEW_DRAWS / len(seen_lengths):
-            # The noise says no more than "rare": draw as many as there are permutations.
-            places = [] if joint and len(evidence.slices) > 1 else columns
-            further = [mean_ntvd(more, slices) for more in evidence.more_noise(n_resamples, kept, places)]
-            p_noise = p_value(np.concatenate([seen_lengths, *further]), observed, exact=False)
-        p_cluster = max(p_cluster, p_noise)
-    decides = p_response if math.isnan(p_cluster) else p_cluster
-    drawn = len(response) if math.isnan(p_cluster) else len(cluster)
+    p_permuted, p_euclidean = _p_over_clusters(evidence, columns)
+    places = [] if joint and len(evidence.slices) > 1 else columns
+    further = (mean_ntvd(more, slices) for more in evidence.more_noise(n_resamples, kept, places))
+    p_noise = _p_of_noise(seen_lengths, observed, further, p_permuted)
+    p_cluster = math.nan if math.isnan(p_permuted) else max(p_permuted, p_noise)
+    decides, drawn = (p_response, len(response)) if math.isnan(p_cluster) else (p_cluster, len(cluster))
     if not evidence.exact and (1 + drawn) * (1 - confidence) < 1 - 1e-9:
         decides = 0.0  # So few permutations were drawn that p says nothing.
     unclipped = float(estimate_shift(deviations, seen_errors, slices).mean())
@@ -325,7 +328,12 @@ def shift_numbers(
 
 
 def _p_over_clusters(evidence: Evidence, columns: Sequence[int]) -> tuple[float, float]:
-    """Return p of the permutations over clusters, by distances and by squared distances, of attributes together."""
+    """Return p of the permutations over clusters, by distances and by squared distances, of attributes together.
+
+    Both are NaN without clusters.
+    """
+    if not len(evidence.cluster):
+        return math.nan, math.nan
     of_squares = [len(evidence.slices) + column for column in columns]
     return (
         p_value(
@@ -337,6 +345,14 @@ def _p_over_clusters(evidence: Evidence, columns: Sequence[int]) -> tuple[float,
             exact=evidence.exact,
         ),
     )
+
+
+def _p_of_noise(lengths: Floats, observed: float, further: Iterable[Floats], p_permuted: float) -> float:
+    """Return p of the noise that was seen; more is drawn where it decides and says no more than that this is rare."""
+    p = p_value(lengths, observed, exact=False)
+    if p_permuted < p <= FEW_DRAWS / len(lengths):
+        p = p_value(np.concatenate([lengths, *further]), observed, exact=False)
+    return p
 
 
 def _of_same_units(

@@ -344,11 +344,7 @@ def mean_difference(
     group = inputs.labels(groups, "groups")
     inputs.same_length("values", len(column), {"groups": len(group.codes)})
     one, other = inputs.text(first), inputs.text(second)
-    if one == other:
-        raise RequestError(f"`first` and `second` are both {one!r}: name two groups")
-    for argument, name in (("first", one), ("second", other)):
-        if name not in group.names:
-            raise RequestError(f"`{argument}` is {name!r}, which is no group: use one of {list(group.names)}")
+    _check_two(one, other, group.names)
     of_first, of_second = (group.codes == group.names.index(name) for name in (one, other))
     compared = of_first | of_second
     known = compared & ~np.isnan(column)
@@ -399,6 +395,14 @@ def mean_difference(
         paired=paired,
         exact=exact,
     )
+
+
+def _check_two(first: str, second: str, names: Sequence[str]) -> None:
+    if first == second:
+        raise RequestError(f"`first` and `second` are both {first!r}: name two groups")
+    for argument, name in (("first", first), ("second", second)):
+        if name not in names:
+            raise RequestError(f"`{argument}` is {name!r}, which is no group: use one of {list(names)}")
 
 
 def _cluster_means(values: Floats, cluster: Ints, mine: Bools) -> Floats:
