@@ -19,6 +19,7 @@ from equivox.statistics.noise import (
     noise_over_clusters,
     noise_over_responses,
     of_covariance,
+    pulls_of_another,
 )
 
 
@@ -111,7 +112,8 @@ def noise_over_pairs(
 
     A stratum moves all groups together; only what it moves them apart is noise. Its pull on group g is
     (x_sg - N_sg P_g) / N_g, less the mean over groups. If all strata move the groups apart alike, such as not at all,
-    their noise is not zero but unknown; one more is supposed then, as with clusters (`noise_over_clusters`).
+    their noise is not zero but unknown; one more is supposed then, as with clusters (`noise_over_clusters`). So it is
+    where a group shares no answer with another.
     """
     n_groups, n_columns = len(design.groups), slices[-1].stop
     group, held = np.asarray(design.group_of_cluster), np.asarray(design.held)
@@ -127,12 +129,16 @@ def noise_over_pairs(
     supposed = [[own] for own in none]
     tables = of_stratum.sum(axis=0)
     for part in slices:
-        if (pulls[:, :, part] ** 2).sum() <= ALIKE:
-            unlike = _unlike(tables[:, part]) / (len(of_stratum) + 1)
-            for code, by in enumerate(np.ones(n_groups) if scale is None else scale):
+        never = (pulls[:, :, part] ** 2).sum() <= ALIKE
+        shares = tables[:, part] / np.maximum(tables[:, part].sum(axis=1, keepdims=True), TINY)
+        unlike = _unlike(tables[:, part]) / (len(of_stratum) + 1)
+        for code, by in enumerate(np.ones(n_groups) if scale is None else scale):
+            if never:
                 further = np.zeros((len(unlike), n_columns))
                 further[:, part] = unlike[:, code] * by
-                supposed[code].append(further)
+            else:
+                further = pulls_of_another(shares, code, len(of_stratum), part, n_columns) * by
+            supposed[code].append(further)
     return Noise(none, (degrees,) * len(slices), degrees, [*map(np.concatenate, supposed)], shared=pulls)
 
 

@@ -81,7 +81,10 @@ class Evidence:
             left -= len(drawn)
 
 
-_ALIKE = "all clusters of a group give the same answers: the interval supposes one more cluster that does not"
+_ALIKE = (
+    "the clusters of a group give one answer, or none that another group gives: "
+    "the interval supposes one more cluster that does otherwise"
+)
 
 
 def draw_evidence(

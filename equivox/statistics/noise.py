@@ -148,7 +148,8 @@ def noise_over_clusters(
 
     If all clusters of a group give the same shares, their noise is not zero but unknown. Then one more cluster is
     supposed that answers as the mean over groups does, or with the rarest value: a share of 1/(m + 1) moves. About
-    3/m of unseen clusters may do so at 95 % (rule of three, doi:10.1001/jama.1983.03330370053031).
+    3/m of unseen clusters may do so at 95 % (rule of three, doi:10.1001/jama.1983.03330370053031). If a group shares no
+    answer with another, one more cluster is supposed that answers as the other groups do, for the same reason.
 
     Parameters
     ----------
@@ -201,6 +202,9 @@ def noise_over_clusters(
                 n_own = int((heard & (group_of_cluster == code)).sum())
                 further.append(supposed_pulls(shares[:, part], code, tables[:, part], n_own, part, n_columns))
                 continue
+            if freedom:
+                n_own = int((heard & (group_of_cluster == code)).sum())
+                further.append(pulls_of_another(shares[:, part], code, n_own, part, n_columns))
             own, from_others = known[code, place], alike[place]
             weight = effects[code, place] * PRIOR_DEGREES / (freedom + PRIOR_DEGREES) / (own + from_others)
             target = np.zeros((2 * N_DEALT, n_columns))
@@ -322,6 +326,19 @@ def supposed_pulls(shares: Floats, code: int, tables: Floats, m: float, part: sl
     return unlike
 
 
+def pulls_of_another(shares: Floats, code: int, m: float, part: slice, n_columns: int) -> Floats:
+    """Return the pull of one more cluster that answers as the other groups do; none if one of those seen does already.
+
+    Where the groups share no answer, the noise of those seen says nothing of how often a cluster crosses over.
+    """
+    others = np.delete(shares, code, axis=0).mean(axis=0)
+    if shares[code] @ others > 0:
+        return np.empty((0, n_columns))
+    pull = np.zeros((1, n_columns))
+    pull[0, part] = (others - shares[code]) / (m + 1)
+    return pull
+
+
 def hidden_errors(shares: Floats, code: int, size: float, tail: float, *, seen: bool, left: float) -> Floats:
     """Return the pulls of errors that labels of a group did not show, 2 x V; `left` is the share without a label.
 
@@ -381,7 +398,8 @@ def noise_over_responses(
 ) -> Noise:
     """Return the noise of the groups' distributions when responses are independent.
 
-    Where all responses of a group are alike, one more is supposed that is not, as with clusters.
+    Where all responses of a group are alike, or unlike those of all other groups, one more is supposed that is not, as
+    with clusters.
     """
     n_columns = slices[-1].stop
     tables = cross_count(group_of_row[rows], columns, (n_groups, n_columns)).astype(np.float64)
@@ -395,9 +413,11 @@ def noise_over_responses(
         further = [np.empty((0, n_columns))]
         for part in slices:
             # A single response that differs pulls by about 1/m; rounding leaves far less.
+            shares = tables[:, part] / tables[:, part].sum(axis=1, keepdims=True)
             if np.trace(moments[part, part]) <= 1e-9 / m**2:
-                shares = tables[:, part] / tables[:, part].sum(axis=1, keepdims=True)
                 further.append(supposed_pulls(shares, code, tables[:, part], m, part, n_columns))
+            else:
+                further.append(pulls_of_another(shares, code, m, part, n_columns))
         supposed.append(np.concatenate(further))
     infinite = float("inf")
     return Noise(factors, (infinite,) * len(slices), infinite, supposed)
