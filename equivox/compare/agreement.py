@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
 
 from equivox.compare.runs import ComparedRun, Comparison
+from equivox.core.lazy import pa, pc
 from equivox.core.samples import Row
 from equivox.core.segments import WHOLE, SegmentAnnotation
 from equivox.core.task import UNSTATED, Task
@@ -18,9 +18,7 @@ from equivox.run.plan import read_plan
 from equivox.run.scoring import sample_rows
 from equivox.run.store import Store, response_schema
 from equivox.run.stored import annotators_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from equivox.statistics import krippendorff_alpha
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +48,6 @@ def agreement(folder: Path, tasks: Sequence[Task]) -> list[AttributeAgreement]:
 
 
 def _of_task(task: Task, rows: Mapping[str, Sequence[Row]]) -> Iterator[AttributeAgreement]:
-    from equivox.statistics import krippendorff_alpha
 
     names = tuple(rows)
     annotations = {name: _annotations(task, rows[name]) for name in names}
@@ -119,7 +116,6 @@ def _parity(one: ComparedRun, other: ComparedRun) -> Iterator[Parity]:
     (engine, model), (other_engine, other_model) = (_asked(run.folder) for run in (one, other))
     if engine == other_engine or model != other_model:
         return
-    import pyarrow.compute as pc
 
     theirs = _answers(other.folder).rename_columns([*_SAME_REQUEST, "other"])
     answers = _answers(one.folder).join(theirs, keys=_SAME_REQUEST, join_type="inner")
@@ -135,8 +131,6 @@ def _asked(folder: Path) -> tuple[str, str]:
 
 def _answers(folder: Path) -> pa.Table:
     """Return the answered requests of a run, as `_SAME_REQUEST` tells them apart, with their answers."""
-    import pyarrow as pa
-
     plan = read_plan(folder)
     # Columns of a dictionary cannot be joined by.
     texts = {name: plan[name].cast(pa.string()) for name in ("key", *_SAME_REQUEST)}

@@ -8,9 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from statistics import fmean
 
 from equivox.compare.runs import Comparison
+from equivox.core.lazy import np
 from equivox.core.scores import Score
+from equivox.core.task import digest
+from equivox.statistics import mean_difference
 
 _LEAST = 2
 """The smallest number of models that are compared."""
@@ -82,13 +86,6 @@ def _contrast(
     n_resamples: int,
 ) -> DimensionContrast:
     """Return the mean difference over models; each has its scores in the first dimension and in the second."""
-    from statistics import fmean
-
-    import numpy as np
-
-    from equivox.core.task import digest
-    from equivox.statistics import mean_difference
-
     first, second, condition, metric, task = named
     estimates = [fmean(s.estimate_unclipped for s in side) for _, *sides in pairs for side in sides]
     result = mean_difference(

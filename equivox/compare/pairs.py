@@ -15,21 +15,22 @@ from dataclasses import dataclass, fields, replace
 from functools import cache, lru_cache, partial
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from equivox.annotate.merging import as_scored
 from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.errors import DamageError, RequestError, StorageError
 from equivox.core.files import cache_folder, read_document, write_document
-from equivox.core.lazy import on_one_core
+from equivox.core.lazy import np, on_one_core
 from equivox.core.metric import Measure, PairedTask, PairedValues
 from equivox.core.samples import Samples, rows_of
 from equivox.core.scores import DEFAULT_OPTIONS, NAN, Score
 from equivox.core.task import Task, digest
-from equivox.run.manifest import file_hash
+from equivox.run.declarations import read_tasks
+from equivox.run.manifest import file_hash, read_manifest
 from equivox.run.opening import is_computed
-
-if TYPE_CHECKING:
-    import numpy as np
+from equivox.run.scoring import families, open_samples, read_records
+from equivox.statistics import adjust
 
 OVERALL = "all tasks"
 KEPT = "paired"
@@ -203,8 +204,6 @@ def _computed(test: PairedTest | NotYet) -> PairedTest:
 
 def with_q(tests: Sequence[PairedTest]) -> list[PairedTest]:
     """Return the tests with q after Benjamini and Yekutieli over all of them."""
-    from equivox.statistics import adjust
-
     # Pairs that share a model depend on each other in both directions, so Benjamini and Hochberg have no proof.
     q = adjust([test.p for test in tests], method="by")
     return [replace(test, q=own) for test, own in zip(tests, q, strict=True)]
@@ -212,11 +211,6 @@ def with_q(tests: Sequence[PairedTest]) -> list[PairedTest]:
 
 def open_one(run: ComparedRun) -> OpenedRun:
     """Return one compared run with its samples."""
-    from equivox.annotate.merging import as_scored
-    from equivox.run.declarations import read_tasks
-    from equivox.run.manifest import read_manifest
-    from equivox.run.scoring import open_samples, read_records
-
     document = read_document(run.folder / "scores.json")
     identity = read_manifest(run.folder)["identity"]
     records = read_records(run.folder, "", "open_values") or []
@@ -359,8 +353,6 @@ def paired_result(
 
 def tasks_of(opened: OpenedRun, family: str) -> list[str]:
     """Return the names of a run's tasks of one family and condition."""
-    from equivox.run.scoring import families
-
     return [task.name for task in families([asked.task for asked in opened.asked.values()]).get(family, ())]
 
 
@@ -380,8 +372,6 @@ def empty_test(score: Score, task: str, a: str, b: str) -> PairedTest:
 
 def paired_generator(*parts: Any) -> np.random.Generator:
     """Return a generator that depends on `parts` alone."""
-    import numpy as np
-
     return np.random.default_rng(int(digest(["paired", *parts])[:16], 16))
 
 

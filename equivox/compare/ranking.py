@@ -32,6 +32,7 @@ from equivox.core.metric import Cohort, CohortMember, CohortScore, CohortTotals
 from equivox.core.scores import NAN, Score
 from equivox.run.scoring import read_scores
 from equivox.run.stored import evaluations_of
+from equivox.statistics import rank_models
 
 LEVEL = 0.05
 
@@ -198,7 +199,6 @@ def _overall(model: str, family: str, scores: Mapping[str, Score]) -> Rank:
 
 
 def _ranked(column: Mapping[str, Rank], tests: Sequence[PairedTest]) -> Iterator[Rank]:
-    from equivox.statistics import rank_models
 
     first = next(iter(column.values()))
     distances = {model: own.distance for model, own in column.items() if math.isfinite(own.distance)}

@@ -21,6 +21,7 @@ from equivox.compare.runs import (
     value_shares,
 )
 from equivox.core.errors import RequestError, nearest
+from equivox.core.lazy import np
 from equivox.core.scores import Score
 from equivox.report.drawing import (
     HATCHES,
@@ -126,8 +127,6 @@ def draw_shares(
 
 def draw_histograms(distributions: Mapping[str, Sequence[float]], quantity: str) -> Figure:
     """Draw how numbers are distributed, a panel per name, over common bins; `quantity` names the common axis."""
-    import numpy as np
-
     every = [number for own in distributions.values() for number in own]
     edges = np.histogram_bin_edges(every or [0.0, 1.0], bins=30)
     n = max(1, len(distributions))
@@ -148,8 +147,6 @@ def draw_correlations(pairs: Sequence[TaskCorrelation]) -> Figure:
 
 def draw_triangles(panels: Mapping[str, Mapping[tuple[str, str], float]]) -> Figure:
     """Draw correlations as lower triangles, a panel per name; each cell shows its number, or a dash without one."""
-    import numpy as np
-
     names = list(dict.fromkeys(name for pairs in panels.values() for pair in pairs for name in pair))
     n = len(names)
     with drawing(1.6 + 0.42 * n, 1.0 + len(panels) * (1.6 + 0.5 * n), shape=(1, len(panels))) as (figure, grid):
@@ -183,8 +180,6 @@ def draw_heat_map(
     The scale of colours ends at the largest number, or at `most` if that is larger, so that several maps can have
     one scale.
     """
-    import numpy as np
-
     categories = list(dict.fromkeys(str(row["category"]) for row in rows))
     identities = list(dict.fromkeys(str(row["identity"]) for row in rows))
     counts = np.full((len(categories), len(identities)), np.nan)
@@ -257,7 +252,6 @@ def draw_metric_panel(rows: Sequence[tuple[str, Score]], title: str = "", *, sid
     a negative score favour. Colours are scaled within a measure. Only scores that differ from no bias beyond chance
     (q < 0.05) are coloured.
     """
-    import numpy as np
     from matplotlib.colors import LinearSegmentedColormap
 
     labels = list(dict.fromkeys(label for label, _ in rows))

@@ -10,6 +10,7 @@ from equivox.compare.published import ReproducedCell, ReproducedTable
 from equivox.report.drawing import HATCHES, INK, PALETTE, drawing
 from equivox.report.figures import draw_triangles
 from equivox.report.numbers import DASH, shortened
+from equivox.statistics import correlations
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -124,8 +125,6 @@ def _area(p: float) -> float:
 
 def _correlations(panels: Mapping[str, Cells], columns: Sequence[str]) -> Figure:
     """Draw how the columns of each block correlate over its rows; a dash where fewer than three rows have both."""
-    from equivox.statistics import correlations
-
     found = {
         label: correlations({column: [cells[name, column].measured for name in _names(cells)] for column in columns})
         for label, cells in panels.items()

@@ -19,6 +19,7 @@ from typing import Any
 from equivox.annotate import open_annotator
 from equivox.core.errors import RequestError
 from equivox.core.files import cache_folder, write_table
+from equivox.core.lazy import pa
 from equivox.core.plain import split_by
 from equivox.core.progress import Progress, no_progress
 from equivox.core.scores import DEFAULT_OPTIONS, Score
@@ -104,8 +105,6 @@ class Runs:
         folder = cache_folder("lighteval") / name
         file = folder / "test-00000-of-00001.parquet"
         if not file.is_file():
-            import pyarrow as pa
-
             write_table(file, pa.Table.from_pylist(rows))
         return folder
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from equivox.compare.impact import impacts
+from equivox.compare.ranking import judge
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
 from equivox.core.scores import Score
 from equivox.core.version import __version__
@@ -44,6 +45,7 @@ from equivox.report.score_tables import (
     share_table,
 )
 from equivox.report.table import Table, as_html, drawn
+from equivox.run.generating import count_failures
 from equivox.run.manifest import public_manifest, read_manifest
 from equivox.run.opening import LeftOut
 
@@ -115,8 +117,6 @@ def build_report(
     `examples` responses of each model, task and group are shown with their recordings or images, none by default: the
     papers' ethics sections ask for care with single answers. `data` is where the corpora are now.
     """
-    from equivox.compare.ranking import judge
-
     comparison = open_comparison(folders, left_out)
     judged = judge(comparison)
     favourable = [
@@ -322,8 +322,6 @@ def _covered(comparison: Comparison) -> str:
 
 
 def _failures(comparison: Comparison) -> Iterator[str]:
-    from equivox.run.generating import count_failures
-
     for run in comparison.runs:
         for error, count in count_failures(run.folder).most_common(5):
             yield f"{run.model}: failed {how_many(count, 'time')}: {error}"

@@ -7,11 +7,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.compare.runs import ComparedRun, ValueShares, value_shares
 from equivox.core.errors import RequestError
 from equivox.core.files import read_table
+from equivox.core.lazy import pa
 from equivox.core.plain import as_plain
 from equivox.core.redact import redacted_text, without_places
 from equivox.core.task import Task
@@ -23,9 +24,6 @@ from equivox.report.view.pairs import Telling, losing_pair, telling_pair
 from equivox.report.view.results import offered
 from equivox.run.manifest import public_manifest, read_manifest
 from equivox.run.scoring import tables_folder
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SHOWN_VALUES = 8
 """Values of an attribute that are offered as filters, those whose shares differ most."""

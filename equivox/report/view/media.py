@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from equivox.core.errors import EquivoxError, RequestError
+from equivox.core.lazy import pa, pc
 from equivox.core.media import MediaError, checked_image, compact_audio
 from equivox.core.redact import redacted_text
 from equivox.core.task import DataSource
@@ -55,9 +56,6 @@ class Media:
     @classmethod
     def of(cls, folders: Sequence[Path], data: str | None = None) -> Media:
         """Return the media of the runs in `folders`; what a run without a plan will send is not known yet."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         places: dict[str, Place] = {}
         sounds: dict[str, Path] = {}
         for folder in folders:
