@@ -26,11 +26,12 @@ def push(
     sounds: Annotated[bool, typer.Option("--sounds", help="Of a run, send its spoken answers, too.")] = False,
 ) -> int:
     """Write a corpus, or a run's responses and annotations, as a data set for the Hub, and upload it with --push."""
-    from equivox.cli.show import believe_all, progress_bars
+    from equivox.cli.show import believe_all
     from equivox.integrations.hub.dataset_card import is_restricted
     from equivox.integrations.hub.dataset_folder import write_dataset
     from equivox.integrations.hub.remote import check_repo, upload
     from equivox.integrations.hub.run_folder import is_run, write_run
+    from equivox.report.progress_bars import progress_bars
 
     check_repo(repo)
     folder = output or Path("hub") / repo.replace("/", "--")

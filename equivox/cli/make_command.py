@@ -73,8 +73,8 @@ def make(
     irrelevant. filter: the texts on which annotators agree. synthesize: their speech, in the layout of Spoken
     StereoSet. describe: the images of narrative elements of GENRES, for `data build --generate-images`.
     """
-    from equivox.cli.show import progress_bars
     from equivox.engines import open_engine
+    from equivox.report.progress_bars import progress_bars
 
     typed = {
         "model": model,

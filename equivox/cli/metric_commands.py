@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from equivox.cli.options import columns_named
-from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo
+from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo, show_tables
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import parse_model_args
 from equivox.core.plain import as_plain
@@ -81,9 +81,8 @@ def known_metrics() -> dict[str, ColumnMetric[...]]:
 
 
 def _show(metric: ColumnMetric[...], found: Mapping[str, Any]) -> None:
-    from equivox.cli.show import console
     from equivox.report.numbers import DASH
-    from equivox.report.table import Table, print_tables
+    from equivox.report.table import Table
 
     reasons = {name: value for name, value in found.items() if name.endswith("undefined")}
     table = Table(
@@ -93,7 +92,7 @@ def _show(metric: ColumnMetric[...], found: Mapping[str, Any]) -> None:
         rows=[[name, _cell(value)] for name, value in found.items() if name not in reasons],
         remarks=[f"{DASH} {name}: {value}" for name, value in reasons.items() if value is not None],
     )
-    print_tables(console(), [table])
+    show_tables([table])
 
 
 def _cell(value: Any) -> str:
