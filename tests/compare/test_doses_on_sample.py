@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sample_runs import sample_run
 from scipy.stats import false_discovery_control
 
-from equivox import measure
 from equivox.compare.conditions import condition_tests
 from equivox.compare.doses import Trend, dose_trends
 from equivox.compare.pairs import open_runs
@@ -33,23 +33,15 @@ def identity(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that hears who speaks: 96 recordings at every dose."""
     pytest.importorskip("pyworld", reason="changing a voice needs the extra [voice]")
     folder = tmp_path_factory.mktemp("identity") / "run"
-    measure(
-        "simulated:planted,shift=0.3", "vibe_gender:advisory,vibe_gender:candidate", output=folder, data="sample",
-        limit=96, conditions="audio,pitch", options=FEW,
-    )  # fmt: skip
-    return folder
+    return sample_run(folder, "planted,shift=0.3", f"{ADVISORY},{CANDIDATE}", 199, limit=96, conditions="audio,pitch")
 
 
 @pytest.fixture(scope="module")
 def listens(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that hears how high a voice is, in 24 recordings at three doses."""
     pytest.importorskip("pyworld", reason="changing a voice needs the extra [voice]")
-    folder = tmp_path_factory.mktemp("listens") / "run"
-    measure(
-        "simulated:planted,shift=0.95,hears=pitch,seed=3", "vibe_gender:advisory", output=folder, data="sample",
-        limit=24, conditions="audio,pitch=-4,pitch=0,pitch=4", options=FEW,
-    )  # fmt: skip
-    return folder
+    model, doses = "planted,shift=0.95,hears=pitch,seed=3", "audio,pitch=-4,pitch=0,pitch=4"
+    return sample_run(tmp_path_factory.mktemp("listens") / "run", model, ADVISORY, 199, limit=24, conditions=doses)
 
 
 def trends_of(folder: Path) -> dict[tuple[str, str], Trend]:

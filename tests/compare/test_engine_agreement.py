@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from equivox import measure
+from sample_runs import sample_runs
+
 from equivox.compare.agreement import parities
 from equivox.compare.ranking import judge
 from equivox.compare.runs import open_comparison
@@ -27,8 +28,7 @@ def texts(folder: Path) -> list[str]:
 
 
 def test_answers_of_one_model_on_two_engines(tmp_path: Path) -> None:
-    for model, name in (("simulated:random", "one"), ("simulated:random", "same"), ("simulated:biased", "other")):
-        measure(model, "vibe_gender:casting", output=tmp_path / name, data="sample", limit=20, options="n_resamples=99")
+    sample_runs(tmp_path, {"one": "random", "same": "random", "other": "biased"}, "vibe_gender:casting", limit=20)
     one = named(tmp_path / "one", "vllm", "/models/tiny")
     same = named(tmp_path / "same", "endpoint", "tiny")
     other = named(tmp_path / "other", "transformers", "tiny")

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sample_runs import sample_runs
 
-from equivox import measure
 from equivox.compare.conditions import REFUSED, USED, VARIETY, answer_tests, condition_tests
 from equivox.compare.pairs import Asked, OpenedRun, PairedTest, open_runs
 from equivox.compare.ranking import judge
@@ -42,12 +42,7 @@ MODELS = {
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("interventions")
-    for name, model in MODELS.items():
-        measure(
-            f"simulated:{model}", TASKS, output=folder / name, data="sample", system={"fair": "Treat all alike."},
-            options=ScoringOptions(n_resamples=499),
-        )  # fmt: skip
-    return {name: folder / name for name in MODELS}
+    return sample_runs(folder, MODELS, TASKS, 499, system={"fair": "Treat all alike."})
 
 
 def found_in(folder: Path) -> dict[tuple[str, str], PairedTest]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from sample_runs import sample_run
 
 from equivox.compare.runs import ValueShares
 from equivox.report.drawing import rendered
@@ -17,22 +18,7 @@ Cli = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from equivox.core.scores import ScoringOptions
-    from equivox.run.pipeline import execute
-    from equivox.run.spec import RunSpec
-    from equivox.tasks.registry import resolve_tasks
-
-    folder = tmp_path_factory.mktemp("plotted") / "run"
-    execute(
-        RunSpec(
-            model="simulated:biased",
-            tasks=resolve_tasks("vibe_gender:candidate"),
-            data="sample",
-            output=folder,
-            options=ScoringOptions(n_resamples=99),
-        )
-    )
-    return folder
+    return sample_run(tmp_path_factory.mktemp("plotted") / "run", "biased", "vibe_gender:candidate")
 
 
 @pytest.mark.parametrize(
