@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from equivox.annotate import evaluation_of
-from equivox.compare.agreement import Parity, parities
 from equivox.compare.conditions import ConditionTest, condition_tests
 from equivox.compare.doses import Trend, dose_trends, trend_records
 from equivox.compare.pairs import (
@@ -39,13 +38,12 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Judged:
-    """The results of a comparison: tests between runs and conditions, ranks, cohort scores, parities, trends."""
+    """The results of a comparison: tests between runs and conditions, ranks, cohort scores, trends."""
 
     tests: Sequence[PairedTest]
     ranks: Sequence[Rank]
     cohorts: Sequence[CohortScore]
     conditions: Sequence[ConditionTest] = ()
-    parities: Sequence[Parity] = ()
     trends: Sequence[Trend] = ()
 
 
@@ -59,7 +57,7 @@ def judge(comparison: Comparison, *, n_resamples: int = 10_000) -> Judged:
         return Judged((), (), (), conditions, trends=trends)
     tests = paired_tests(opened, n_resamples=n_resamples)
     cohorts = cohort_scores(opened, n_resamples=n_resamples)
-    return Judged(tests, rank_all(comparison, tests), cohorts, conditions, parities(comparison), trends)
+    return Judged(tests, rank_all(comparison, tests), cohorts, conditions, trends)
 
 
 def cohort_scores(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> list[CohortScore]:
@@ -253,10 +251,8 @@ def judged_records(judged: Judged) -> dict[str, list[dict[str, Any]]]:
     conditions = [{"model": model, **vars(test), "parts": " ".join(test.parts)} for model, test in judged.conditions]
     renamed = {"model_a": "condition_a", "model_b": "condition_b"}
     conditions = [{renamed.get(name, name): value for name, value in row.items()} for row in conditions]
-    parity = [vars(found) for found in judged.parities]
-    trends = trend_records(judged.trends)
-    named = {"paired_tests": tests, "ranks": ranks, "cohort": cohorts, "conditions": conditions, "parity": parity}
-    return {**named, "trends": trends}
+    named = {"paired_tests": tests, "ranks": ranks, "cohort": cohorts, "conditions": conditions}
+    return {**named, "trends": trend_records(judged.trends)}
 
 
 @dataclass(frozen=True, kw_only=True)
