@@ -305,12 +305,8 @@ def test_items_that_one_lacks_count_for_neither(runs: Sequence[Path], tmp_path: 
     assert found.n_clusters == 24
 
 
-def test_what_was_not_asked_or_read_alike_is_refused(equivox: Cli, runs: Sequence[Path], tmp_path: Path) -> None:
-    code, _, err = equivox(
-        "run", "simulated:random,seed=3", TASKS, "--data", "sample", "--output", tmp_path / "less", "--limit", 96,
-        "--scoring", "n_resamples=199",
-    )  # fmt: skip
-    assert code == 0, err
+def test_what_was_not_asked_or_read_alike_is_refused(runs: Sequence[Path], tmp_path: Path) -> None:
+    sample_run(tmp_path / "less", "random,seed=3", TASKS, 199, limit=96)
     # The limit leaves all of the small corpus of choices in; of the other it does not.
     for test in (t for t in compared(runs[1], tmp_path / "less") if t.metric == "nTVD"):
         assert test.undefined == "the two runs do not have the same samples"

@@ -38,12 +38,7 @@ def test_a_figure_in_every_format(
 
 
 def test_panels_and_speakers(equivox: Cli, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    tasks = "genres_standin:ar,spoken_stereoset_orders:gender"
-    code, _, err = equivox(
-        "run", "simulated:biased", tasks, "--data", "sample", "--output", folder, "--scoring", "n_resamples=199"
-    )
-    assert code == 0, err
+    folder = sample_run(tmp_path / "run", "biased", "genres_standin:ar,spoken_stereoset_orders:gender", 199)
     drawn = {}
     for figure in ("metrics:genres_standin", "speakers:spoken_stereoset_orders:gender"):
         file = tmp_path / "figure.svg"
@@ -59,12 +54,7 @@ def test_panels_and_speakers(equivox: Cli, tmp_path: Path) -> None:
 
 
 def test_figures_of_several_runs(run: Path, equivox: Cli, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    tasks = "vibe_gender:candidate,vibe_gender:advisory"
-    code, _, err = equivox(
-        "run", "simulated:random", tasks, "--data", "sample", "--output", other, "--scoring", "n_resamples=99"
-    )
-    assert code == 0, err
+    other = sample_run(tmp_path / "other", "random", "vibe_gender:candidate,vibe_gender:advisory")
     file = tmp_path / "ranks.png"
     code, _, err = equivox("report", run, other, "--figure", "ranks:vibe_gender", "--output", file)
     assert code == 0, err
@@ -103,9 +93,7 @@ def test_ranks_of_models_that_have_none() -> None:
 
 
 def test_every_figure_that_is_named_can_be_drawn(equivox: Cli, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    tasks = "vibe_gender:candidate,genres_standin:ar,badf_two:gender"
-    equivox("run", "simulated:biased", tasks, "--data", "sample", "--output", folder, "--scoring", "n_resamples=99")
+    folder = sample_run(tmp_path / "run", "biased", "vibe_gender:candidate,genres_standin:ar,badf_two:gender")
     code, out, err = equivox("report", folder, "--figure", "list")
     names = out.splitlines()
     assert code == 0, err
