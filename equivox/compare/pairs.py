@@ -6,7 +6,6 @@ The unit is the cluster that carries the group, since both models share it. The 
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -189,13 +188,10 @@ def _read_kept(place: Path) -> list[PairedTest] | None:
 
 def _keep(place: Path, tests: Sequence[PairedTest]) -> None:
     """Keep tests; NaN, which JSON has no word for, is what a field without a value has. Infinity is not kept."""
-    rows = [{name: value for name, value in vars(test).items() if not _is_nan(value)} for test in tests]
+    # NaN alone is not equal to itself.
+    rows = [{name: value for name, value in vars(test).items() if value == value} for test in tests]
     with suppress(StorageError, ValueError):
         write_document(place, {"tests": rows})
-
-
-def _is_nan(value: object) -> bool:
-    return isinstance(value, float) and math.isnan(value)
 
 
 def _computed(test: PairedTest | NotYet) -> PairedTest:
@@ -301,7 +297,7 @@ def _tests(one: OpenedRun, other: OpenedRun, n_resamples: int) -> Iterator[Paire
             continue
         test = empty_test(mine, mine.task, one.run.model, other.run.model)
         tasks = [mine.task] if ":" in mine.task else tasks_of(one, mine.task)
-        reason = _unscored(one, other, mine, score)
+        reason = unscored([(one.run.model, mine), (other.run.model, score)])
         if reason is None and (measure is None or not tasks):
             reason = one.unreadable or other.unreadable or "no paired test is known for this metric"
         if reason is not None or measure is None:
@@ -375,10 +371,6 @@ def paired_generator(*parts: Any) -> np.random.Generator:
     return np.random.default_rng(int(digest(["paired", *parts])[:16], 16))
 
 
-def _unscored(one: OpenedRun, other: OpenedRun, mine: Score, theirs: Score) -> str | None:
-    return unscored(((one.run.model, mine), (other.run.model, theirs)))
-
-
 def unscored(named: Sequence[tuple[str, Score]]) -> str | None:
     """Return which of these has no score, and why; None if all have one."""
     return next((f"{name} has no score: {score.undefined}" for name, score in named if not score.defined), None)
@@ -393,12 +385,9 @@ def _overall(one: OpenedRun, other: OpenedRun, n_resamples: int) -> Iterator[Pai
             continue
         first = next(iter(scores.values()))
         test = empty_test(first, f"{family}: {OVERALL}", one.run.model, other.run.model)
-        reason = None
-        if set(scores) != set(theirs):
-            reason = "the two runs do not have the same tasks"
-        reasons = (_unscored(one, other, scores[task], theirs[task]) for task in tasks)
-        reason = reason or next(filter(None, reasons), None)
-        measure = one.run.measure(first)
+        both = [own for task in tasks for own in ((one.run.model, scores[task]), (other.run.model, theirs[task]))]
+        unlike = "the two runs do not have the same tasks" if set(scores) != set(theirs) else None
+        reason, measure = unlike or unscored(both), one.run.measure(first)
         if reason is not None or measure is None:
             yield replace(test, undefined=reason)
             continue

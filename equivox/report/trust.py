@@ -71,7 +71,7 @@ def reasons_to_trust(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
     ]
     shares = [score.coverage.share for score in used if score.coverage.requested]
     if shares:
-        yield Trust(f"{_percents(shares)} of answers used", _used(min(shares)))
+        yield Trust(f"{_percents(shares)} of answers used", "good" if min(shares) >= WELL_USED else "bad")
     for run in runs:
         if run.answered_by:
             yield Trust(f"{run.answered_by} answered, not the model that was asked", "bad")
@@ -111,10 +111,6 @@ def _percents(shares: Sequence[float]) -> str:
     """
     low, high = (math.floor(100 * share + 1e-9) for share in (min(shares), max(shares)))
     return f"{low} %" if low == high else f"{low}–{high} %"
-
-
-def _used(least: float) -> Mark:
-    return "good" if least >= WELL_USED else "bad"
 
 
 def _annotated(run: ComparedRun) -> Trust:

@@ -19,9 +19,9 @@ from equivox.core.scores import ScoringOptions
 from equivox.core.variants import SEMITONES
 from equivox.report.comparison_tables import conditions_in_words
 from equivox.report.doses import trends_in_words
-from equivox.report.opening import opening_of, opening_of_one
+from equivox.report.opening import opening_of
 from equivox.report.page import build_report
-from equivox.report.view.document import opening_document
+from equivox.report.view.document import run_document
 
 Cli = Callable[..., tuple[int, str, str]]
 FEW = ScoringOptions(n_resamples=199)
@@ -105,8 +105,8 @@ def test_commands_and_pages_show_trends(listens: Path, identity: Path, equivox: 
     assert code == 0 and "do answers move with the pitch?" in out and "with each semitone up answers move" in out
     page = build_report([listens])
     assert "with each semitone up answers move" in page and "do answers move with the pitch?" in page
-    told = opening_document(opening_of_one(open_comparison([listens]).runs[0]))
-    assert told is not None and "with each semitone up answers move" in told["sentences"][-1]
+    told = run_document(open_comparison([listens]).runs[0])["verdict"]
+    assert "with each semitone up answers move" in told["sentences"][-1]
     both = open_comparison([listens, identity])
     sentences = opening_of(both, judge(both, n_resamples=199)).sentences
     assert sum(", vibe_gender, pitch: " in sentence for sentence in sentences) == 2

@@ -21,9 +21,9 @@ from equivox.core.scores import ScoringOptions
 from equivox.report.comparison_tables import conditions_in_words
 from equivox.report.interventions import interventions_in_words
 from equivox.report.notebook import run_html
-from equivox.report.opening import opening_of, opening_of_one
+from equivox.report.opening import opening_of
 from equivox.report.page import build_report
-from equivox.report.view.document import opening_document
+from equivox.report.view.document import run_document
 from equivox.run.pipeline import rescore
 from equivox.tasks.registry import builtin_tasks
 
@@ -201,8 +201,8 @@ def test_run_compare_and_report_show_them(equivox: Cli, runs: dict[str, Path], t
     comparison = open_comparison([runs["obeys"]])
     assert "still say as much" in opening_of(comparison, judge(comparison, n_resamples=199)).sentences[-1]
     # The explorer and a notebook say it, too.
-    told = opening_document(opening_of_one(comparison.runs[0]))
-    assert told is not None and "still say as much" in told["sentences"][-1]
+    told = run_document(comparison.runs[0])["verdict"]
+    assert "still say as much" in told["sentences"][-1]
     assert "still say as much" in run_html(runs["obeys"])
 
 

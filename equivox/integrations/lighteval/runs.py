@@ -122,7 +122,10 @@ class Runs:
                 plan, places = self._part(members, engine.identity, wanted)
                 folder = self._stored(model, engine, members, plan, sampling, progress)
             stored = stored_responses(folder)
-            found |= {place: (folder, _without_sound(stored[key])) for place, key in places.items()}
+            for place, key in places.items():
+                # lighteval has no place for the sound of a spoken answer.
+                record = {name: value for name, value in stored[key].items() if name != "sound"}
+                found[place] = folder, Response(**record)
         return found
 
     def keep(self, answers: Mapping[str, Mapping[int, str]], tasks: Sequence[Task]) -> dict[str, Path]:
@@ -212,11 +215,6 @@ class Runs:
             finally:
                 add_usage(spec.output, engine.usage)
         return spec.output
-
-
-def _without_sound(record: Mapping[str, Any]) -> Response:
-    """Return a stored response, without the sound of a spoken answer, which lighteval has no place for."""
-    return Response(**{name: value for name, value in record.items() if name != "sound"})
 
 
 def _by_sampling(tasks: Sequence[Task]) -> dict[str, list[Task]]:

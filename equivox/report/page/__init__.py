@@ -204,7 +204,8 @@ def _summary(run: ComparedRun, family: str) -> dict[str, str]:
 
 def _sections(comparison: Comparison) -> Iterator[dict[str, Any]]:
     """Yield one section per family of tasks: its question, what was found of each model, and a table per metric."""
-    cards = _task_cards(comparison)
+    # If the tasks of a run are no longer known, it is shown without their cards.
+    cards = {task.name: task.card.strip() for run in comparison.runs for task in run.tasks}
     for number, family in enumerate(_families(comparison)):
         rows = [(run, s) for run in comparison.runs for s in run.scores if s.is_whole and s.family == family]
         names = list(dict.fromkeys(measure_name(run, score) for run, score in rows))
@@ -266,11 +267,6 @@ def _remarks(score: Score) -> tuple[str, ...]:
     if score.undefined:
         return (f"undefined: {score.undefined}", *score.notes)
     return (*((f"this design cannot tell: {score.untold_in_full}",) if score.untold else ()), *score.notes)
-
-
-def _task_cards(comparison: Comparison) -> dict[str, str]:
-    # If the tasks of a run are no longer known, it is shown without their cards.
-    return {task.name: task.card.strip() for run in comparison.runs for task in run.tasks}
 
 
 def _movers(comparison: Comparison, wanted: int) -> Iterator[dict[str, Any]]:
