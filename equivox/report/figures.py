@@ -14,7 +14,6 @@ from equivox.compare.ranking import Rank, rank_all
 from equivox.compare.runs import (
     ComparedRun,
     Comparison,
-    TaskCorrelation,
     ValueShares,
     open_comparison,
     task_correlations,
@@ -22,6 +21,7 @@ from equivox.compare.runs import (
 )
 from equivox.core.errors import RequestError, nearest
 from equivox.core.lazy import np
+from equivox.core.plain import split_by
 from equivox.core.scores import Score
 from equivox.report.drawing import (
     HATCHES,
@@ -59,13 +59,15 @@ def _broken(text: str, longest: int) -> str:
     return f"{plain[:end].rstrip()}\n{shortened(plain[end:], longest)}"
 
 
-def draw_forest(rows: Sequence[tuple[str, Score]], title: str = "") -> Figure:
+def draw_forest(
+    rows: Sequence[tuple[str, Score]], title: str = "", *, ends: tuple[float, float] | None = None
+) -> Figure:
     """Draw scores of one metric: headline and interval; dots are filled if q is below 0.05.
 
     Where the headline is an estimate, a mark shows the number as published.
 
     A question mark stands beside the dot of a score that could not have been filled, whatever the answers.
-    `rows` holds (label, score). An undefined score has a line with a dash.
+    `rows` holds (label, score). An undefined score has a line with a dash. `ends` are those of the axis.
     """
     labels = [_broken(label, LONGEST) for label, _ in rows]
     high = 0.24 + 0.12 * any("\n" in label for label in labels)
@@ -80,6 +82,8 @@ def draw_forest(rows: Sequence[tuple[str, Score]], title: str = "") -> Figure:
         if rows:
             estimated = "estimated " if any(math.isfinite(score.estimate) for _, score in rows) else ""
             axes.set_xlabel(f"{estimated}{rows[0][1].name} ({short(rows[0][1].unit)})")
+        if ends is not None:
+            axes.set_xlim(*ends)
         return figure
 
 
@@ -138,11 +142,6 @@ def draw_histograms(distributions: Mapping[str, Sequence[float]], quantity: str)
             axes.set_ylabel("number")
         panels[-1].set_xlabel(quantity)
         return figure
-
-
-def draw_correlations(pairs: Sequence[TaskCorrelation]) -> Figure:
-    """Draw the correlations of tasks over models, see `draw_triangles`."""
-    return draw_triangles({"": {(pair.first, pair.second): pair.r for pair in pairs}})
 
 
 def draw_triangles(panels: Mapping[str, Mapping[tuple[str, str], float]]) -> Figure:
@@ -238,13 +237,6 @@ def draw_ranks(ranks: Sequence[Rank]) -> Figure:
         return figure
 
 
-def draw_speakers(rows: Sequence[tuple[str, Score]], title: str = "") -> Figure:
-    """Draw one score for every speaker, with its interval; dots are filled if q is below 0.05."""
-    figure = draw_forest(rows, title)
-    figure.axes[0].set_xlim(-3, 103)
-    return figure
-
-
 def draw_metric_panel(rows: Sequence[tuple[str, Score]], title: str = "", *, sides: tuple[str, str]) -> Figure:
     """Draw signed measures as magnitudes; colour and a word show the side that is favoured.
 
@@ -288,14 +280,12 @@ def figures_of(folders: Sequence[Path]) -> dict[str, Callable[[], Figure]]:
 
 
 def _of_one(run: ComparedRun) -> dict[str, Callable[[], Figure]]:
-    forests: dict[str, list[tuple[str, Score]]] = {}
-    for score in run.scores:
-        if score.is_whole and score.name == next(s.name for s in run.scores if s.is_whole and s.family == score.family):
-            forests.setdefault(score.family, []).append((score.task.partition(":")[2] or score.task, score))
+    forests = {
+        family: [(score.task.partition(":")[2] or score.task, score) for score in own if score.name == own[0].name]
+        for family, own in split_by((s for s in run.scores if s.is_whole), lambda score: score.family).items()
+    }
     heat, panels, speakers = heat_maps(run), metric_panels(run), speakers_of(run)
-    shares: dict[str, list[ValueShares]] = {}
-    for share in value_shares(run):
-        shares.setdefault(f"{share.task}:{share.attribute}", []).append(share)
+    shares = split_by(value_shares(run), lambda share: f"{share.task}:{share.attribute}")
     panels_of_shares = panels_of(run, "shares")
     units = {s.task: panels_of_shares[s.family].unit for s in run.scores if s.family in panels_of_shares}
     return {
@@ -305,7 +295,7 @@ def _of_one(run: ComparedRun) -> dict[str, Callable[[], Figure]]:
             f"metrics:{each}": partial(draw_metric_panel, rows, each, sides=p.sides)
             for each, (p, rows) in panels.items()
         },
-        **{f"speakers:{each}": partial(draw_speakers, rows, each) for each, rows in speakers.items()},
+        **{f"speakers:{each}": partial(draw_forest, rows, each, ends=(-3, 103)) for each, rows in speakers.items()},
         **{f"shares:{each}": partial(draw_shares, own, each, unit=units[own[0].task]) for each, own in shares.items()},
     }
 
@@ -315,13 +305,14 @@ def _of_several(comparison: Comparison) -> dict[str, Callable[[], Figure]]:
         ranked = rank_all(comparison, paired_tests(open_runs(comparison)))
         return draw_ranks([rank for rank in ranked if rank.family == family])
 
-    correlations: dict[str, list[TaskCorrelation]] = {}
-    for one in task_correlations(comparison):
-        correlations.setdefault(f"{one.dimension}@{one.condition}", []).append(one)
+    correlations = split_by(task_correlations(comparison), lambda one: f"{one.dimension}@{one.condition}")
     families = dict.fromkeys(score.family for _, score in comparison.scores() if score.is_whole)
     return {
         **{f"ranks:{each}": partial(ranks_of, each) for each in families},
-        **{f"correlations:{each}": partial(draw_correlations, pairs) for each, pairs in correlations.items()},
+        **{
+            f"correlations:{each}": partial(draw_triangles, {"": {(one.first, one.second): one.r for one in pairs}})
+            for each, pairs in correlations.items()
+        },
     }
 
 
