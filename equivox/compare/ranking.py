@@ -155,10 +155,9 @@ def rank_all(comparison: Comparison, tests: Sequence[PairedTest]) -> list[Rank]:
     columns: dict[tuple[str, str], dict[str, Rank]] = {}
     every = [(run, score) for run in comparison.runs for score in run.scores]
     for run, score in every:
-        measure, model = run.measure(score), run.model
-        tested = measure is None or measure.compare is not None
-        if score.is_whole and score.role == "outcome" and not math.isnan(score.target) and tested:
-            columns.setdefault((score.task, score.name), {})[model] = _rank(model, score, score.task, score.distance)
+        if is_ranked(run, score):
+            own = _rank(run.model, score, score.task, score.distance)
+            columns.setdefault((score.task, score.name), {})[run.model] = own
     for run in comparison.runs:
         for (family, _, name), scores in averaged_scores(run).items():
             if len(scores) > 1:
@@ -167,6 +166,13 @@ def rank_all(comparison: Comparison, tests: Sequence[PairedTest]) -> list[Rank]:
     for column in columns.values():
         found += _ranked(column, tests)
     return found
+
+
+def is_ranked(run: ComparedRun, score: Score) -> bool:
+    """Return whether models are ranked by a score: of a whole task, with a value for "no bias" and a paired test."""
+    measure = run.measure(score)
+    tested = measure is None or measure.compare is not None
+    return score.is_whole and score.role == "outcome" and not math.isnan(score.target) and tested
 
 
 def _rank(model: str, score: Score, task: str, distance: float) -> Rank:

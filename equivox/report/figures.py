@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equivox.compare.pairs import open_runs, paired_tests
-from equivox.compare.ranking import Rank, rank_all
+from equivox.compare.ranking import Rank, is_ranked, rank_all
 from equivox.compare.runs import (
     ComparedRun,
     Comparison,
@@ -306,7 +306,7 @@ def _of_several(comparison: Comparison) -> dict[str, Callable[[], Figure]]:
         return draw_ranks([rank for rank in ranked if rank.family == family])
 
     correlations = split_by(task_correlations(comparison), lambda one: f"{one.dimension}@{one.condition}")
-    families = dict.fromkeys(score.family for _, score in comparison.scores() if score.is_whole)
+    families = dict.fromkeys(s.family for run in comparison.runs for s in run.scores if is_ranked(run, s))
     return {
         **{f"ranks:{each}": partial(ranks_of, each) for each in families},
         **{

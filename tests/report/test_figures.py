@@ -11,7 +11,7 @@ from sample_runs import sample_run
 
 from equivox.compare.runs import ValueShares
 from equivox.report.drawing import rendered
-from equivox.report.figures import draw_heat_map, draw_shares, figure_of
+from equivox.report.figures import draw_heat_map, draw_shares, figure_of, figures_of
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -93,7 +93,8 @@ def test_ranks_of_models_that_have_none() -> None:
 
 
 def test_every_figure_that_is_named_can_be_drawn(equivox: Cli, tmp_path: Path) -> None:
-    folder = sample_run(tmp_path / "run", "biased", "vibe_gender:candidate,genres_standin:ar,badf_two:gender")
+    tasks = "vibe_gender:candidate,genres_standin:ar,badf_two:gender"
+    folder = sample_run(tmp_path / "run", "biased", tasks)
     code, out, err = equivox("report", folder, "--figure", "list")
     names = out.splitlines()
     assert code == 0, err
@@ -101,6 +102,12 @@ def test_every_figure_that_is_named_can_be_drawn(equivox: Cli, tmp_path: Path) -
     assert any(name.startswith("heat:badf_two") for name in names)
     for name in names:
         assert rendered(figure_of([folder], name), "svg").startswith(b"<?xml"), name
+    # Associations are counted, and counts have no rank.
+    both = [folder, sample_run(tmp_path / "other", "random", tasks)]
+    drawn = figures_of(both)
+    assert {name for name in drawn if name.startswith("ranks:")} == {"ranks:vibe_gender", "ranks:genres_standin"}
+    for name in drawn:
+        assert rendered(figure_of(both, name), "svg").startswith(b"<?xml"), name
 
 
 def test_what_there_is_not_is_one_line(run: Path, equivox: Cli, tmp_path: Path) -> None:
