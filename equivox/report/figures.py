@@ -24,13 +24,13 @@ from equivox.core.lazy import np
 from equivox.core.plain import split_by
 from equivox.core.scores import Score
 from equivox.report.drawing import (
-    HATCHES,
     INK,
     LONGEST,
     PALETTE,
     PAPER,
     WIDTH,
     drawing,
+    look,
     short,
 )
 from equivox.report.numbers import DASH, UNTOLD, shortened
@@ -110,23 +110,21 @@ def draw_shares(
     """Draw the share of each value in each group as grouped bars."""
     groups = sorted({group for share in shares for group in share.by_group})
     with drawing(1.0 + (0.14 * len(groups) + 0.12) * max(1, len(shares)), title=title) as (figure, axes):
-        height = 0.8 / max(1, len(groups))
-        for g, group in enumerate(groups):
-            axes.barh(
-                [place + (g - (len(groups) - 1) / 2) * height for place in range(len(shares))],
-                [share.by_group.get(group, 0.0) for share in shares],
-                height=height,
-                label=short(group),
-                facecolor=PALETTE[g % len(PALETTE)],
-                edgecolor=INK,
-                linewidth=0.5,
-                hatch=HATCHES[g % len(HATCHES)],
-            )
+        bars = [(short(group), [share.by_group.get(group, 0.0) for share in shares]) for group in groups]
+        grouped_bars(axes, bars)
         axes.set_yticks(range(len(shares)), [short(share.value) for share in shares])
         axes.set_ylim(len(shares) - 0.5, -0.5)
         axes.set_xlabel(unit)
         figure.legend(loc="outside upper right", ncols=len(groups), frameon=False, fontsize=8)
         return figure
+
+
+def grouped_bars(axes: Any, series: Sequence[tuple[str, Sequence[float]]]) -> None:
+    """Draw the numbers of each series, given with its label, as bars side by side."""
+    height = 0.8 / max(1, len(series))
+    for number, (label, values) in enumerate(series):
+        places = [place + (number - (len(series) - 1) / 2) * height for place in range(len(values))]
+        axes.barh(places, values, height, label=label, **look(number))
 
 
 def draw_histograms(distributions: Mapping[str, Sequence[float]], quantity: str) -> Figure:
