@@ -16,6 +16,7 @@ from equivox.core.fields import parse_model_args
 from equivox.core.requests import Workers
 from equivox.core.task import Task
 from equivox.core.variants import dose_of, parse_conditions
+from equivox.report.progress_bars import progress_bars
 
 if TYPE_CHECKING:
     from equivox.calibration.recipe import Recipe
@@ -52,7 +53,6 @@ def calibrate(
     from equivox.calibration.checking import calibrate as run
     from equivox.calibration.recipe import parse_shifts
     from equivox.report.calibration_tables import calibration_table, verdict_of
-    from equivox.report.progress_bars import progress_bars
 
     asked = parse_conditions(conditions)
     if dosed := next(filter(dose_of, asked), None):

@@ -23,6 +23,7 @@ from equivox.cli.options import (
 from equivox.cli.output import EXIT_DONE, console, echo, show_tables
 from equivox.core.errors import DamageError, RequestError
 from equivox.core.files import refuse_unusable, refuse_unusable_file, refuse_unusable_folder, write_text
+from equivox.report.progress_bars import progress_bars
 
 
 def verify(
@@ -44,7 +45,6 @@ def verify(
     from equivox.compare.believing import check_statement, verify_with_labels
     from equivox.integrations.hub.remote import HUB, downloaded
     from equivox.io.signed import read_public_key, read_small_file, signed_statement
-    from equivox.report.progress_bars import progress_bars
     from equivox.report.verification_tables import EXIT_CODES, verdict, verification_document, verification_tables
 
     if json is not None:
@@ -142,7 +142,6 @@ def dossier(
     from equivox.io.signed import envelope, key_id, read_private_key
     from equivox.report.dossier import PAGE, RECORD, Statements, dossier_html, read_statements, statement_of
     from equivox.report.dossier import dossier as record_of
-    from equivox.report.progress_bars import progress_bars
 
     refuse_unusable_folder(output, "output")
     if inside := [run for run in runs if output.resolve().is_relative_to(run.resolve())]:

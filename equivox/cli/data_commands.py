@@ -16,6 +16,7 @@ from equivox.cli.output import echo, show_tables
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import refuse_unusable
 from equivox.core.task import DataSource
+from equivox.report.progress_bars import progress_bars
 
 if TYPE_CHECKING:
     from equivox.dataset_builders import Builder
@@ -55,7 +56,6 @@ def _describe(corpus: str, data: str, figure: Path | None) -> None:
     from equivox.dataset_builders import SpokenStereoSet, builders
     from equivox.dataset_builders.continuations import corpus_facts
     from equivox.dataset_builders.opening import open_corpus
-    from equivox.report.progress_bars import progress_bars
     from equivox.report.table import Table
 
     if figure is not None:
@@ -109,7 +109,6 @@ def build(
     from equivox.dataset_builders import open_builder
     from equivox.dataset_builders.hub import download, open_hub_file, original_layout
     from equivox.dataset_builders.word_lists import SOURCES
-    from equivox.report.progress_bars import progress_bars
 
     if corpus in SOURCES:
         return _fetch(corpus, output)
@@ -163,7 +162,6 @@ def _generate_images(builder: Builder, settings_file: Path | None) -> None:
         read_image_settings,
         wanted_images,
     )
-    from equivox.report.progress_bars import progress_bars
 
     if not isinstance(builder, Genres):
         raise RequestError(f"`--generate-images` is for genres, not for {builder.facts.name}; leave it out")

@@ -24,6 +24,7 @@ from equivox.cli.options import (
 from equivox.cli.output import EXIT_DONE, console, show_tables
 from equivox.core.errors import RequestError
 from equivox.core.task import Task
+from equivox.report.progress_bars import progress_bars
 from equivox.run.spec import RunSpec
 
 
@@ -74,7 +75,6 @@ def _run(spec: RunSpec, *, quiet: bool) -> int:
     """Run or resume `spec` and show its scores."""
     from equivox.cli.show import show_scores
     from equivox.engines import model_label
-    from equivox.report.progress_bars import progress_bars
     from equivox.run.pipeline import execute
 
     warning = warnings_of(spec.model, spec.annotator, spec.tasks)
@@ -143,7 +143,6 @@ def import_(
 ) -> int:
     """Make a run of responses that were made elsewhere, annotate and score them as if the model had been asked here."""
     from equivox.cli.show import show_scores
-    from equivox.report.progress_bars import progress_bars
     from equivox.run.generating import IMPORTED
     from equivox.run.importing import import_responses
     from equivox.tasks.registry import resolve_tasks

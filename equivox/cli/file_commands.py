@@ -22,6 +22,7 @@ from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, console, show_tables
 from equivox.core.errors import RequestError
 from equivox.core.files import refuse_unusable_folder
 from equivox.core.requests import Workers
+from equivox.report.progress_bars import progress_bars
 
 if TYPE_CHECKING:
     from equivox.run.reproducing import Finished
@@ -102,7 +103,6 @@ def _run_all(settings: Sequence[Setting], output: Path, workers: Workers, *, qui
     """Run every model of `settings` and show the scores; return the runs, and 1 if one of them could not be run."""
     from equivox.cli.engine_commands import warnings_of
     from equivox.cli.show import show_scores
-    from equivox.report.progress_bars import progress_bars
     from equivox.run.reproducing import run_all
 
     warnings = [

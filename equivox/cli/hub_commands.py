@@ -10,6 +10,7 @@ import typer
 from equivox.cli.options import RunArgument, data_option, opened, output_option
 from equivox.cli.output import EXIT_DONE, echo
 from equivox.core.errors import RequestError, nearest
+from equivox.report.progress_bars import progress_bars
 
 
 def push(
@@ -31,7 +32,6 @@ def push(
     from equivox.integrations.hub.dataset_folder import write_dataset
     from equivox.integrations.hub.remote import check_repo, upload
     from equivox.integrations.hub.run_folder import is_run, write_run
-    from equivox.report.progress_bars import progress_bars
 
     check_repo(repo)
     folder = output or Path("hub") / repo.replace("/", "--")

@@ -11,6 +11,7 @@ import typer
 from equivox.cli.options import output_option
 from equivox.cli.output import echo
 from equivox.core.errors import RequestError
+from equivox.report.progress_bars import progress_bars
 
 if TYPE_CHECKING:
     from equivox.dataset_builders.construction import Made
@@ -74,7 +75,6 @@ def make(
     StereoSet. describe: the images of narrative elements of GENRES, for `data build --generate-images`.
     """
     from equivox.engines import open_engine
-    from equivox.report.progress_bars import progress_bars
 
     typed = {
         "model": model,

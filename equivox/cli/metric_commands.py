@@ -14,6 +14,7 @@ from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo, show_tables
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import parse_model_args
 from equivox.core.plain import as_plain
+from equivox.report.numbers import DASH
 
 if TYPE_CHECKING:
     from equivox.core.columns import ColumnMetric
@@ -81,7 +82,6 @@ def known_metrics() -> dict[str, ColumnMetric[...]]:
 
 
 def _show(metric: ColumnMetric[...], found: Mapping[str, Any]) -> None:
-    from equivox.report.numbers import DASH
     from equivox.report.table import Table
 
     reasons = {name: value for name, value in found.items() if name.endswith("undefined")}
@@ -96,7 +96,6 @@ def _show(metric: ColumnMetric[...], found: Mapping[str, Any]) -> None:
 
 
 def _cell(value: Any) -> str:
-    from equivox.report.numbers import DASH
 
     if value is None or value != value:
         return DASH

@@ -20,6 +20,7 @@ from equivox.core.redact import redacted_text
 from equivox.core.scores import FEWEST_RESAMPLES, MOST_RESAMPLES
 from equivox.core.variants import parse_group
 from equivox.core.version import __version__
+from equivox.report.numbers import how_many
 
 
 def compare(
@@ -261,7 +262,6 @@ def leaderboard(
     from equivox.cli.show import usable
     from equivox.integrations.hub.remote import HUB
     from equivox.report.board import board_csv, board_json, board_pages, board_rows, unknown_facts
-    from equivox.report.numbers import how_many
 
     refuse_unusable(output, "output")
     with ExitStack() as stack:

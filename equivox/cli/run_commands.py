@@ -22,6 +22,7 @@ from equivox.core.errors import RequestError
 from equivox.core.requests import Workers
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.variants import parse_comparisons
+from equivox.report.progress_bars import progress_bars
 from equivox.run.spec import scoring_of
 
 
@@ -40,7 +41,6 @@ def score(
     quiet: QuietOption = False,
 ) -> int:
     """Recompute every number of a run from its stored responses and annotations, without an engine."""
-    from equivox.report.progress_bars import progress_bars
     from equivox.run.pipeline import rescore, use_annotator
     from equivox.run.scoring import scored_with
 
@@ -71,7 +71,6 @@ def annotate(
 ) -> int:
     """Annotate a run with another annotator, score its annotations, and print the agreement of all annotators."""
     from equivox.cli.show import show_agreement
-    from equivox.report.progress_bars import progress_bars
     from equivox.run.declarations import read_tasks
     from equivox.run.manifest import read_manifest
     from equivox.run.pipeline import annotate_run
