@@ -92,13 +92,12 @@ def reasons_to_trust(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
 def _lost(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
     """Yield a bad mark for each run that loses the answers of one group more often than those of another."""
     for run in runs:
+        whose = f" ({run.model})" if len(runs) > 1 else ""
         if losses := list(dict.fromkeys(str(score.attribute) for score in unequal_losses(run))):
-            whose = f" ({run.model})" if len(runs) > 1 else ""
             yield Trust(f"groups differ in {losses_in_words(losses)}{whose}", "bad")
         told = {str(score.attribute): score.mover for score in reversed(untold_losses(run))}
         for name, most in told.items():
             if most is not None and name not in losses:
-                whose = f" ({run.model})" if len(runs) > 1 else ""
                 told_gap = f"{_LOSSES[name]}{whose}: {lost_shares(most)}"
                 yield Trust(f"{told_gap}, which this design cannot tell from chance", "bad")
 
