@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from equivox.cli.options import AuditedOption, Command, data_option, names_in, output_option, runs_argument
-from equivox.cli.output import echo
+from equivox.cli.output import echo, show_tables
 from equivox.core.errors import RequestError
 from equivox.core.files import write_text
 from equivox.core.plain import as_plain
@@ -95,9 +95,7 @@ def score_sheet(
     from equivox.audit.merged import is_merged, score_merged
     from equivox.audit.sheet import CSV_FILE
     from equivox.audit.stored import AUDIT_FILE
-    from equivox.cli.show import console
     from equivox.report.audit_tables import audit_tables, stage_audit_table, stage_table
-    from equivox.report.table import print_tables
 
     files, key = labels or label_files(folder) or [folder / CSV_FILE], read_key(folder)
     if is_judged(key) or is_merged(key):
@@ -106,11 +104,11 @@ def score_sheet(
         measures, left_out = (score_merged if is_merged(key) else score_judged)(folder, key, files)
         document = {"measures": as_plain(measures), "left_out": left_out}
         write_text(folder / "audit.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
-        print_tables(console(), [stage_table(measures, left_out)])
+        show_tables([stage_table(measures, left_out)])
         echo(f"\nStored in {folder / 'audit.json'}")
         return
     audit = score_audit(folder, files, annotator)
-    print_tables(console(), [stage_audit_table(audit)] if audit.stage else audit_tables(audit))
+    show_tables([stage_audit_table(audit)] if audit.stage else audit_tables(audit))
     kept = store_audit(folder, files, audit, annotators_of(folder, annotator)) if store else []
     if folder.resolve() not in kept:
         write_text(folder / AUDIT_FILE, json.dumps(audit.as_dict(), indent=1, ensure_ascii=False) + "\n")

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from equivox.cli.options import QuietOption, RayAddressOption, WorkersOption, output_option
-from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo
+from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo, show_tables
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import parse_model_args
 from equivox.core.requests import Workers
 from equivox.core.task import Task
 from equivox.core.variants import dose_of, parse_conditions
+from equivox.report.progress_bars import progress_bars
 
 if TYPE_CHECKING:
     from equivox.calibration.recipe import Recipe
@@ -51,9 +52,7 @@ def calibrate(
     from equivox.calibration.checking import Settings, result, train
     from equivox.calibration.checking import calibrate as run
     from equivox.calibration.recipe import parse_shifts
-    from equivox.cli.show import console, progress_bars
     from equivox.report.calibration_tables import calibration_table, verdict_of
-    from equivox.report.table import print_tables
 
     asked = parse_conditions(conditions)
     if dosed := next(filter(dose_of, asked), None):
@@ -90,7 +89,7 @@ def calibrate(
     if json:
         echo(dumps(found, indent=1))
     else:
-        print_tables(console(), [calibration_table(found)])
+        show_tables([calibration_table(found)])
         echo(verdict_of(found))
     return EXIT_DONE if lines and all(line.passed for line in lines) else EXIT_INCOMPLETE
 

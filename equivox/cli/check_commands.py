@@ -20,9 +20,10 @@ from equivox.cli.options import (
     output_option,
     runs_argument,
 )
-from equivox.cli.output import EXIT_DONE, console, echo
+from equivox.cli.output import EXIT_DONE, console, echo, show_tables
 from equivox.core.errors import DamageError, RequestError
 from equivox.core.files import refuse_unusable, refuse_unusable_file, refuse_unusable_folder, write_text
+from equivox.report.progress_bars import progress_bars
 
 
 def verify(
@@ -41,11 +42,9 @@ def verify(
     quiet: QuietOption = False,
 ) -> int:
     """Verify that a run holds what it says: hashes, requests, and every number recomputed; it is not written."""
-    from equivox.cli.show import progress_bars
     from equivox.compare.believing import check_statement, verify_with_labels
     from equivox.integrations.hub.remote import HUB, downloaded
     from equivox.io.signed import read_public_key, read_small_file, signed_statement
-    from equivox.report.table import print_tables
     from equivox.report.verification_tables import EXIT_CODES, verdict, verification_document, verification_tables
 
     if json is not None:
@@ -69,7 +68,7 @@ def verify(
     echo(verdict(found))
     if found.manifest:
         echo(f"SHA-256 of manifest.json: {found.manifest}")
-    print_tables(console(), verification_tables(found))
+    show_tables(verification_tables(found))
     if json is not None:
         document = {"run": run, **verification_document(found)}
         write_text(json, dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
@@ -106,7 +105,6 @@ def gate(
     from equivox.compare.gate import EXIT_CODES, Limits, read_limits
     from equivox.compare.gate import gate as checked
     from equivox.report.gate_files import gate_document, gate_table
-    from equivox.report.table import print_tables
 
     treated = {"inconclusive": None, "pass": "pass", "fail": "worse"}
     if inconclusive not in treated:
@@ -118,7 +116,7 @@ def gate(
     found = checked(run, baseline, limits, overall=overall, min_coverage=min_coverage)
     if json is not None:
         write_text(json, dumps(gate_document(found), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-    print_tables(console(), [gate_table(found)])
+    show_tables([gate_table(found)])
     outcome = found.outcome
     if outcome == "inconclusive":
         outcome = treated[inconclusive] or outcome  # type: ignore[assignment]
@@ -140,7 +138,6 @@ def dossier(
     ] = None,
 ) -> int:
     """Write what an auditor hands in: one page and one JSON, each number with the file it is recomputed from."""
-    from equivox.cli.show import console, progress_bars
     from equivox.compare.believing import refuse_doubt, verify_with_labels
     from equivox.io.signed import envelope, key_id, read_private_key
     from equivox.report.dossier import PAGE, RECORD, Statements, dossier_html, read_statements, statement_of

@@ -12,10 +12,11 @@ import typer
 
 from equivox.cli import hub_commands, make_command
 from equivox.cli.options import Command, data_option, output_option
-from equivox.cli.output import echo
+from equivox.cli.output import echo, show_tables
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import refuse_unusable
 from equivox.core.task import DataSource
+from equivox.report.progress_bars import progress_bars
 
 if TYPE_CHECKING:
     from equivox.dataset_builders import Builder
@@ -51,11 +52,11 @@ def list_corpora(
 
 def _describe(corpus: str, data: str, figure: Path | None) -> None:
     """Describe a corpus of continuations: speakers, instances, length, agreement of annotators, ROUGE-L."""
-    from equivox.cli.show import console, figure_format, progress_bars, write_figure
+    from equivox.cli.show import figure_format, write_figure
     from equivox.dataset_builders import SpokenStereoSet, builders
     from equivox.dataset_builders.continuations import corpus_facts
     from equivox.dataset_builders.opening import open_corpus
-    from equivox.report.table import Table, print_tables
+    from equivox.report.table import Table
 
     if figure is not None:
         refuse_unusable(figure, "figure")
@@ -71,7 +72,7 @@ def _describe(corpus: str, data: str, figure: Path | None) -> None:
         lines, averages = corpus_facts(columns_of, seconds, figure is not None, progress)
     columns = list(lines[0]) if lines else []
     align = "".join("l" if name in {columns[0], "groups"} else "r" for name in columns)
-    print_tables(console(), [Table(columns=columns, align=align, rows=[list(line.values()) for line in lines])])
+    show_tables([Table(columns=columns, align=align, rows=[list(line.values()) for line in lines])])
     if figure is not None:
         from equivox.report.figures import draw_histograms
 
@@ -104,7 +105,6 @@ def build(
     ] = None,
 ) -> None:
     """Build a corpus: parquet with media and every column, a card, and what is unusual; or download a word list."""
-    from equivox.cli.show import progress_bars
     from equivox.dataset_builders import build as build_corpus
     from equivox.dataset_builders import open_builder
     from equivox.dataset_builders.hub import download, open_hub_file, original_layout
@@ -154,7 +154,6 @@ def _fetch(name: str, output: Path | None) -> None:
 
 
 def _generate_images(builder: Builder, settings_file: Path | None) -> None:
-    from equivox.cli.show import progress_bars
     from equivox.dataset_builders import Genres
     from equivox.dataset_builders.genres_images import (
         clip_cosine,

@@ -21,9 +21,10 @@ from equivox.cli.options import (
     output_option,
     takes_settings,
 )
-from equivox.cli.output import EXIT_DONE
+from equivox.cli.output import EXIT_DONE, console, show_tables
 from equivox.core.errors import RequestError
 from equivox.core.task import Task
+from equivox.report.progress_bars import progress_bars
 from equivox.run.spec import RunSpec
 
 
@@ -72,24 +73,22 @@ vllm = _engine_command(
 
 def _run(spec: RunSpec, *, quiet: bool) -> int:
     """Run or resume `spec` and show its scores."""
-    from equivox.cli.show import compared_run, progress_bars, show_scores
+    from equivox.cli.show import show_scores
     from equivox.engines import model_label
     from equivox.run.pipeline import execute
 
     warning = warnings_of(spec.model, spec.annotator, spec.tasks)
     with progress_bars(quiet=quiet, warning=warning) as progress:
         scores = execute(spec, progress=progress)
-    return show_scores([compared_run(model_label(spec.model), spec.output, scores)])
+    return show_scores([(model_label(spec.model), spec.output, scores)])
 
 
 def _show_dry_run(spec: RunSpec) -> int:
     """Check `spec` and show what it would take; nothing is written."""
-    from equivox.cli.show import console
     from equivox.report.cost_tables import dry_run_table
-    from equivox.report.table import print_tables
     from equivox.run.cost import dry_run
 
-    print_tables(console(), [dry_run_table(dry_run(spec))])
+    show_tables([dry_run_table(dry_run(spec))])
     return EXIT_DONE
 
 
@@ -143,7 +142,7 @@ def import_(
     **settings: Any,
 ) -> int:
     """Make a run of responses that were made elsewhere, annotate and score them as if the model had been asked here."""
-    from equivox.cli.show import compared_run, console, progress_bars, show_scores
+    from equivox.cli.show import show_scores
     from equivox.run.generating import IMPORTED
     from equivox.run.importing import import_responses
     from equivox.tasks.registry import resolve_tasks
@@ -154,7 +153,7 @@ def import_(
         scores, told = import_responses(
             responses, spec, columns=columns_named(column or []), match=names_in(match or ""), progress=progress
         )
-    code = show_scores([compared_run(f"{IMPORTED}:{spec.model}", spec.output, scores)], by_attribute=by_attribute)
+    code = show_scores([(f"{IMPORTED}:{spec.model}", spec.output, scores)], by_attribute=by_attribute)
     for line in told:
         console().print(line, markup=False)
     return code

@@ -18,10 +18,11 @@ from equivox.cli.options import (
     names_in,
     output_option,
 )
-from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE
+from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, console, show_tables
 from equivox.core.errors import RequestError
 from equivox.core.files import refuse_unusable_folder
 from equivox.core.requests import Workers
+from equivox.report.progress_bars import progress_bars
 
 if TYPE_CHECKING:
     from equivox.run.reproducing import Finished
@@ -82,19 +83,17 @@ def reproduce(
 
 def _show_dry_run(settings: Sequence[Setting], output: Path, workers: Workers) -> int:
     """Print what the runs of a run file would take and what is missing for them; return 1 if anything is."""
-    from equivox.cli.show import console
     from equivox.report.audit_tables import missing_table
     from equivox.report.cost_tables import estimate_table
-    from equivox.report.table import print_tables
     from equivox.run.cost import estimate
     from equivox.run.readiness import missing
 
     try:
-        print_tables(console(), [estimate_table(estimate(settings, output, workers=workers.count))])
+        show_tables([estimate_table(estimate(settings, output, workers=workers.count))])
     except RequestError as error:
         console().print(f"The requests cannot be counted: {error}", markup=False)
     if found := missing(settings, output):
-        print_tables(console(), [missing_table(found)])
+        show_tables([missing_table(found)])
     else:
         console().print("Nothing is missing.")
     return EXIT_INCOMPLETE if found else EXIT_DONE
@@ -103,7 +102,7 @@ def _show_dry_run(settings: Sequence[Setting], output: Path, workers: Workers) -
 def _run_all(settings: Sequence[Setting], output: Path, workers: Workers, *, quiet: bool) -> tuple[list[Finished], int]:
     """Run every model of `settings` and show the scores; return the runs, and 1 if one of them could not be run."""
     from equivox.cli.engine_commands import warnings_of
-    from equivox.cli.show import compared_run, console, progress_bars, show_scores
+    from equivox.cli.show import show_scores
     from equivox.run.reproducing import run_all
 
     warnings = [
@@ -118,7 +117,7 @@ def _run_all(settings: Sequence[Setting], output: Path, workers: Workers, *, qui
     failed = [run for run in finished if run.error is not None]
     code = EXIT_INCOMPLETE
     if len(failed) < len(finished):
-        code = show_scores([compared_run(run.label, run.folder, run.scores) for run in finished if run.error is None])
+        code = show_scores([(run.label, run.folder, run.scores) for run in finished if run.error is None])
     for run in failed:
         console().print(f"{run.label} was not run: {run.error}", style="red", markup=False)
     return finished, EXIT_INCOMPLETE if failed else code
@@ -126,10 +125,8 @@ def _run_all(settings: Sequence[Setting], output: Path, workers: Workers, *, qui
 
 def _show_tables(paper: str, finished: Sequence[Finished], folder: Path) -> None:
     """Write the paper's tables from these runs and print them; runs that failed are named in the tables."""
-    from equivox.cli.show import console
     from equivox.compare.published import TableRun, reproduced
     from equivox.report.published_tables import cell_tables, write_tables
-    from equivox.report.table import print_tables
 
     runs = [
         TableRun(
@@ -139,7 +136,7 @@ def _show_tables(paper: str, finished: Sequence[Finished], folder: Path) -> None
         for run in finished
         if run.error is None
     ]  # fmt: skip
-    print_tables(console(), cell_tables(reproduced(paper, runs)))
+    show_tables(cell_tables(reproduced(paper, runs)))
     written = write_tables(paper, runs, folder)
     console().print(f"\n{len(written)} files in {folder}", markup=False)
 

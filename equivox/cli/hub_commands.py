@@ -10,6 +10,8 @@ import typer
 from equivox.cli.options import RunArgument, data_option, opened, output_option
 from equivox.cli.output import EXIT_DONE, echo
 from equivox.core.errors import RequestError, nearest
+from equivox.core.plain import split_by
+from equivox.report.progress_bars import progress_bars
 
 
 def push(
@@ -26,7 +28,7 @@ def push(
     sounds: Annotated[bool, typer.Option("--sounds", help="Of a run, send its spoken answers, too.")] = False,
 ) -> int:
     """Write a corpus, or a run's responses and annotations, as a data set for the Hub, and upload it with --push."""
-    from equivox.cli.show import believe_all, progress_bars
+    from equivox.cli.show import believe_all
     from equivox.integrations.hub.dataset_card import is_restricted
     from equivox.integrations.hub.dataset_folder import write_dataset
     from equivox.integrations.hub.remote import check_repo, upload
@@ -206,11 +208,8 @@ def _write_evaluation(run: Path, output: Path | None, data: str | None, *, texts
 def show_files(folder: Path) -> None:
     """Print the written files with sizes; a folder with many files takes one line."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    by_place: dict[str, list[Path]] = {}
-    for path in files:
-        parts = path.relative_to(folder).parts
-        by_place.setdefault(parts[0] if len(parts) > 1 else path.name, []).append(path)
-    for place, members in by_place.items():
+    # What lies in a folder goes by the folder's name.
+    for place, members in split_by(files, lambda path: path.relative_to(folder).parts[0]).items():
         size = sum(path.stat().st_size for path in members)
         shown = members[0].relative_to(folder).as_posix() if len(members) == 1 else f"{place}/ ({len(members)} files)"
         echo(f"  {shown}  {size:,} bytes")

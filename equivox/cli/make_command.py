@@ -11,6 +11,7 @@ import typer
 from equivox.cli.options import output_option
 from equivox.cli.output import echo
 from equivox.core.errors import RequestError
+from equivox.report.progress_bars import progress_bars
 
 if TYPE_CHECKING:
     from equivox.dataset_builders.construction import Made
@@ -73,7 +74,6 @@ def make(
     irrelevant. filter: the texts on which annotators agree. synthesize: their speech, in the layout of Spoken
     StereoSet. describe: the images of narrative elements of GENRES, for `data build --generate-images`.
     """
-    from equivox.cli.show import progress_bars
     from equivox.engines import open_engine
 
     typed = {

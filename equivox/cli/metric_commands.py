@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from equivox.cli.options import columns_named
-from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo
+from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo, show_tables
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import parse_model_args
 from equivox.core.plain import as_plain
+from equivox.report.numbers import DASH
 
 if TYPE_CHECKING:
     from equivox.core.columns import ColumnMetric
@@ -81,9 +82,7 @@ def known_metrics() -> dict[str, ColumnMetric[...]]:
 
 
 def _show(metric: ColumnMetric[...], found: Mapping[str, Any]) -> None:
-    from equivox.cli.show import console
-    from equivox.report.numbers import DASH
-    from equivox.report.table import Table, print_tables
+    from equivox.report.table import Table
 
     reasons = {name: value for name, value in found.items() if name.endswith("undefined")}
     table = Table(
@@ -93,11 +92,10 @@ def _show(metric: ColumnMetric[...], found: Mapping[str, Any]) -> None:
         rows=[[name, _cell(value)] for name, value in found.items() if name not in reasons],
         remarks=[f"{DASH} {name}: {value}" for name, value in reasons.items() if value is not None],
     )
-    print_tables(console(), [table])
+    show_tables([table])
 
 
 def _cell(value: Any) -> str:
-    from equivox.report.numbers import DASH
 
     if value is None or value != value:
         return DASH

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from equivox.report.table import Table
 
 EXIT_DONE, EXIT_INCOMPLETE, EXIT_REQUEST, EXIT_INTERRUPTED = 0, 1, 2, 130
 
@@ -43,3 +46,10 @@ def console() -> Console:
 
     # Without `emoji=False` a name such as `endpoint:m:` loses its `:m:` to a picture.
     return _Visible(highlight=False, emoji=False, width=_WIDTH)
+
+
+def show_tables(tables: Iterable[Table]) -> None:
+    """Print tables of results on stdout."""
+    from equivox.report.table import print_tables
+
+    print_tables(console(), tables)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from annotated_types import Ge
 
+from equivox.cli.output import console
 from equivox.core.errors import RequestError, nearest
 from equivox.core.lazy import np
 
@@ -63,7 +64,6 @@ def power(
 
     Of a number, it is a difference of means; a shift is then the nTVD of two normal distributions that far apart.
     """
-    from equivox.cli.show import console
     from equivox.core.fields import checked_fields, parse_model_args
 
     typed = {} if assumed is None else parse_model_args(assumed, what="design")

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from equivox.cli.options import RunArgument, data_option, output_option, runs_argument
-from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, console, echo, echo_error
+from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, console, echo, echo_error, show_tables
 from equivox.core.errors import RequestError, RunError
 from equivox.core.files import refuse_unusable, refuse_unusable_file, refuse_unusable_folder, write_text
 from equivox.core.plain import split_by
@@ -20,6 +20,7 @@ from equivox.core.redact import redacted_text
 from equivox.core.scores import FEWEST_RESAMPLES, MOST_RESAMPLES
 from equivox.core.variants import parse_group
 from equivox.core.version import __version__
+from equivox.report.numbers import how_many
 
 
 def compare(
@@ -40,7 +41,7 @@ def compare(
     ] = False,
 ) -> int:
     """Compare runs in the tables of the papers, test models pairwise, and rank them with rank intervals."""
-    from equivox.cli.show import console, show_opening, usable
+    from equivox.cli.show import show_opening, usable
     from equivox.compare.dimensions import dimension_contrasts
     from equivox.compare.impact import impact_records, impacts
     from equivox.compare.ranking import judge, judged_records, published_totals
@@ -54,7 +55,7 @@ def compare(
     )
     from equivox.report.impact_files import side_by_side_tables
     from equivox.report.opening import opening_of
-    from equivox.report.table import as_csv, as_latex, as_markdown, as_page, print_tables
+    from equivox.report.table import as_csv, as_latex, as_markdown, as_page
     from equivox.run.opening import by_name
 
     if tables is not None:
@@ -87,7 +88,7 @@ def compare(
     show_opening(console(), opening_of(comparison, judged))
     shown = [*comparison_tables(comparison, contrasts), *verdict_tables(comparison, judged)]
     for own in [*shown, impact_shown, overlap_tables(overlaps), published_cohort_tables(beside)]:
-        print_tables(console(), own)
+        show_tables(own)
     lacking = any(model in own.totals.undefined for own in beside for model in own.models)
     return EXIT_INCOMPLETE if lacking or left_out else EXIT_DONE
 
@@ -111,7 +112,7 @@ def impact(
     from equivox.compare.impact import impact as impact_of
     from equivox.compare.impact import impact_records
     from equivox.report.impact_files import impact_heading, impact_tables
-    from equivox.report.table import as_csv, print_tables
+    from equivox.report.table import as_csv
 
     if csv is not None:
         refuse_unusable_file(csv, "csv")
@@ -121,7 +122,7 @@ def impact(
         write_text(csv, as_csv(impact_records(found)))
     for line in impact_heading(found):
         echo(line)
-    print_tables(console(), impact_tables(found))
+    show_tables(impact_tables(found))
     return EXIT_INCOMPLETE if found.undefined else EXIT_DONE
 
 
@@ -153,7 +154,7 @@ def report(
     ] = None,
 ) -> int:
     """Write one HTML file with all scores, figures and, as an option, examples; it needs no network."""
-    from equivox.cli.show import console, usable
+    from equivox.cli.show import usable
     from equivox.report.page import build_report
     from equivox.run.opening import by_name
 
@@ -258,10 +259,9 @@ def leaderboard(
     ] = Path("leaderboard"),
 ) -> int:
     """Verify runs, rank them with rank intervals, and write them as a static site, JSON and CSV."""
-    from equivox.cli.show import console, usable
+    from equivox.cli.show import usable
     from equivox.integrations.hub.remote import HUB
     from equivox.report.board import board_csv, board_json, board_pages, board_rows, unknown_facts
-    from equivox.report.numbers import how_many
 
     refuse_unusable(output, "output")
     with ExitStack() as stack:

@@ -17,10 +17,12 @@ from equivox.cli.options import (
     WorkersOption,
     names_in,
 )
+from equivox.cli.output import console, show_tables
 from equivox.core.errors import RequestError
 from equivox.core.requests import Workers
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.variants import parse_comparisons
+from equivox.report.progress_bars import progress_bars
 from equivox.run.spec import scoring_of
 
 
@@ -39,7 +41,6 @@ def score(
     quiet: QuietOption = False,
 ) -> int:
     """Recompute every number of a run from its stored responses and annotations, without an engine."""
-    from equivox.cli.show import progress_bars
     from equivox.run.pipeline import rescore, use_annotator
     from equivox.run.scoring import scored_with
 
@@ -69,7 +70,7 @@ def annotate(
     quiet: QuietOption = False,
 ) -> int:
     """Annotate a run with another annotator, score its annotations, and print the agreement of all annotators."""
-    from equivox.cli.show import console, progress_bars, show_agreement
+    from equivox.cli.show import show_agreement
     from equivox.run.declarations import read_tasks
     from equivox.run.manifest import read_manifest
     from equivox.run.pipeline import annotate_run
@@ -101,15 +102,13 @@ def annotate(
 
 def _panel(run: Path, members: Sequence[str], options: ScoringOptions) -> int:
     """Score the majority of several annotators, and show what their disagreement changes."""
-    from equivox.cli.show import console
     from equivox.report.audit_tables import panel_table
-    from equivox.report.table import print_tables
     from equivox.run.declarations import read_tasks
     from equivox.run.panel import score_panel
 
     scores, compared = score_panel(run, read_tasks(run), members, options)
     code = _show(run, scores)
-    print_tables(console(), [panel_table(members, compared)])
+    show_tables([panel_table(members, compared)])
     return code
 
 
@@ -123,9 +122,9 @@ def status(run: RunArgument) -> int:
 
 def _show(run: Path, scores: Sequence[Score], *, by_attribute: bool = False) -> int:
     """Show the scores of a stored run; return 1 if a task's score is undefined."""
-    from equivox.cli.show import compared_run, show_scores
+    from equivox.cli.show import show_scores
     from equivox.engines import model_label
     from equivox.run.manifest import read_manifest
 
     model = model_label(read_manifest(run)["command"]["model"])
-    return show_scores([compared_run(model, run, scores)], by_attribute=by_attribute)
+    return show_scores([(model, run, scores)], by_attribute=by_attribute)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, get_args
 
 from rich.console import Console
 
-from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, console, echo_error
+from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, console, echo_error, show_tables
 from equivox.compare.agreement import agreement
 from equivox.compare.believing import believe
 from equivox.compare.runs import ComparedRun, compared_run, shown_together
@@ -18,6 +18,7 @@ from equivox.core.errors import RequestError
 from equivox.core.files import write_whole
 from equivox.core.lazy import pc
 from equivox.core.samples import TRUNCATED, WITHHELD
+from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.core.variants import dose_of, is_intervention
 from equivox.report.numbers import DASH, how_many, in_words, interval
@@ -38,20 +39,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from equivox.report.drawing import Format
-
-__all__ = [
-    "believe_all",
-    "compared_run",
-    "console",
-    "figure_format",
-    "progress_bars",
-    "show_agreement",
-    "show_opening",
-    "show_scores",
-    "show_status",
-    "usable",
-    "write_figure",
-]
 
 
 def usable(
@@ -82,10 +69,13 @@ def believe_all(runs: Iterable[Path]) -> None:
             believe(run, progress)
 
 
-def show_scores(runs: Sequence[ComparedRun], *, by_attribute: bool = False) -> int:
-    """Print scores, losses and folders of `runs`, with q over all of them; return 1 if a task's score is undefined."""
+def show_scores(named: Sequence[tuple[str, Path, Sequence[Score]]], *, by_attribute: bool = False) -> int:
+    """Print scores and losses of runs, with q over all of them; return 1 if a task's score is undefined.
+
+    `named` holds the model, the folder and the scores of each run.
+    """
     out = console()
-    runs = shown_together(runs)
+    runs = shown_together([compared_run(*one) for one in named])
     show_opening(out, opening(runs))
     for tables in task_tables(runs):
         print_tables(out, tables)
@@ -204,7 +194,7 @@ def show_agreement(folder: Path, tasks: Sequence[Task]) -> None:
             for o in found
         ],
     )
-    print_tables(console(), [table])
+    show_tables([table])
 
 
 def show_status(folder: Path, tasks: Sequence[Task]) -> int:

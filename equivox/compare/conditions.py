@@ -13,9 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from equivox.compare.pairs import (
     OVERALL,
@@ -33,15 +31,14 @@ from equivox.compare.pairs import (
 )
 from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.errors import RequestError
+from equivox.core.lazy import NDArray, np
 from equivox.core.metric import Measure
 from equivox.core.samples import Samples
 from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED, declared_name, dose_of, is_intervention
 from equivox.run.losses import states
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from equivox.statistics import mean_difference, variety_difference
 
 USED, REFUSED, VARIETY = "answers used", "answers refused", "variety of answers"
 ANSWERS = (USED, REFUSED, VARIETY)
@@ -80,8 +77,6 @@ def _share(
     test: PairedTest, metric: str, plain: Asked, first: Samples, second: Samples, n_resamples: int
 ) -> PairedTest:
     """Return the test of the share of the requests whose answers are used or refused."""
-    from equivox.statistics import mean_difference
-
     counted = [
         samples.has_status("refused") if metric == REFUSED else _used(plain.task, samples)
         for samples in (first, second)
@@ -105,8 +100,6 @@ def _share(
 
 def _variety(test: PairedTest, plain: Asked, first: Samples, second: Samples, n_resamples: int) -> PairedTest:
     """Return the test of the entropy of the values within a group, on the samples that both conditions answered."""
-    from equivox.statistics import variety_difference
-
     names = [name for name in _valued(plain.task, first) if name in _valued(plain.task, second)]
     if not names:
         return replace(test, undefined="no request has a value in both conditions")

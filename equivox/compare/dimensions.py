@@ -8,9 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from statistics import fmean
 
 from equivox.compare.runs import Comparison
+from equivox.core.lazy import np
 from equivox.core.scores import Score
+from equivox.core.task import digest
+from equivox.statistics import mean_difference
 
 _LEAST = 2
 """The smallest number of models that are compared."""
@@ -40,23 +44,21 @@ class DimensionContrast:
 
 def dimension_contrasts(comparison: Comparison, *, n_resamples: int = 10_000) -> list[DimensionContrast]:
     """Return the contrasts of every two dimensions in which the same tasks were asked of two models or more."""
-    found: list[DimensionContrast] = []
+    models = [run.model for run in comparison.runs]
+    found = []
     for key, tasks in _by_task(comparison).items():
         dimensions = list(dict.fromkeys(dimension for own in tasks.values() for dimension in own))
         for first, second in combinations(dimensions, 2):
-            shared = {name: own for name, own in tasks.items() if first in own and second in own}
-            models = {name: [m for m in own[first] if m in own[second]] for name, own in shared.items()}
-            everywhere = [run.model for run in comparison.runs if all(run.model in own for own in models.values())]
-            for task, own in models.items():
-                if len(own) >= _LEAST:
-                    pairs = [(m, [shared[task][first][m]], [shared[task][second][m]]) for m in own]
-                    found.append(_contrast((first, second, *key[1:], task), pairs, n_resamples))
-            if len(shared) > 1 and len(everywhere) >= _LEAST:
-                means = [
-                    (m, [own[first][m] for own in shared.values()], [own[second][m] for own in shared.values()])
-                    for m in everywhere
+            shared = {name: (own[first], own[second]) for name, own in tasks.items() if first in own and second in own}
+            together = {"": list(shared.values())} if len(shared) > 1 else {}
+            for task, sides in ({name: [both] for name, both in shared.items()} | together).items():
+                pairs = [
+                    (model, [one[model] for one, _ in sides], [other[model] for _, other in sides])
+                    for model in models
+                    if all(model in one and model in other for one, other in sides)
                 ]
-                found.append(_contrast((first, second, *key[1:], ""), means, n_resamples))
+                if len(pairs) >= _LEAST:
+                    found.append(_contrast((first, second, *key[1:], task), pairs, n_resamples))
     return found
 
 
@@ -82,13 +84,6 @@ def _contrast(
     n_resamples: int,
 ) -> DimensionContrast:
     """Return the mean difference over models; each has its scores in the first dimension and in the second."""
-    from statistics import fmean
-
-    import numpy as np
-
-    from equivox.core.task import digest
-    from equivox.statistics import mean_difference
-
     first, second, condition, metric, task = named
     estimates = [fmean(s.estimate_unclipped for s in side) for _, *sides in pairs for side in sides]
     result = mean_difference(

@@ -9,20 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from equivox.compare.pairs import OVERALL, Asked, OpenedRun, paired_generator
 from equivox.core.encoded import EncodedLabels, EncodedValues
+from equivox.core.lazy import NDArray, np
 from equivox.core.scores import NAN
 from equivox.core.task import Attribute
 from equivox.core.variants import declared_name, dose_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from equivox.statistics import DoseSlope
+from equivox.statistics import DoseSlope, adjust, dose_slope, group_side
 
 POINTS, REFUSED = "points", "answers refused"
 """The unit of sides and of refusals, percentage points; and the name of the trend of refusals."""
@@ -86,8 +81,6 @@ def dose_trends(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> li
     A trend that cannot be computed is returned with the reason. What failed, was refused or was not annotated is
     missing, and counted. With more than two groups, each is set against the others.
     """
-    from equivox.statistics import adjust
-
     found = [trend for one in opened for trend in _of_run(one, n_resamples)]
     q: dict[int, float] = {}
     for whole in (True, False):
@@ -195,8 +188,6 @@ class _Column:
 
 def _slope(trend: Trend, columns: Sequence[_Column], n_resamples: int) -> Trend:
     """Return `trend` with the slope of some columns together; a sample is compared with itself in one column alone."""
-    from equivox.statistics import dose_slope
-
     starts = np.cumsum([0, *(len(column.items.names) for column in columns)])
     found: DoseSlope = dose_slope(
         np.concatenate([column.values for column in columns]),
@@ -352,8 +343,6 @@ def _overall(tasks: Sequence[_Sided], n_resamples: int) -> Trend:
 
 
 def _sides(asked: Asked, plain: Asked, attribute: Attribute, group: str) -> NDArray[np.float64]:
-    from equivox.statistics import group_side
-
     return group_side(
         _values(asked, attribute), asked.samples.clusters, known=_values(plain, attribute),
         known_groups=plain.samples.groups, known_clusters=plain.samples.clusters, group=group,

@@ -10,24 +10,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.audit.stored import stored_audits
 from equivox.compare.runs import ComparedRun
 from equivox.core.attributes import UNSTATED, Attribute
 from equivox.core.errors import RequestError, nearest
+from equivox.core.lazy import NDArray, np
 from equivox.core.plain import as_plain
 from equivox.core.samples import Samples
 from equivox.core.task import Task
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import public_manifest, read_manifest
 from equivox.run.scoring import open_samples
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from equivox.statistics import ImpactRatios
+from equivox.statistics import ImpactRatios, impact_ratios
 
 CROSSED = " × "
 """The text between the values of a crossed group, as the plan of a run writes it."""
@@ -176,9 +172,6 @@ def _groupings(columns: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 def _table(task: Task, samples: Samples, attribute: Attribute, by: tuple[str, ...]) -> ImpactTable:
-    import numpy as np
-
-    from equivox.statistics import impact_ratios
 
     columns = [_column(task, samples, name) for name in by]
     groups = np.array([CROSSED.join(parts) if all(parts) else "" for parts in zip(*columns, strict=True)], dtype=object)
@@ -232,8 +225,6 @@ def _column(task: Task, samples: Samples, name: str) -> list[str]:
 
 def _verdicts(samples: Samples, attribute: Attribute) -> NDArray[np.float64]:
     """Return 1 for a favourable answer, 0 for any other, NaN for an unknown one; any of several values decides."""
-    import numpy as np
-
     values = samples.values(attribute.name)
     good = [name in attribute.favourable for name in values.names]
     said = [name != UNSTATED for name in values.names]
@@ -247,8 +238,6 @@ def _verdicts(samples: Samples, attribute: Attribute) -> NDArray[np.float64]:
 
 def _reasons(samples: Samples, verdicts: NDArray[np.float64]) -> dict[str, NDArray[np.bool_]]:
     """Return, for each reason of `UNKNOWN`, which samples are unknown for it."""
-    import numpy as np
-
     unknown = np.isnan(verdicts)
     refused, parsed = samples.has_status("refused"), samples.has_status("parsed")
     return {

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from equivox.compare.pairs import Asked, OpenedRun, aligned, paired_generator, refusal
 from equivox.core.encoded import EncodedLabels
 from equivox.core.errors import RequestError
+from equivox.core.lazy import NDArray, np
 from equivox.core.samples import Samples
 from equivox.core.scores import LEVEL, NAN, Mover
 from equivox.run.losses import LOST, lost_of
+from equivox.statistics import adjust, distribution_shift, least_p_over_clusters
 
 SMALLEST_GROWTH = 5.0
 """A gap that is wider by less, in percentage points, is no change unless it is beyond chance."""
@@ -80,8 +79,6 @@ def loss_changes(new: OpenedRun, old: OpenedRun) -> list[LossChange]:
     Each sample of both runs is lost in both, in neither, or in one of them; the test asks whether that depends on the
     group. Only samples that could be lost this way in both runs are compared.
     """
-    from equivox.statistics import adjust
-
     found = []
     for name, asked in new.asked.items():
         theirs = old.asked.get(name)
@@ -99,7 +96,6 @@ def loss_changes(new: OpenedRun, old: OpenedRun) -> list[LossChange]:
 
 
 def _change(asked: Asked, new: Samples, old: Samples, attribute: str) -> LossChange | None:
-    from equivox.statistics import distribution_shift, least_p_over_clusters
 
     task = asked.task
     (mine, counted), (theirs, also_counted) = (lost_of(task, samples, attribute) for samples in (new, old))

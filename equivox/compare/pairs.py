@@ -6,7 +6,6 @@ The unit is the cluster that carries the group, since both models share it. The 
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,21 +14,22 @@ from dataclasses import dataclass, fields, replace
 from functools import cache, lru_cache, partial
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from equivox.annotate.merging import as_scored
 from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.errors import DamageError, RequestError, StorageError
 from equivox.core.files import cache_folder, read_document, write_document
-from equivox.core.lazy import on_one_core
+from equivox.core.lazy import np, on_one_core
 from equivox.core.metric import Measure, PairedTask, PairedValues
 from equivox.core.samples import Samples, rows_of
 from equivox.core.scores import DEFAULT_OPTIONS, NAN, Score
 from equivox.core.task import Task, digest
-from equivox.run.manifest import file_hash
+from equivox.run.declarations import read_tasks
+from equivox.run.manifest import file_hash, read_manifest
 from equivox.run.opening import is_computed
-
-if TYPE_CHECKING:
-    import numpy as np
+from equivox.run.scoring import families, open_samples, read_records
+from equivox.statistics import adjust
 
 OVERALL = "all tasks"
 KEPT = "paired"
@@ -188,13 +188,10 @@ def _read_kept(place: Path) -> list[PairedTest] | None:
 
 def _keep(place: Path, tests: Sequence[PairedTest]) -> None:
     """Keep tests; NaN, which JSON has no word for, is what a field without a value has. Infinity is not kept."""
-    rows = [{name: value for name, value in vars(test).items() if not _is_nan(value)} for test in tests]
+    # NaN alone is not equal to itself.
+    rows = [{name: value for name, value in vars(test).items() if value == value} for test in tests]
     with suppress(StorageError, ValueError):
         write_document(place, {"tests": rows})
-
-
-def _is_nan(value: object) -> bool:
-    return isinstance(value, float) and math.isnan(value)
 
 
 def _computed(test: PairedTest | NotYet) -> PairedTest:
@@ -203,8 +200,6 @@ def _computed(test: PairedTest | NotYet) -> PairedTest:
 
 def with_q(tests: Sequence[PairedTest]) -> list[PairedTest]:
     """Return the tests with q after Benjamini and Yekutieli over all of them."""
-    from equivox.statistics import adjust
-
     # Pairs that share a model depend on each other in both directions, so Benjamini and Hochberg have no proof.
     q = adjust([test.p for test in tests], method="by")
     return [replace(test, q=own) for test, own in zip(tests, q, strict=True)]
@@ -212,11 +207,6 @@ def with_q(tests: Sequence[PairedTest]) -> list[PairedTest]:
 
 def open_one(run: ComparedRun) -> OpenedRun:
     """Return one compared run with its samples."""
-    from equivox.annotate.merging import as_scored
-    from equivox.run.declarations import read_tasks
-    from equivox.run.manifest import read_manifest
-    from equivox.run.scoring import open_samples, read_records
-
     document = read_document(run.folder / "scores.json")
     identity = read_manifest(run.folder)["identity"]
     records = read_records(run.folder, "", "open_values") or []
@@ -307,7 +297,7 @@ def _tests(one: OpenedRun, other: OpenedRun, n_resamples: int) -> Iterator[Paire
             continue
         test = empty_test(mine, mine.task, one.run.model, other.run.model)
         tasks = [mine.task] if ":" in mine.task else tasks_of(one, mine.task)
-        reason = _unscored(one, other, mine, score)
+        reason = unscored([(one.run.model, mine), (other.run.model, score)])
         if reason is None and (measure is None or not tasks):
             reason = one.unreadable or other.unreadable or "no paired test is known for this metric"
         if reason is not None or measure is None:
@@ -359,8 +349,6 @@ def paired_result(
 
 def tasks_of(opened: OpenedRun, family: str) -> list[str]:
     """Return the names of a run's tasks of one family and condition."""
-    from equivox.run.scoring import families
-
     return [task.name for task in families([asked.task for asked in opened.asked.values()]).get(family, ())]
 
 
@@ -380,13 +368,7 @@ def empty_test(score: Score, task: str, a: str, b: str) -> PairedTest:
 
 def paired_generator(*parts: Any) -> np.random.Generator:
     """Return a generator that depends on `parts` alone."""
-    import numpy as np
-
     return np.random.default_rng(int(digest(["paired", *parts])[:16], 16))
-
-
-def _unscored(one: OpenedRun, other: OpenedRun, mine: Score, theirs: Score) -> str | None:
-    return unscored(((one.run.model, mine), (other.run.model, theirs)))
 
 
 def unscored(named: Sequence[tuple[str, Score]]) -> str | None:
@@ -403,12 +385,9 @@ def _overall(one: OpenedRun, other: OpenedRun, n_resamples: int) -> Iterator[Pai
             continue
         first = next(iter(scores.values()))
         test = empty_test(first, f"{family}: {OVERALL}", one.run.model, other.run.model)
-        reason = None
-        if set(scores) != set(theirs):
-            reason = "the two runs do not have the same tasks"
-        reasons = (_unscored(one, other, scores[task], theirs[task]) for task in tasks)
-        reason = reason or next(filter(None, reasons), None)
-        measure = one.run.measure(first)
+        both = [own for task in tasks for own in ((one.run.model, scores[task]), (other.run.model, theirs[task]))]
+        unlike = "the two runs do not have the same tasks" if set(scores) != set(theirs) else None
+        reason, measure = unlike or unscored(both), one.run.measure(first)
         if reason is not None or measure is None:
             yield replace(test, undefined=reason)
             continue

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from equivox.annotate import evaluation_of
-from equivox.compare.agreement import Parity, parities
 from equivox.compare.conditions import ConditionTest, condition_tests
 from equivox.compare.doses import Trend, dose_trends, trend_records
 from equivox.compare.pairs import (
@@ -32,19 +31,19 @@ from equivox.core.metric import Cohort, CohortMember, CohortScore, CohortTotals
 from equivox.core.scores import NAN, Score
 from equivox.run.scoring import read_scores
 from equivox.run.stored import evaluations_of
+from equivox.statistics import rank_models
 
 LEVEL = 0.05
 
 
 @dataclass(frozen=True)
 class Judged:
-    """The results of a comparison: tests between runs and conditions, ranks, cohort scores, parities, trends."""
+    """The results of a comparison: tests between runs and conditions, ranks, cohort scores, trends."""
 
     tests: Sequence[PairedTest]
     ranks: Sequence[Rank]
     cohorts: Sequence[CohortScore]
     conditions: Sequence[ConditionTest] = ()
-    parities: Sequence[Parity] = ()
     trends: Sequence[Trend] = ()
 
 
@@ -58,7 +57,7 @@ def judge(comparison: Comparison, *, n_resamples: int = 10_000) -> Judged:
         return Judged((), (), (), conditions, trends=trends)
     tests = paired_tests(opened, n_resamples=n_resamples)
     cohorts = cohort_scores(opened, n_resamples=n_resamples)
-    return Judged(tests, rank_all(comparison, tests), cohorts, conditions, parities(comparison), trends)
+    return Judged(tests, rank_all(comparison, tests), cohorts, conditions, trends)
 
 
 def cohort_scores(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> list[CohortScore]:
@@ -156,10 +155,9 @@ def rank_all(comparison: Comparison, tests: Sequence[PairedTest]) -> list[Rank]:
     columns: dict[tuple[str, str], dict[str, Rank]] = {}
     every = [(run, score) for run in comparison.runs for score in run.scores]
     for run, score in every:
-        measure, model = run.measure(score), run.model
-        tested = measure is None or measure.compare is not None
-        if score.is_whole and score.role == "outcome" and not math.isnan(score.target) and tested:
-            columns.setdefault((score.task, score.name), {})[model] = _rank(model, score, score.task, score.distance)
+        if is_ranked(run, score):
+            own = _rank(run.model, score, score.task, score.distance)
+            columns.setdefault((score.task, score.name), {})[run.model] = own
     for run in comparison.runs:
         for (family, _, name), scores in averaged_scores(run).items():
             if len(scores) > 1:
@@ -168,6 +166,13 @@ def rank_all(comparison: Comparison, tests: Sequence[PairedTest]) -> list[Rank]:
     for column in columns.values():
         found += _ranked(column, tests)
     return found
+
+
+def is_ranked(run: ComparedRun, score: Score) -> bool:
+    """Return whether models are ranked by a score: of a whole task, with a value for "no bias" and a paired test."""
+    measure = run.measure(score)
+    tested = measure is None or measure.compare is not None
+    return score.is_whole and score.role == "outcome" and not math.isnan(score.target) and tested
 
 
 def _rank(model: str, score: Score, task: str, distance: float) -> Rank:
@@ -198,7 +203,6 @@ def _overall(model: str, family: str, scores: Mapping[str, Score]) -> Rank:
 
 
 def _ranked(column: Mapping[str, Rank], tests: Sequence[PairedTest]) -> Iterator[Rank]:
-    from equivox.statistics import rank_models
 
     first = next(iter(column.values()))
     distances = {model: own.distance for model, own in column.items() if math.isfinite(own.distance)}
@@ -253,10 +257,8 @@ def judged_records(judged: Judged) -> dict[str, list[dict[str, Any]]]:
     conditions = [{"model": model, **vars(test), "parts": " ".join(test.parts)} for model, test in judged.conditions]
     renamed = {"model_a": "condition_a", "model_b": "condition_b"}
     conditions = [{renamed.get(name, name): value for name, value in row.items()} for row in conditions]
-    parity = [vars(found) for found in judged.parities]
-    trends = trend_records(judged.trends)
-    named = {"paired_tests": tests, "ranks": ranks, "cohort": cohorts, "conditions": conditions, "parity": parity}
-    return {**named, "trends": trends}
+    named = {"paired_tests": tests, "ranks": ranks, "cohort": cohorts, "conditions": conditions}
+    return {**named, "trends": trend_records(judged.trends)}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from equivox.annotate.rules import FOR_SIMULATED, is_exact, misread_by_rules
+from equivox.annotate.sounds import word_errors
 from equivox.audit.stored import AdjustedScore, StoredAudit, stored_audits
 from equivox.core.errors import RequestError
+from equivox.core.lazy import pc
 from equivox.core.metric import Measure, Metric, Panel
 from equivox.core.redact import redacted_text
 from equivox.core.scores import NAN, Score
@@ -36,6 +38,7 @@ from equivox.run.opening import LeftOut
 from equivox.run.plan import read_plan
 from equivox.run.scoring import families, read_records, read_scores, with_common_q
 from equivox.run.store import Store, response_schema
+from equivox.statistics import adjust, correlations
 
 NOT_AUDITED = "annotator not audited: no labels from people are stored with a run; `equivox audit` measures its errors"
 """The mark of scores whose annotator may err."""
@@ -241,8 +244,6 @@ class TaskCorrelation:
 
 def task_correlations(comparison: Comparison) -> list[TaskCorrelation]:
     """Return the correlations between all pairs of tasks of each dimension and condition; empty with one model."""
-    from equivox.statistics import adjust
-
     by_task: dict[tuple[str, str, str], dict[str, dict[str, Score]]] = {}
     for run in comparison.runs:
         for score in run.scores:
@@ -262,8 +263,6 @@ def _correlation(
     key: tuple[str, str, str], first: str, second: str, tasks: Mapping[str, Mapping[str, Score]]
 ) -> TaskCorrelation:
     from scipy.stats import pearsonr
-
-    from equivox.statistics import correlations
 
     models = [model for model in tasks[first] if model in tasks[second]]
     dimension, condition, metric = key
@@ -338,10 +337,6 @@ def transcripts_apart(run: ComparedRun) -> dict[str, float]:
     Empty where the model's own transcripts were annotated. A group whose voice is heard worse has other texts for that
     reason alone.
     """
-    import pyarrow.compute as pc
-
-    from equivox.annotate.sounds import word_errors
-
     if not any(task.prompt.spoken for task in run.tasks):
         return {}
     texts = Store(run.folder / "responses", response_schema()).table(("key", "text", "said"))

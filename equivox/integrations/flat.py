@@ -62,7 +62,8 @@ def flat_metrics(scores: Sequence[Score]) -> dict[str, float]:
     flat: dict[str, float] = {}
     for score in scores:
         whole = not score.subset and (score.attribute is None or score.role == "refusal")
-        if not whole and not _is_common(score):
+        common = score.attribute is None and score.subset.partition("=")[0] in COMMON_BREAKDOWNS
+        if not whole and not common:
             continue
         name = metric_key(score)
         if name in flat:
@@ -90,7 +91,3 @@ def metric_key(score: Score) -> str:
     subset = value if kind and score.name.startswith(kind) else f"{kind} {value}"
     refusal = "refusal" if score.role == "refusal" else ""
     return re.sub(r"[^a-z0-9]+", "_", f"{refusal} {score.name} {subset}".lower()).strip("_")
-
-
-def _is_common(score: Score) -> bool:
-    return score.attribute is None and score.subset.partition("=")[0] in COMMON_BREAKDOWNS

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from equivox.compare.agreement import Parity
 from equivox.compare.conditions import ConditionTest
 from equivox.compare.dimensions import DimensionContrast
 from equivox.compare.pairs import PairedTest, untested_measures
@@ -18,7 +17,7 @@ from equivox.core.scores import LEVEL, NAN
 from equivox.core.variants import is_intervention
 from equivox.report.doses import DOSES_NOTE, dose_question, doses_in_words, trend_tables
 from equivox.report.interventions import INTERVENTIONS_NOTE, interventions_in_words, what_changes
-from equivox.report.numbers import DASH, not_tested, p_value, score_interval, score_value, share, stars
+from equivox.report.numbers import DASH, not_tested, p_value, score_interval, score_value, stars
 from equivox.report.ranks import in_order, rank_interval
 from equivox.report.score_tables import STARS, grid, marks, mean_table, share_table, task_tables
 from equivox.report.table import Table
@@ -85,27 +84,7 @@ def verdict_tables(comparison: Comparison, judged: Judged) -> list[list[Table]]:
         missing = [f"{DASH} {reason}" for reason in missing_cohorts(comparison)]
         cohorts.append(Table(columns=(), align="", rows=(), remarks=missing))
     conditions = [*trend_tables(judged.trends), *condition_tables(judged.conditions)]
-    return [conditions, parity_tables(judged.parities), tests, rank_tables(judged.ranks), cohorts]
-
-
-def parity_tables(found: Sequence[Parity]) -> list[Table]:
-    """Return the table of runs of one model on two engines: how many of their answers are the same, word for word."""
-    if not found:
-        return []
-    table = Table(
-        caption="One model on two engines",
-        columns=("model", "a", "b", "answered by both", "same words", "share"),
-        align="lllrrr",
-        rows=[
-            [one.model, one.a, one.b, f"{one.asked:,}", f"{one.same:,}", share(one.same, one.asked)] for one in found
-        ],
-        notes=[
-            "share: of the requests that both answered, those with the same answer, word for word; the pairs of models "
-            "below have the distance of the scores with its interval. Sampled answers differ where seeds mean other "
-            "words; greedy ones do where engines round otherwise"
-        ],
-    )
-    return [table]
+    return [conditions, tests, rank_tables(judged.ranks), cohorts]
 
 
 def paper_tables(comparison: Comparison, judged: Judged) -> dict[str, list[Table]]:

@@ -57,7 +57,8 @@ def trends_in_words(trends: Sequence[Trend]) -> list[str]:
             least = min(trend.p_least for trend in tested)
             few = f"; so few speakers can give no p below {least:.2g}" if least >= LEVEL else ""
             most = max(tested, key=lambda trend: (trend.unit == POINTS, trend.ci_high - trend.ci_low))
-            bound = f" ({_bound(most)})" if most.ci_low == most.ci_low else ""
+            within = score_interval(most.ci_low, most.ci_high, "")
+            bound = f" (the widest interval: {within} {most.unit} per semitone)" if most.ci_low == most.ci_low else ""
             none = f"none of {len(tested)} trends is found" if several else "no trend is found"
             told.append(
                 f"{where}: {none}{bound}{few}{lacking}. The model may not listen to it, or the design may be too small "
@@ -71,7 +72,8 @@ def _moved(trend: Trend) -> str:
     by = score_value(abs(trend.slope), "")
     low, high = sorted((abs(trend.ci_low), abs(trend.ci_high)))
     interval = f"95 % interval {score_interval(low, high, '')}" if trend.ci_low * trend.ci_high > 0 else ""
-    named = ", ".join(filter(None, (_task(trend), trend.attribute if trend.attribute != REFUSED else "", interval)))
+    task = trend.task.partition(":")[2] or trend.task
+    named = ", ".join(filter(None, (task, trend.attribute if trend.attribute != REFUSED else "", interval)))
     if trend.attribute == REFUSED:
         return f"{by} points {'more' if trend.slope > 0 else 'fewer'} are refused ({named})"
     if not trend.towards:
@@ -80,16 +82,8 @@ def _moved(trend: Trend) -> str:
     return f"answers move {by} points {way} those that {trend.towards} voices get ({named}; gap {_gap(trend)})"
 
 
-def _bound(trend: Trend) -> str:
-    return f"the widest interval: {score_interval(trend.ci_low, trend.ci_high, '')} {trend.unit} per semitone"
-
-
 def _gap(trend: Trend) -> str:
     return score_value(trend.gap, "")
-
-
-def _task(trend: Trend) -> str:
-    return trend.task.partition(":")[2] or trend.task
 
 
 def trend_tables(trends: Sequence[Trend]) -> list[Table]:
@@ -110,7 +104,11 @@ def trend_tables(trends: Sequence[Trend]) -> list[Table]:
             for trend in own
             if trend.undefined is None
         ]
-        left = {f"{one.task}: {one.n_left_out} speakers have no answers at two doses" for one in own if _left_out(one)}
+        left = {
+            f"{trend.task}: {trend.n_left_out} speakers have no answers at two doses"
+            for trend in own
+            if trend.undefined is None and trend.n_left_out > 0
+        }
         untested = [
             f"{DASH} {trend.model}, {trend.task}{f', {trend.attribute}' if trend.attribute else ''}: {trend.undefined}"
             for trend in own
@@ -131,10 +129,6 @@ def trend_tables(trends: Sequence[Trend]) -> list[Table]:
             )
         )  # fmt: skip
     return found
-
-
-def _left_out(trend: Trend) -> bool:
-    return trend.undefined is None and trend.n_left_out > 0
 
 
 def dose_question(test: PairedTest) -> str:

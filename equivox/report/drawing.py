@@ -57,6 +57,12 @@ class ShownFigure(Figure):
         return rendered(self, "png", dpi=SCREEN_DPI)
 
 
+def look(number: int) -> dict[str, Any]:
+    """Return how the bars of a series look: series differ in colour and in hatching."""
+    colour, hatch = PALETTE[number % len(PALETTE)], HATCHES[number % len(HATCHES)]
+    return {"facecolor": colour, "hatch": hatch, "edgecolor": INK, "linewidth": 0.5}
+
+
 @contextmanager
 def drawing(
     height: float, width: float = WIDTH, title: str = "", shape: tuple[int, int] = (1, 1)

@@ -10,26 +10,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equivox.compare.pairs import open_runs, paired_tests
-from equivox.compare.ranking import Rank, rank_all
+from equivox.compare.ranking import Rank, is_ranked, rank_all
 from equivox.compare.runs import (
     ComparedRun,
     Comparison,
-    TaskCorrelation,
     ValueShares,
     open_comparison,
     task_correlations,
     value_shares,
 )
 from equivox.core.errors import RequestError, nearest
+from equivox.core.lazy import np
+from equivox.core.plain import split_by
 from equivox.core.scores import Score
 from equivox.report.drawing import (
-    HATCHES,
     INK,
     LONGEST,
     PALETTE,
     PAPER,
     WIDTH,
     drawing,
+    look,
     short,
 )
 from equivox.report.numbers import DASH, UNTOLD, shortened
@@ -58,13 +59,15 @@ def _broken(text: str, longest: int) -> str:
     return f"{plain[:end].rstrip()}\n{shortened(plain[end:], longest)}"
 
 
-def draw_forest(rows: Sequence[tuple[str, Score]], title: str = "") -> Figure:
+def draw_forest(
+    rows: Sequence[tuple[str, Score]], title: str = "", *, ends: tuple[float, float] | None = None
+) -> Figure:
     """Draw scores of one metric: headline and interval; dots are filled if q is below 0.05.
 
     Where the headline is an estimate, a mark shows the number as published.
 
     A question mark stands beside the dot of a score that could not have been filled, whatever the answers.
-    `rows` holds (label, score). An undefined score has a line with a dash.
+    `rows` holds (label, score). An undefined score has a line with a dash. `ends` are those of the axis.
     """
     labels = [_broken(label, LONGEST) for label, _ in rows]
     high = 0.24 + 0.12 * any("\n" in label for label in labels)
@@ -79,6 +82,8 @@ def draw_forest(rows: Sequence[tuple[str, Score]], title: str = "") -> Figure:
         if rows:
             estimated = "estimated " if any(math.isfinite(score.estimate) for _, score in rows) else ""
             axes.set_xlabel(f"{estimated}{rows[0][1].name} ({short(rows[0][1].unit)})")
+        if ends is not None:
+            axes.set_xlim(*ends)
         return figure
 
 
@@ -105,18 +110,8 @@ def draw_shares(
     """Draw the share of each value in each group as grouped bars."""
     groups = sorted({group for share in shares for group in share.by_group})
     with drawing(1.0 + (0.14 * len(groups) + 0.12) * max(1, len(shares)), title=title) as (figure, axes):
-        height = 0.8 / max(1, len(groups))
-        for g, group in enumerate(groups):
-            axes.barh(
-                [place + (g - (len(groups) - 1) / 2) * height for place in range(len(shares))],
-                [share.by_group.get(group, 0.0) for share in shares],
-                height=height,
-                label=short(group),
-                facecolor=PALETTE[g % len(PALETTE)],
-                edgecolor=INK,
-                linewidth=0.5,
-                hatch=HATCHES[g % len(HATCHES)],
-            )
+        bars = [(short(group), [share.by_group.get(group, 0.0) for share in shares]) for group in groups]
+        grouped_bars(axes, bars)
         axes.set_yticks(range(len(shares)), [short(share.value) for share in shares])
         axes.set_ylim(len(shares) - 0.5, -0.5)
         axes.set_xlabel(unit)
@@ -124,10 +119,16 @@ def draw_shares(
         return figure
 
 
+def grouped_bars(axes: Any, series: Sequence[tuple[str, Sequence[float]]]) -> None:
+    """Draw the numbers of each series, given with its label, as bars side by side."""
+    height = 0.8 / max(1, len(series))
+    for number, (label, values) in enumerate(series):
+        places = [place + (number - (len(series) - 1) / 2) * height for place in range(len(values))]
+        axes.barh(places, values, height, label=label, **look(number))
+
+
 def draw_histograms(distributions: Mapping[str, Sequence[float]], quantity: str) -> Figure:
     """Draw how numbers are distributed, a panel per name, over common bins; `quantity` names the common axis."""
-    import numpy as np
-
     every = [number for own in distributions.values() for number in own]
     edges = np.histogram_bin_edges(every or [0.0, 1.0], bins=30)
     n = max(1, len(distributions))
@@ -141,15 +142,8 @@ def draw_histograms(distributions: Mapping[str, Sequence[float]], quantity: str)
         return figure
 
 
-def draw_correlations(pairs: Sequence[TaskCorrelation]) -> Figure:
-    """Draw the correlations of tasks over models, see `draw_triangles`."""
-    return draw_triangles({"": {(pair.first, pair.second): pair.r for pair in pairs}})
-
-
 def draw_triangles(panels: Mapping[str, Mapping[tuple[str, str], float]]) -> Figure:
     """Draw correlations as lower triangles, a panel per name; each cell shows its number, or a dash without one."""
-    import numpy as np
-
     names = list(dict.fromkeys(name for pairs in panels.values() for pair in pairs for name in pair))
     n = len(names)
     with drawing(1.6 + 0.42 * n, 1.0 + len(panels) * (1.6 + 0.5 * n), shape=(1, len(panels))) as (figure, grid):
@@ -183,8 +177,6 @@ def draw_heat_map(
     The scale of colours ends at the largest number, or at `most` if that is larger, so that several maps can have
     one scale.
     """
-    import numpy as np
-
     categories = list(dict.fromkeys(str(row["category"]) for row in rows))
     identities = list(dict.fromkeys(str(row["identity"]) for row in rows))
     counts = np.full((len(categories), len(identities)), np.nan)
@@ -243,13 +235,6 @@ def draw_ranks(ranks: Sequence[Rank]) -> Figure:
         return figure
 
 
-def draw_speakers(rows: Sequence[tuple[str, Score]], title: str = "") -> Figure:
-    """Draw one score for every speaker, with its interval; dots are filled if q is below 0.05."""
-    figure = draw_forest(rows, title)
-    figure.axes[0].set_xlim(-3, 103)
-    return figure
-
-
 def draw_metric_panel(rows: Sequence[tuple[str, Score]], title: str = "", *, sides: tuple[str, str]) -> Figure:
     """Draw signed measures as magnitudes; colour and a word show the side that is favoured.
 
@@ -257,7 +242,6 @@ def draw_metric_panel(rows: Sequence[tuple[str, Score]], title: str = "", *, sid
     a negative score favour. Colours are scaled within a measure. Only scores that differ from no bias beyond chance
     (q < 0.05) are coloured.
     """
-    import numpy as np
     from matplotlib.colors import LinearSegmentedColormap
 
     labels = list(dict.fromkeys(label for label, _ in rows))
@@ -294,14 +278,12 @@ def figures_of(folders: Sequence[Path]) -> dict[str, Callable[[], Figure]]:
 
 
 def _of_one(run: ComparedRun) -> dict[str, Callable[[], Figure]]:
-    forests: dict[str, list[tuple[str, Score]]] = {}
-    for score in run.scores:
-        if score.is_whole and score.name == next(s.name for s in run.scores if s.is_whole and s.family == score.family):
-            forests.setdefault(score.family, []).append((score.task.partition(":")[2] or score.task, score))
+    forests = {
+        family: [(score.task.partition(":")[2] or score.task, score) for score in own if score.name == own[0].name]
+        for family, own in split_by((s for s in run.scores if s.is_whole), lambda score: score.family).items()
+    }
     heat, panels, speakers = heat_maps(run), metric_panels(run), speakers_of(run)
-    shares: dict[str, list[ValueShares]] = {}
-    for share in value_shares(run):
-        shares.setdefault(f"{share.task}:{share.attribute}", []).append(share)
+    shares = split_by(value_shares(run), lambda share: f"{share.task}:{share.attribute}")
     panels_of_shares = panels_of(run, "shares")
     units = {s.task: panels_of_shares[s.family].unit for s in run.scores if s.family in panels_of_shares}
     return {
@@ -311,7 +293,7 @@ def _of_one(run: ComparedRun) -> dict[str, Callable[[], Figure]]:
             f"metrics:{each}": partial(draw_metric_panel, rows, each, sides=p.sides)
             for each, (p, rows) in panels.items()
         },
-        **{f"speakers:{each}": partial(draw_speakers, rows, each) for each, rows in speakers.items()},
+        **{f"speakers:{each}": partial(draw_forest, rows, each, ends=(-3, 103)) for each, rows in speakers.items()},
         **{f"shares:{each}": partial(draw_shares, own, each, unit=units[own[0].task]) for each, own in shares.items()},
     }
 
@@ -321,13 +303,14 @@ def _of_several(comparison: Comparison) -> dict[str, Callable[[], Figure]]:
         ranked = rank_all(comparison, paired_tests(open_runs(comparison)))
         return draw_ranks([rank for rank in ranked if rank.family == family])
 
-    correlations: dict[str, list[TaskCorrelation]] = {}
-    for one in task_correlations(comparison):
-        correlations.setdefault(f"{one.dimension}@{one.condition}", []).append(one)
-    families = dict.fromkeys(score.family for _, score in comparison.scores() if score.is_whole)
+    correlations = split_by(task_correlations(comparison), lambda one: f"{one.dimension}@{one.condition}")
+    families = dict.fromkeys(s.family for run in comparison.runs for s in run.scores if is_ranked(run, s))
     return {
         **{f"ranks:{each}": partial(ranks_of, each) for each in families},
-        **{f"correlations:{each}": partial(draw_correlations, pairs) for each, pairs in correlations.items()},
+        **{
+            f"correlations:{each}": partial(draw_triangles, {"": {(one.first, one.second): one.r for one in pairs}})
+            for each, pairs in correlations.items()
+        },
     }
 
 

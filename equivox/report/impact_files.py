@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from equivox.compare.impact import CROSSED, Impact, ImpactTable
 from equivox.core.plain import split_by
-from equivox.report.numbers import DASH, percent
+from equivox.report.numbers import DASH, percent, score_interval
 from equivox.report.table import Cell, Content, Table
 from equivox.statistics import GroupImpact
 
@@ -140,16 +140,8 @@ def _row(table: ImpactTable, one: GroupImpact) -> list[Content]:
         Cell(str(one.unknown), reasons) if reasons else str(one.unknown),
         str(one.favourable),
         f"{percent(one.share)} %" if math.isfinite(one.share) else DASH,
-        _number(one.ratio),
-        _span(one.low, one.high),
-        _span(one.least, one.most) if any(group.unknown for group in table.ratios.groups) else DASH,
+        percent(one.ratio),
+        score_interval(one.low, one.high, "percent"),
+        score_interval(one.least, one.most, "percent") if any(group.unknown for group in table.ratios.groups) else DASH,
         one.mark or DASH,
     ]
-
-
-def _number(value: float) -> str:
-    return f"{value:.2f}" if math.isfinite(value) else DASH
-
-
-def _span(low: float, high: float) -> str:
-    return f"{low:.2f} to {high:.2f}" if math.isfinite(low) and math.isfinite(high) else DASH

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from markupsafe import Markup
+
+from equivox.compare.runs import open_comparison
+from equivox.report.opening import opening_of_one
+from equivox.report.score_tables import task_tables
+from equivox.report.table import as_html
+
 
 def run_html(folder: Path) -> str:
     """Return the opening of a run and its scores with their evidence, coverage and notes as HTML without scripts."""
-    from markupsafe import Markup
-
-    from equivox.compare.runs import open_comparison
-    from equivox.report.opening import opening_of_one
-    from equivox.report.score_tables import task_tables
-    from equivox.report.table import as_html
-
     (run,) = open_comparison([folder]).runs
     first = opening_of_one(run)
     sentences = Markup("").join(Markup("<li>{}</li>").format(sentence) for sentence in first.sentences)

@@ -37,6 +37,7 @@ from equivox.report.verdicts import (
     task_verdicts,
     unequal_losses,
 )
+from equivox.statistics import adjust
 
 MOST_SENTENCES = 8
 
@@ -250,8 +251,6 @@ def _decides(runs: Sequence[ComparedRun], test: PairedTest) -> bool:
 
 def _least_q(tests: Sequence[PairedTest]) -> list[float]:
     """Return the smallest q that each test could have had, whatever the answers, given the p of the others."""
-    from equivox.statistics import adjust
-
     p = [test.p for test in tests]
     found = []
     for place, test in enumerate(tests):

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from equivox.compare.published import ReproducedCell, ReproducedTable
-from equivox.report.drawing import HATCHES, INK, PALETTE, drawing
-from equivox.report.figures import draw_triangles
+from equivox.report.drawing import INK, PALETTE, drawing, look
+from equivox.report.figures import draw_triangles, grouped_bars
 from equivox.report.numbers import DASH, shortened
+from equivox.statistics import correlations
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,15 +54,6 @@ def _names(cells: Cells) -> list[str]:
     return list(dict.fromkeys(row for row, _ in cells))
 
 
-def _look(number: int) -> dict[str, Any]:
-    return {
-        "facecolor": PALETTE[number % len(PALETTE)],
-        "hatch": HATCHES[number % len(HATCHES)],
-        "edgecolor": INK,
-        "linewidth": 0.5,
-    }
-
-
 def _set_rows(axes: Any, names: Sequence[str], cells: Cells) -> None:
     """Name the rows of a panel; a row without a number has a dash."""
     for place, name in enumerate(names):
@@ -72,11 +64,9 @@ def _set_rows(axes: Any, names: Sequence[str], cells: Cells) -> None:
 
 
 def _bars(axes: Any, cells: Cells, columns: Sequence[str]) -> None:
-    names, height = _names(cells), 0.8 / len(columns)
-    for number, column in enumerate(columns):
-        places = [place + (number - (len(columns) - 1) / 2) * height for place in range(len(names))]
-        values = [cells[name, column].measured for name in names]
-        axes.barh(places, [0 if math.isnan(v) else v for v in values], height, label=column, **_look(number))
+    names = _names(cells)
+    values = {column: [cells[name, column].measured for name in names] for column in columns}
+    grouped_bars(axes, [(column, [0 if math.isnan(v) else v for v in own]) for column, own in values.items()])
     axes.axvline(0, color=INK, linewidth=0.8)
     _set_rows(axes, names, cells)
 
@@ -87,7 +77,7 @@ def _stacked(axes: Any, cells: Cells, columns: Sequence[str]) -> None:
     for number, column in enumerate(columns):
         values = [cells[name, column].measured for name in names]
         widths = [0 if math.isnan(value) else value for value in values]
-        axes.barh(range(len(names)), widths, 0.8, left=left, label=column, **_look(number))
+        axes.barh(range(len(names)), widths, 0.8, left=left, label=column, **look(number))
         left = [sum(both) for both in zip(left, widths, strict=True)]
     _set_rows(axes, names, cells)
 
@@ -124,8 +114,6 @@ def _area(p: float) -> float:
 
 def _correlations(panels: Mapping[str, Cells], columns: Sequence[str]) -> Figure:
     """Draw how the columns of each block correlate over its rows; a dash where fewer than three rows have both."""
-    from equivox.statistics import correlations
-
     found = {
         label: correlations({column: [cells[name, column].measured for name in _names(cells)] for column in columns})
         for label, cells in panels.items()

@@ -119,38 +119,27 @@ def list_table(lists: Sequence[ReproducedList]) -> Table:
     )
 
 
+_FIELDS = (
+    *("block", "row", "column", "model", "task", "annotators", "evaluations", "published", "stars_published"),
+    *("measured", "deviation", "spread", "estimate", "low", "high", "q", "p", "p_published", "favours", "stars_found"),
+    *("extreme", "undefined", "remarks"),
+)
+"""The columns of a row: fields of a cell, and whom its number favours."""
+
+
 def records(table: ReproducedTable) -> list[dict[str, Any]]:
     """Return a row of plain values per cell; NaN and None where there is no number."""
-    return [
-        {
-            "table": table.name,
-            "block": cell.block,
-            "row": cell.row,
-            "column": cell.column,
-            "model": cell.model,
-            "task": cell.task,
+    rows = []
+    for cell in table.cells:
+        texts = {
             "annotators": " ".join(cell.annotators),
-            "evaluations": cell.evaluations,
-            "published": cell.published,
-            "stars_published": cell.stars_published,
-            "measured": cell.measured,
-            "deviation": cell.deviation,
-            "spread": cell.spread,
-            "estimate": cell.estimate,
-            "low": cell.low,
-            "high": cell.high,
-            "q": cell.q,
-            "p": cell.p,
-            "p_published": cell.p_published,
             "favours": _favoured(cell.measured, cell),
-            "stars_found": cell.stars_found,
-            "extreme": cell.extreme,
             "undefined": cell.undefined or "",
             "remarks": " | ".join(cell.remarks),
-            "source": table.source,
         }
-        for cell in table.cells
-    ]
+        values = {name: texts[name] if name in texts else getattr(cell, name) for name in _FIELDS}
+        rows.append({"table": table.name, **values, "source": table.source})
+    return rows
 
 
 def _table(table: ReproducedTable) -> Table:

@@ -13,6 +13,8 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from equivox.core.text import visible
 
 if TYPE_CHECKING:
@@ -28,8 +30,6 @@ def render_page(template: Traversable, *, style: Traversable, script: Traversabl
     `style` is what stands behind the shared style. A page without a script gets neither of its names, and its policy
     should name no `script-src`.
     """
-    from markupsafe import Markup
-
     texts = {"style": STYLE.read_text("utf-8") + style.read_text("utf-8")}
     if script is not None:
         texts["script"] = script.read_text("utf-8")
@@ -51,8 +51,6 @@ def _compiled(text: str) -> Template:
 
 def _written_out(value: Any) -> str:
     """Return the text of a value as `visible` has it; HTML stays HTML."""
-    from markupsafe import Markup
-
     return Markup(visible(value.__html__())) if hasattr(value, "__html__") else visible(str(value))
 
 

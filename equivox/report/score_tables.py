@@ -247,10 +247,7 @@ def _places(places: Sequence[str]) -> str:
 
 def untold_lines(scores: Sequence[Score]) -> list[str]:
     """Return a line for each reason why scores without a finding say nothing, with the number of such scores."""
-    told: dict[str, list[Score]] = {}
-    for score in scores:
-        if score.untold is not None:
-            told.setdefault(score.untold, []).append(score)
+    told = split_by((score for score in scores if score.untold is not None), lambda score: score.untold)
     return [
         f"{UNTOLD} {len(own)} of {len(scores)} scores: this design cannot tell: {reason}{_enough(own)}"
         for reason, own in told.items()

@@ -7,11 +7,12 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from markupsafe import Markup, escape
+
 from equivox.core.text import inert_record, visible
 from equivox.report.numbers import DASH
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
     from rich.console import Console
 
 
@@ -81,7 +82,7 @@ class Table:
 
 def print_tables(console: Console, tables: Iterable[Table]) -> None:
     """Print tables with their remarks, then each note once; of a table without rows, only the remarks are printed."""
-    from rich.markup import escape
+    from rich.markup import escape as unmarked
     from rich.table import Table as Grid
     from rich.text import Text
 
@@ -92,11 +93,11 @@ def print_tables(console: Console, tables: Iterable[Table]) -> None:
         turned = zip(zip(*cells, strict=True), table.align, strict=True)
         columns = [_aligned(column) if letter == "r" else column for column, letter in turned]
         for heading, *_ in columns:
-            grid.add_column(escape(heading), no_wrap=True)
+            grid.add_column(unmarked(heading), no_wrap=True)
         before: tuple[str, ...] = ()
         for row in list(zip(*columns, strict=True))[1:]:
             same = [n < table.grouped and row[: n + 1] == before[: n + 1] for n in range(len(row))]
-            grid.add_row(*("" if repeated else escape(text) for text, repeated in zip(row, same, strict=True)))
+            grid.add_row(*("" if repeated else unmarked(text) for text, repeated in zip(row, same, strict=True)))
             before = row
         # As a title of the grid, a caption would be wrapped to the grid's width.
         if table.caption and (table.rows or table.remarks):
@@ -127,8 +128,6 @@ def as_html(table: Table, css: str = "") -> Markup:
     The page's style aligns numbers to the right: the class `left-2` marks a table whose first two columns are text,
     `last` one whose last column is text. `css` adds classes to the scrolling box.
     """
-    from markupsafe import Markup
-
     left = len(table.align) - len(table.align.lstrip("l"))
     last = " last" if table.align.endswith("l") else ""
     if not table.rows:
@@ -142,15 +141,11 @@ def as_html(table: Table, css: str = "") -> Markup:
 
 
 def _row(cells: Sequence[Content]) -> Markup:
-    from markupsafe import Markup
-
     others = Markup("").join(Markup("<td>{}</td>").format(_html(cell)) for cell in cells[1:])
     return Markup('<tr><th scope="row">{}</th>{}</tr>').format(_html(cells[0]), others)
 
 
 def _html(cell: Content) -> Markup:
-    from markupsafe import Markup, escape
-
     if isinstance(cell, str):
         return escape(cell)
     below = Markup("<small>{}</small>").format(cell.below) if cell.below else Markup("")
@@ -161,8 +156,6 @@ def _html(cell: Content) -> Markup:
 
 def drawn(strip: Strip) -> Markup:
     """Return a strip as SVG: the scale, "no bias" upright, the interval as a line, and the number as a dot."""
-    from markupsafe import Markup
-
     line = Markup('<line class="{}" x1="{}%" x2="{}%" y1="{}" y2="{}"/>').format
     parts = [line("axis", 0, 100, 7, 7)]
     if strip.no_bias is not None:
@@ -175,8 +168,6 @@ def drawn(strip: Strip) -> Markup:
 
 
 def _lines(table: Table) -> Markup:
-    from markupsafe import Markup
-
     warn = Markup('<p class="note warn">{}</p>')
     lines = [warn.format(remark.removeprefix(f"{DASH} ")) for remark in table.remarks]
     return Markup("\n").join([*lines, *(Markup('<p class="note">{}</p>').format(note) for note in table.notes)])
@@ -288,8 +279,6 @@ def _line(text: str) -> str:
 
 def as_page(tables: Iterable[Table], title: str) -> str:
     """Return tables as one HTML page without scripts."""
-    from markupsafe import Markup
-
     body = Markup("\n").join(as_html(table) for table in tables)
     style = Markup("<style>table {border-collapse: collapse} td, th {padding: .2rem .6rem; text-align: right}</style>")
     head = Markup('<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{}</title>{}\n').format(title, style)

@@ -71,7 +71,7 @@ def reasons_to_trust(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
     ]
     shares = [score.coverage.share for score in used if score.coverage.requested]
     if shares:
-        yield Trust(f"{_percents(shares)} of answers used", _used(min(shares)))
+        yield Trust(f"{_percents(shares)} of answers used", "good" if min(shares) >= WELL_USED else "bad")
     for run in runs:
         if run.answered_by:
             yield Trust(f"{run.answered_by} answered, not the model that was asked", "bad")
@@ -92,13 +92,12 @@ def reasons_to_trust(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
 def _lost(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
     """Yield a bad mark for each run that loses the answers of one group more often than those of another."""
     for run in runs:
+        whose = f" ({run.model})" if len(runs) > 1 else ""
         if losses := list(dict.fromkeys(str(score.attribute) for score in unequal_losses(run))):
-            whose = f" ({run.model})" if len(runs) > 1 else ""
             yield Trust(f"groups differ in {losses_in_words(losses)}{whose}", "bad")
         told = {str(score.attribute): score.mover for score in reversed(untold_losses(run))}
         for name, most in told.items():
             if most is not None and name not in losses:
-                whose = f" ({run.model})" if len(runs) > 1 else ""
                 told_gap = f"{_LOSSES[name]}{whose}: {lost_shares(most)}"
                 yield Trust(f"{told_gap}, which this design cannot tell from chance", "bad")
 
@@ -111,10 +110,6 @@ def _percents(shares: Sequence[float]) -> str:
     """
     low, high = (math.floor(100 * share + 1e-9) for share in (min(shares), max(shares)))
     return f"{low} %" if low == high else f"{low}–{high} %"
-
-
-def _used(least: float) -> Mark:
-    return "good" if least >= WELL_USED else "bad"
 
 
 def _annotated(run: ComparedRun) -> Trust:

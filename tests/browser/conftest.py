@@ -9,11 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from equivox.core.scores import ScoringOptions
-from equivox.run.pipeline import execute
-from equivox.run.spec import RunSpec
-from equivox.tasks.registry import resolve_tasks
+from sample_runs import sample_run
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
@@ -46,15 +42,5 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Five small runs of several benchmarks on the embedded sample."""
     folder = tmp_path_factory.mktemp("runs")
     models = ("oracle", "biased", "planted,shift=0.3", "random,fail=0.4", "random,speaker=0.5")
-    found = []
-    for number, model in enumerate(models):
-        spec = RunSpec(
-            model=f"simulated:{model}",
-            tasks=resolve_tasks("vibe_gender,spoken_stereoset_orders:gender,genres_standin:ar,genres_standin:cs"),
-            data="sample",
-            output=folder / str(number),
-            options=ScoringOptions(n_resamples=4_999),
-        )
-        execute(spec)
-        found.append(spec.output)
-    return found
+    tasks = "vibe_gender,spoken_stereoset_orders:gender,genres_standin:ar,genres_standin:cs"
+    return [sample_run(folder / str(number), model, tasks, 4_999) for number, model in enumerate(models)]

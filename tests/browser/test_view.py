@@ -9,30 +9,20 @@ from typing import Any
 
 import pytest
 from made_requests import plan_rows, three_kinds
+from sample_runs import sample_run
 from serving import Served
 
 from equivox.core.scores import ScoringOptions
 from equivox.report.view.server import Explorer, application
-from equivox.run.pipeline import annotate_run, execute
-from equivox.run.spec import RunSpec
+from equivox.run.pipeline import annotate_run
 from equivox.run.store import Store, annotation_schema, response_schema
-from equivox.tasks.registry import resolve_tasks
 
 HOSTILE = '<img src=x onerror="document.title=\'gone\'"><script>document.title="gone"</script><b>bold</b> {{7*7}} ‮txet'
 TASKS = "vibe_gender:advisory,vibe_gender:story"
 
 
 def made(folder: Path, model: str) -> Path:
-    spec = RunSpec(
-        model=f"simulated:{model}",
-        tasks=resolve_tasks(TASKS),
-        data="sample",
-        output=folder,
-        limit=96,
-        options=ScoringOptions(n_resamples=99),
-    )
-    execute(spec)
-    return folder
+    return sample_run(folder, model, TASKS, limit=96)
 
 
 @pytest.fixture(scope="module")

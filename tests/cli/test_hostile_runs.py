@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import typer
+from sample_runs import sample_run
 
 from equivox.cli.app import app
 from equivox.core import files
@@ -90,11 +91,7 @@ def test_the_registry_names_the_commands_that_open_runs() -> None:
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from equivox import ScoringOptions, measure
-
-    folder, few = tmp_path_factory.mktemp("stored") / "run", ScoringOptions(n_resamples=99)
-    measure("simulated:oracle", TASK, data="sample", limit=48, output=folder, options=few)
-    return folder
+    return sample_run(tmp_path_factory.mktemp("stored") / "run", "oracle", TASK, limit=48)
 
 
 def popen(name: str, canary: Path) -> dict[str, Any]:

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sample_runs import sample_run
 
-from equivox.api import measure
 from equivox.compare.believing import PREDICATE, believe, check_statement
 from equivox.core.errors import RequestError
-from equivox.core.scores import ScoringOptions
 from equivox.run.verifying import Verification
 
 
@@ -60,9 +59,7 @@ def test_what_does_not_fit_a_statement_is_named(tmp_path: Path) -> None:
 def test_a_run_that_was_changed_is_not_believed_and_a_file_beside_it_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = ScoringOptions(n_resamples=99)
-    run = measure("simulated:random", "vibe_gender:story", output=tmp_path / "run", data="sample", limit=8,
-                  options=options).folder  # fmt: skip
+    run = sample_run(tmp_path / "run", "random", "vibe_gender:story", limit=8)
     copy = Path(shutil.copytree(run, tmp_path / "copy"))
     (copy / "notes.txt").write_text("hello")
     monkeypatch.setenv("EQUIVOX_CACHE", str(tmp_path / "cache"))

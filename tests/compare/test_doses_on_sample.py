@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sample_runs import sample_run
 from scipy.stats import false_discovery_control
 
-from equivox import measure
 from equivox.compare.conditions import condition_tests
 from equivox.compare.doses import Trend, dose_trends
 from equivox.compare.pairs import open_runs
@@ -19,9 +19,9 @@ from equivox.core.scores import ScoringOptions
 from equivox.core.variants import SEMITONES
 from equivox.report.comparison_tables import conditions_in_words
 from equivox.report.doses import trends_in_words
-from equivox.report.opening import opening_of, opening_of_one
+from equivox.report.opening import opening_of
 from equivox.report.page import build_report
-from equivox.report.view.document import opening_document
+from equivox.report.view.document import run_document
 
 Cli = Callable[..., tuple[int, str, str]]
 FEW = ScoringOptions(n_resamples=199)
@@ -33,23 +33,15 @@ def identity(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that hears who speaks: 96 recordings at every dose."""
     pytest.importorskip("pyworld", reason="changing a voice needs the extra [voice]")
     folder = tmp_path_factory.mktemp("identity") / "run"
-    measure(
-        "simulated:planted,shift=0.3", "vibe_gender:advisory,vibe_gender:candidate", output=folder, data="sample",
-        limit=96, conditions="audio,pitch", options=FEW,
-    )  # fmt: skip
-    return folder
+    return sample_run(folder, "planted,shift=0.3", f"{ADVISORY},{CANDIDATE}", 199, limit=96, conditions="audio,pitch")
 
 
 @pytest.fixture(scope="module")
 def listens(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that hears how high a voice is, in 24 recordings at three doses."""
     pytest.importorskip("pyworld", reason="changing a voice needs the extra [voice]")
-    folder = tmp_path_factory.mktemp("listens") / "run"
-    measure(
-        "simulated:planted,shift=0.95,hears=pitch,seed=3", "vibe_gender:advisory", output=folder, data="sample",
-        limit=24, conditions="audio,pitch=-4,pitch=0,pitch=4", options=FEW,
-    )  # fmt: skip
-    return folder
+    model, doses = "planted,shift=0.95,hears=pitch,seed=3", "audio,pitch=-4,pitch=0,pitch=4"
+    return sample_run(tmp_path_factory.mktemp("listens") / "run", model, ADVISORY, 199, limit=24, conditions=doses)
 
 
 def trends_of(folder: Path) -> dict[tuple[str, str], Trend]:
@@ -113,8 +105,8 @@ def test_commands_and_pages_show_trends(listens: Path, identity: Path, equivox: 
     assert code == 0 and "do answers move with the pitch?" in out and "with each semitone up answers move" in out
     page = build_report([listens])
     assert "with each semitone up answers move" in page and "do answers move with the pitch?" in page
-    told = opening_document(opening_of_one(open_comparison([listens]).runs[0]))
-    assert told is not None and "with each semitone up answers move" in told["sentences"][-1]
+    told = run_document(open_comparison([listens]).runs[0])["verdict"]
+    assert "with each semitone up answers move" in told["sentences"][-1]
     both = open_comparison([listens, identity])
     sentences = opening_of(both, judge(both, n_resamples=199)).sentences
     assert sum(", vibe_gender, pitch: " in sentence for sentence in sentences) == 2

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from made_requests import three_kinds
+from sample_runs import sample_run
 
 from equivox.api import measure
 from equivox.cli import run as command
@@ -34,18 +35,18 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Runs on the sample: models of known bias, one of which fails often, and one of fewer tasks."""
     folder = tmp_path_factory.mktemp("runs")
     models = {
-        "fair": ("simulated:oracle", TASKS),
-        "20": ("simulated:planted,shift=0.2", TASKS),
-        "20 again": ("simulated:planted,shift=0.2,seed=1", TASKS),
-        "60": ("simulated:planted,shift=0.6", TASKS),
-        "failing": ("simulated:oracle,fail=0.15", TASKS),
-        "silent": ("simulated:oracle,fail=1", TASKS),
-        "one task": ("simulated:oracle", "vibe_gender:story"),
-        "choices": ("simulated:planted,shift=0.4", "spoken_stereoset_orders:gender"),
-        "other choices": ("simulated:random", "spoken_stereoset_orders:gender"),
+        "fair": ("oracle", TASKS),
+        "20": ("planted,shift=0.2", TASKS),
+        "20 again": ("planted,shift=0.2,seed=1", TASKS),
+        "60": ("planted,shift=0.6", TASKS),
+        "failing": ("oracle,fail=0.15", TASKS),
+        "silent": ("oracle,fail=1", TASKS),
+        "one task": ("oracle", "vibe_gender:story"),
+        "choices": ("planted,shift=0.4", "spoken_stereoset_orders:gender"),
+        "other choices": ("random", "spoken_stereoset_orders:gender"),
     }
     for name, (model, tasks) in models.items():
-        measure(model, tasks, output=folder / name, data="sample", options=FEW)
+        sample_run(folder / name, model, tasks, 499)
     return {name: folder / name for name in models}
 
 
@@ -173,13 +174,13 @@ def test_a_gap_in_what_is_lost_that_grew_is_worse_whatever_the_margin(
 ) -> None:
     for gap in ("0.08", "0.18", "0.4"):
         refusing = tmp_path / gap
-        measure(f"simulated:oracle,refusal_gap={gap}", TASKS, output=refusing, data="sample", options=FEW)
+        sample_run(refusing, f"oracle,refusal_gap={gap}", TASKS, 499)
         asked = ["gate", str(refusing), "--baseline", str(runs["fair"]), "--margin", "90", "--min-coverage", "0.1"]
         assert command(asked) == 3, gap
         assert "group female loses" in capsys.readouterr().out
     # The same gap in both runs did not grow, and a smaller one is better.
     again = tmp_path / "again"
-    measure("simulated:oracle,refusal_gap=0.4,seed=1", TASKS, output=again, data="sample", options=FEW)
+    sample_run(again, "oracle,refusal_gap=0.4,seed=1", TASKS, 499)
     same = gate(again, tmp_path / "0.4", Limits(margin={"": 90.0})).checks
     assert {check.outcome for check in same if check.metric == "refusal"} == {"pass"}
     fewer = gate(runs["fair"], tmp_path / "0.4", Limits(margin={"": 90.0})).checks
@@ -255,7 +256,7 @@ def test_runs_that_were_not_asked_alike_are_not_comparable(
     runs: dict[str, Path], tmp_path: Path, further: dict[str, int], named: str
 ) -> None:
     other = tmp_path / "other"
-    measure("simulated:oracle", TASKS, output=other, data="sample", options=FEW, **further)  # type: ignore[arg-type]
+    sample_run(other, "oracle", TASKS, 499, **further)
     found = gate(other, runs["20"], Limits(margin={"": 90.0}))
     assert found.outcome == "not comparable"
     assert all(named in check.reason for check in found.checks if check.metric == "nTVD")

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sample_runs import sample_runs
 
 from equivox.api import import_responses, measure
 from equivox.compare.impact import Impact, ImpactTable, impact, impacts
@@ -30,17 +31,14 @@ TASK = "vibe_gender:candidate"
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Runs on the sample by models of known bias, one of which fails half of the time."""
-    folder = tmp_path_factory.mktemp("impact")
     models = {
-        "fair": "simulated:oracle",
-        "biased": "simulated:biased",
-        "planted": "simulated:planted,shift=0.6",
-        "failing": "simulated:oracle,fail=0.5",
-        "silent": "simulated:oracle,fail=1",
+        "fair": "oracle",
+        "biased": "biased",
+        "planted": "planted,shift=0.6",
+        "failing": "oracle,fail=0.5",
+        "silent": "oracle,fail=1",
     }
-    for name, model in models.items():
-        measure(model, TASK, output=folder / name, data="sample", options=ScoringOptions(n_resamples=199))
-    return {name: folder / name for name in models}
+    return sample_runs(tmp_path_factory.mktemp("impact"), models, TASK, 199)
 
 
 def test_an_even_handed_model_has_ratios_of_one(runs: dict[str, Path]) -> None:

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sample_runs import sample_runs
 
-from equivox import measure
 from equivox.compare.conditions import REFUSED, USED, VARIETY, answer_tests, condition_tests
 from equivox.compare.pairs import Asked, OpenedRun, PairedTest, open_runs
 from equivox.compare.ranking import judge
@@ -21,9 +21,9 @@ from equivox.core.scores import ScoringOptions
 from equivox.report.comparison_tables import conditions_in_words
 from equivox.report.interventions import interventions_in_words
 from equivox.report.notebook import run_html
-from equivox.report.opening import opening_of, opening_of_one
+from equivox.report.opening import opening_of
 from equivox.report.page import build_report
-from equivox.report.view.document import opening_document
+from equivox.report.view.document import run_document
 from equivox.run.pipeline import rescore
 from equivox.tasks.registry import builtin_tasks
 
@@ -42,12 +42,7 @@ MODELS = {
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("interventions")
-    for name, model in MODELS.items():
-        measure(
-            f"simulated:{model}", TASKS, output=folder / name, data="sample", system={"fair": "Treat all alike."},
-            options=ScoringOptions(n_resamples=499),
-        )  # fmt: skip
-    return {name: folder / name for name in MODELS}
+    return sample_runs(folder, MODELS, TASKS, 499, system={"fair": "Treat all alike."})
 
 
 def found_in(folder: Path) -> dict[tuple[str, str], PairedTest]:
@@ -206,8 +201,8 @@ def test_run_compare_and_report_show_them(equivox: Cli, runs: dict[str, Path], t
     comparison = open_comparison([runs["obeys"]])
     assert "still say as much" in opening_of(comparison, judge(comparison, n_resamples=199)).sentences[-1]
     # The explorer and a notebook say it, too.
-    told = opening_document(opening_of_one(comparison.runs[0]))
-    assert told is not None and "still say as much" in told["sentences"][-1]
+    told = run_document(comparison.runs[0])["verdict"]
+    assert "still say as much" in told["sentences"][-1]
     assert "still say as much" in run_html(runs["obeys"])
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sample_runs import sample_run
 from scipy import stats
 
 from equivox.compare import pairs
@@ -27,9 +28,7 @@ from equivox.core.scores import ScoringOptions
 from equivox.report.ranks import told_apart
 from equivox.run.manifest import read_manifest, write_manifest
 from equivox.run.opening import note_computed
-from equivox.run.pipeline import annotate_run, execute, rescore
-from equivox.run.spec import RunSpec
-from equivox.tasks.registry import resolve_tasks
+from equivox.run.pipeline import annotate_run, rescore
 
 Cli = Callable[..., tuple[int, str, str]]
 TASKS = "vibe_gender:candidate,vibe_gender:advisory,spoken_stereoset_orders:gender"
@@ -39,17 +38,7 @@ MODELS = ("oracle", "planted,shift=0.4", "random,seed=1", "random,seed=2", "rand
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("paired")
-    for number, model in enumerate(MODELS):
-        execute(
-            RunSpec(
-                model=f"simulated:{model}",
-                tasks=resolve_tasks(TASKS),
-                data="sample",
-                output=folder / str(number),
-                options=ScoringOptions(n_resamples=299),
-            )
-        )
-    return [folder / str(number) for number in range(len(MODELS))]
+    return [sample_run(folder / str(number), model, TASKS, 299) for number, model in enumerate(MODELS)]
 
 
 @pytest.fixture(scope="module")
@@ -316,12 +305,8 @@ def test_items_that_one_lacks_count_for_neither(runs: Sequence[Path], tmp_path: 
     assert found.n_clusters == 24
 
 
-def test_what_was_not_asked_or_read_alike_is_refused(equivox: Cli, runs: Sequence[Path], tmp_path: Path) -> None:
-    code, _, err = equivox(
-        "run", "simulated:random,seed=3", TASKS, "--data", "sample", "--output", tmp_path / "less", "--limit", 96,
-        "--scoring", "n_resamples=199",
-    )  # fmt: skip
-    assert code == 0, err
+def test_what_was_not_asked_or_read_alike_is_refused(runs: Sequence[Path], tmp_path: Path) -> None:
+    sample_run(tmp_path / "less", "random,seed=3", TASKS, 199, limit=96)
     # The limit leaves all of the small corpus of choices in; of the other it does not.
     for test in (t for t in compared(runs[1], tmp_path / "less") if t.metric == "nTVD"):
         assert test.undefined == "the two runs do not have the same samples"

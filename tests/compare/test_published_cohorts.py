@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sample_runs import sample_run, sample_runs
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -16,20 +17,7 @@ def table_of(out: str) -> list[str]:
 
 
 def test_runs_beside_a_published_cohort(equivox: Cli, tmp_path: Path) -> None:
-    for model in ("biased", "random"):
-        command = (
-            "run",
-            f"simulated:{model}",
-            "genres_standin",
-            "--data",
-            "sample",
-            "--limit",
-            24,
-            "--scoring",
-            "n_resamples=99",
-        )
-        code, _, err = equivox(*command, "--output", tmp_path / model)
-        assert code == 0, err
+    sample_runs(tmp_path, {model: model for model in ("biased", "random")}, "genres_standin", limit=24)
     code, out, err = equivox(
         "compare", tmp_path / "biased", tmp_path / "random", "--resamples", 99, "--with", "published-llama-3.1-8b"
     )
@@ -60,8 +48,7 @@ def test_runs_beside_a_published_cohort(equivox: Cli, tmp_path: Path) -> None:
 
 
 def test_a_run_without_a_cohort_is_refused(equivox: Cli, tmp_path: Path) -> None:
-    command = ("run", "simulated:random", "vibe_gender:candidate", "--data", "sample", "--limit", 48)
-    assert equivox(*command, "--scoring", "n_resamples=99", "--output", tmp_path / "run")[0] == 0
+    sample_run(tmp_path / "run", "random", "vibe_gender:candidate", limit=48)
     code, _, err = equivox("compare", tmp_path / "run", "--with", "published-llama-3.1-8b")
     assert (code, err.count("\n")) == (2, 1)
     assert "over all tasks of a family" in err

@@ -9,7 +9,7 @@ import math
 import re
 import shutil
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -54,34 +54,14 @@ def cell_of(tables: list[ReproducedTable], name: str, block: str, row: str, colu
     return found
 
 
-def numbers(paper: str, table: str) -> dict[tuple[str, str, str], float | None]:
-    """The printed numbers of a table by block, row and column."""
+def numbers(paper: str, table: str, what: str = "published") -> dict[tuple[str, str, str], float | None]:
+    """The printed numbers of a table, or its `stars` or `p`, by block, row and column."""
     (found,) = (t for t in published_paper(paper).tables if t.name == table)
     return {
         (block.label, row, column): number
         for block in found.blocks
-        for row, own in block.published.items()
-        for column, number in zip(found.columns, own, strict=True)
-    }
-
-
-def p_values(paper: str, table: str) -> dict[tuple[str, str, str], float]:
-    (found,) = (t for t in published_paper(paper).tables if t.name == table)
-    return {
-        (block.label, row, column): p
-        for block in found.blocks
-        for row, own in block.p.items()
-        for column, p in own.items()
-    }
-
-
-def stars(paper: str, table: str) -> dict[tuple[str, str, str], int]:
-    (found,) = (t for t in published_paper(paper).tables if t.name == table)
-    return {
-        (block.label, row, column): number
-        for block in found.blocks
-        for row, own in block.stars.items()
-        for column, number in zip(found.columns, own, strict=True)
+        for row, own in getattr(block, what).items()
+        for column, number in (own.items() if isinstance(own, Mapping) else zip(found.columns, own, strict=True))
     }
 
 
@@ -103,7 +83,9 @@ def test_vibe_as_printed(printed: Callable[[str], list[dict[str, str]]]) -> None
     columns = {"Adv.": "Adv", "Cast.": "Cast", "Shop.": "Shop", "Story": "Story", "Cand.": "Cand"}
     places = {(r["dimension"], r["model"], name): (r, own) for r in rows for name, own in columns.items()}
     assert numbers("vibe", "table_1") == {place: float(row[own]) for place, (row, own) in places.items()}
-    assert stars("vibe", "table_1") == {place: int(row[f"{own}_stars"]) for place, (row, own) in places.items()}
+    assert numbers("vibe", "table_1", "stars") == {
+        place: int(row[f"{own}_stars"]) for place, (row, own) in places.items()
+    }
     rows = printed("vibe/vibe_table2.csv")
     columns = {
         "VIBE Story": ("vibe_story_nTVD_gender", "vibe_stars"),
@@ -111,7 +93,7 @@ def test_vibe_as_printed(printed: Callable[[str], list[dict[str, str]]]) -> None
     }
     two = {("", r["model"], name): (r, own) for r in rows for name, own in columns.items()}
     assert numbers("vibe", "table_2") == {place: float(row[own[0]]) for place, (row, own) in two.items()}
-    assert stars("vibe", "table_2") == {place: int(row[own[1]]) for place, (row, own) in two.items()}
+    assert numbers("vibe", "table_2", "stars") == {place: int(row[own[1]]) for place, (row, own) in two.items()}
 
 
 @pytest.mark.paper
@@ -178,9 +160,10 @@ def test_the_printed_p_of_genres_follow_from_its_correlations() -> None:
 
     r is printed with three places, so that p lies between those of r ± 0.0005; p itself is rounded, too.
     """
-    found, printed = numbers("genres", "table_2"), p_values("genres", "table_2")
+    found, printed = numbers("genres", "table_2"), numbers("genres", "table_2", "p")
     assert len(printed) == 36
     for place, p in printed.items():
+        assert p is not None
         r = abs(found[place] or 0.0)
         ends = [2 * student_t.sf(one * math.sqrt(11_518 / (1 - one**2)), 11_518) for one in (r + 0.0005, r - 0.0005)]
         assert ends[0] - 0.0005 <= p <= ends[1] + 0.0005, place

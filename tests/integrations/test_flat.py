@@ -10,13 +10,12 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
+from sample_runs import sample_run
 
 from equivox.core.coverage import Coverage
-from equivox.core.scores import Score, ScoringOptions
+from equivox.core.scores import Score
 from equivox.integrations.flat import COUNTS, EVIDENCE, flat_metrics, metric_key
-from equivox.run.pipeline import execute
-from equivox.run.spec import RunSpec
-from equivox.tasks.registry import resolve_tasks
+from equivox.run.scoring import read_scores
 
 COVERAGE = Coverage(requested=8, generated=8, answered=7, parsed=6, used=2)
 WHOLE = Score(
@@ -130,15 +129,8 @@ def test_a_key_holds_what_every_format_takes() -> None:
 @pytest.fixture(scope="module")
 def by_task(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], dict[str, list[Score]]]:
     def run(family: str, model: str) -> dict[str, list[Score]]:
-        spec = RunSpec(
-            model=model,
-            tasks=resolve_tasks(family),
-            output=tmp_path_factory.mktemp("flat") / "run",
-            data="sample",
-            limit=12,
-            options=ScoringOptions(n_resamples=99),
-        )
-        scores = sorted(execute(spec), key=lambda score: score.task)
+        folder = sample_run(tmp_path_factory.mktemp("flat") / "run", model, family, limit=12)
+        scores = sorted(read_scores(folder), key=lambda score: score.task)
         return {task: list(own) for task, own in groupby(scores, key=lambda score: score.task) if ":" in task}
 
     return run
@@ -148,7 +140,7 @@ def by_task(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], di
 def test_all_tasks_of_a_family_have_the_same_keys_whatever_was_lost(
     by_task: Callable[[str, str], dict[str, list[Score]]], family: str
 ) -> None:
-    answered, failed = by_task(family, "simulated:random"), by_task(family, "simulated:random,fail=1")
+    answered, failed = by_task(family, "random"), by_task(family, "random,fail=1")
     assert len(answered) > 1
     keys = {tuple(flat_metrics(own)) for own in (*answered.values(), *failed.values())}
     assert len(keys) == 1
@@ -168,10 +160,7 @@ WORST = {
 
 
 def test_flat_numbers_are_those_of_scores_json(tmp_path: Path) -> None:
-    spec = RunSpec(
-        model="simulated:planted,shift=0.3", tasks=resolve_tasks("vibe_gender:story"), output=tmp_path, data="sample"
-    )
-    execute(replace(spec, options=ScoringOptions(n_resamples=99)))
+    sample_run(tmp_path, "planted,shift=0.3", "vibe_gender:story")
     (whole,) = (
         score
         for score in json.loads((tmp_path / "scores.json").read_text())["scores"]

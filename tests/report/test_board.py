@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from sample_runs import sample_run
 
-from equivox import measure
 from equivox.core.files import read_document, write_document
-from equivox.core.scores import ScoringOptions
 from equivox.report.board import Facts, Row, _measured, board_pages, board_rows, board_sections, page_name
 from equivox.run.manifest import state_hashes
 
 Cli = Callable[..., tuple[int, str, str]]
+TASKS = "vibe_gender:candidate,vibe_gender:casting"
 FORGED = ("restated", "stale", "halved", "rewritten")
 
 
@@ -37,10 +37,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("submitted")
     for number in range(16):
         shift = 0.05 * number
-        measure(
-            f"simulated:planted,shift={shift:.2f},seed={number}", "vibe_gender:candidate,vibe_gender:casting",
-            output=folder / f"honest-{number:02}", data="sample", limit=96, options=ScoringOptions(n_resamples=199),
-        )  # fmt: skip
+        sample_run(folder / f"honest-{number:02}", f"planted,shift={shift:.2f},seed={number}", TASKS, 199, limit=96)
     worst = folder / "honest-15"
     for name in FORGED:
         forged = shutil.copytree(worst, folder / name)
@@ -167,10 +164,7 @@ def test_only_like_is_ranked_with_like(source: Path) -> None:
 
 def test_a_model_that_failed_stands_last_and_is_not_left_out(source: Path, tmp_path: Path) -> None:
     """Nothing of it can be ranked: a reader of the ranks must see that it was asked, and that it has no score."""
-    measure(
-        "simulated:random,fail=0.5", "vibe_gender:candidate,vibe_gender:casting",
-        output=tmp_path / "failed", data="sample", limit=96, options=ScoringOptions(n_resamples=199),
-    )  # fmt: skip
+    sample_run(tmp_path / "failed", "random,fail=0.5", TASKS, 199, limit=96)
     rows = board_rows({source / "honest-00": "0", source / "honest-15": "15", tmp_path / "failed": "failed"})
     (section,) = board_sections(rows)
     models = [row.model for row, _ in section.lines]

@@ -16,9 +16,8 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from sample_runs import sample_run
 
-import equivox as package
-from equivox.core.scores import ScoringOptions
 from equivox.run.scoring import read_scores
 from equivox.run.verifying import Verification
 
@@ -39,11 +38,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def measured(folder: Path, seed: int) -> Path:
-    package.measure(
-        "simulated:planted,shift=0.6", "vibe_gender:candidate", data="sample", limit=48, seed=seed, output=folder,
-        options=ScoringOptions(n_resamples=199),
-    )  # fmt: skip
-    return folder
+    return sample_run(folder, "planted,shift=0.6", "vibe_gender:candidate", 199, limit=48, seed=seed)
 
 
 @pytest.fixture

@@ -7,32 +7,18 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from sample_runs import sample_run
 
 from equivox.compare.runs import ValueShares
 from equivox.report.drawing import rendered
-from equivox.report.figures import draw_heat_map, draw_shares, figure_of
+from equivox.report.figures import draw_heat_map, draw_shares, figure_of, figures_of
 
 Cli = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from equivox.core.scores import ScoringOptions
-    from equivox.run.pipeline import execute
-    from equivox.run.spec import RunSpec
-    from equivox.tasks.registry import resolve_tasks
-
-    folder = tmp_path_factory.mktemp("plotted") / "run"
-    execute(
-        RunSpec(
-            model="simulated:biased",
-            tasks=resolve_tasks("vibe_gender:candidate"),
-            data="sample",
-            output=folder,
-            options=ScoringOptions(n_resamples=99),
-        )
-    )
-    return folder
+    return sample_run(tmp_path_factory.mktemp("plotted") / "run", "biased", "vibe_gender:candidate")
 
 
 @pytest.mark.parametrize(
@@ -52,12 +38,7 @@ def test_a_figure_in_every_format(
 
 
 def test_panels_and_speakers(equivox: Cli, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    tasks = "genres_standin:ar,spoken_stereoset_orders:gender"
-    code, _, err = equivox(
-        "run", "simulated:biased", tasks, "--data", "sample", "--output", folder, "--scoring", "n_resamples=199"
-    )
-    assert code == 0, err
+    folder = sample_run(tmp_path / "run", "biased", "genres_standin:ar,spoken_stereoset_orders:gender", 199)
     drawn = {}
     for figure in ("metrics:genres_standin", "speakers:spoken_stereoset_orders:gender"):
         file = tmp_path / "figure.svg"
@@ -73,12 +54,7 @@ def test_panels_and_speakers(equivox: Cli, tmp_path: Path) -> None:
 
 
 def test_figures_of_several_runs(run: Path, equivox: Cli, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    tasks = "vibe_gender:candidate,vibe_gender:advisory"
-    code, _, err = equivox(
-        "run", "simulated:random", tasks, "--data", "sample", "--output", other, "--scoring", "n_resamples=99"
-    )
-    assert code == 0, err
+    other = sample_run(tmp_path / "other", "random", "vibe_gender:candidate,vibe_gender:advisory")
     file = tmp_path / "ranks.png"
     code, _, err = equivox("report", run, other, "--figure", "ranks:vibe_gender", "--output", file)
     assert code == 0, err
@@ -117,9 +93,8 @@ def test_ranks_of_models_that_have_none() -> None:
 
 
 def test_every_figure_that_is_named_can_be_drawn(equivox: Cli, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
     tasks = "vibe_gender:candidate,genres_standin:ar,badf_two:gender"
-    equivox("run", "simulated:biased", tasks, "--data", "sample", "--output", folder, "--scoring", "n_resamples=99")
+    folder = sample_run(tmp_path / "run", "biased", tasks)
     code, out, err = equivox("report", folder, "--figure", "list")
     names = out.splitlines()
     assert code == 0, err
@@ -127,6 +102,12 @@ def test_every_figure_that_is_named_can_be_drawn(equivox: Cli, tmp_path: Path) -
     assert any(name.startswith("heat:badf_two") for name in names)
     for name in names:
         assert rendered(figure_of([folder], name), "svg").startswith(b"<?xml"), name
+    # Associations are counted, and counts have no rank.
+    both = [folder, sample_run(tmp_path / "other", "random", tasks)]
+    drawn = figures_of(both)
+    assert {name for name in drawn if name.startswith("ranks:")} == {"ranks:vibe_gender", "ranks:genres_standin"}
+    for name in drawn:
+        assert rendered(figure_of(both, name), "svg").startswith(b"<?xml"), name
 
 
 def test_what_there_is_not_is_one_line(run: Path, equivox: Cli, tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sample_runs import sample_run
 
-from equivox import measure
 from equivox.compare.ranking import Rank
 from equivox.compare.runs import ComparedRun, open_comparison
-from equivox.core.scores import Mover, ScoringOptions
+from equivox.core.scores import Mover
 from equivox.report.page import build_report
 from equivox.report.picture import LOST_ANSWERS, further_lines, picture, rank_lines, speaker_lines
 
@@ -22,12 +22,7 @@ TASKS = "vibe_gender:candidate,vibe_gender:casting"
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("picture")
-    for number, model in enumerate(MODELS):
-        measure(
-            f"simulated:{model}", TASKS, output=folder / str(number), data="sample",
-            options=ScoringOptions(n_resamples=499),
-        )  # fmt: skip
-    return [folder / str(number) for number in range(len(MODELS))]
+    return [sample_run(folder / str(number), model, TASKS, 499) for number, model in enumerate(MODELS)]
 
 
 @pytest.fixture(scope="module")
@@ -125,10 +120,7 @@ def test_names_of_models_and_groups_are_words_on_the_page(runs: list[ComparedRun
 
 
 def test_numbers_that_decide_no_verdict_are_shown_below(tmp_path: Path) -> None:
-    measure(
-        "simulated:random,speaker=0.5", "spoken_stereoset_orders:gender", output=tmp_path, data="sample",
-        options=ScoringOptions(n_resamples=99),
-    )  # fmt: skip
+    sample_run(tmp_path, "random,speaker=0.5", "spoken_stereoset_orders:gender")
     (run,) = open_comparison([tmp_path]).runs
     lines = {line.name: line for line in further_lines([run])["spoken_stereoset_orders"]}
     first = {line.name for line in picture([run])}

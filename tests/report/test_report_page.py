@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sample_runs import sample_run
 
 from equivox import FunctionEngine, measure
 from equivox.report.page import build_report
@@ -15,21 +16,8 @@ Cli = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def every_condition(equivox: Cli, tmp_path: Path) -> Path:
-    command = (
-        "run",
-        "simulated:biased",
-        "vibe_gender:candidate",
-        "--data",
-        "sample",
-        "--limit",
-        48,
-        "--conditions",
-        "all",
-    )
-    code, _, err = equivox(*command, "--scoring", "n_resamples=99", "--output", tmp_path / "run")
-    assert code in {0, 1}, err
-    return tmp_path / "run"
+def every_condition(tmp_path: Path) -> Path:
+    return sample_run(tmp_path / "run", "biased", "vibe_gender:candidate", limit=48, conditions="all")
 
 
 def test_a_single_task_in_every_condition(equivox: Cli, every_condition: Path, tmp_path: Path) -> None:
@@ -59,19 +47,8 @@ def test_a_single_task_in_every_condition(equivox: Cli, every_condition: Path, t
 def test_arms_are_tested_each_with_its_own(equivox: Cli, every_condition: Path, tmp_path: Path) -> None:
     import csv
 
-    command = (
-        "run",
-        "simulated:random",
-        "vibe_gender:candidate",
-        "--data",
-        "sample",
-        "--limit",
-        48,
-        "--conditions",
-        "all",
-    )
-    equivox(*command, "--scoring", "n_resamples=99", "--output", tmp_path / "other")
-    folders = (every_condition, tmp_path / "other")
+    other = sample_run(tmp_path / "other", "random", "vibe_gender:candidate", limit=48, conditions="all")
+    folders = (every_condition, other)
     code, _, err = equivox("compare", *folders, "--tables", tmp_path / "csv", "--resamples", 99)
     assert code == 0, err
     with (tmp_path / "csv" / "paired_tests.csv").open(newline="") as file:

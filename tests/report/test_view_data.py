@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from made_requests import three_kinds
+from sample_runs import sample_run
 
 from equivox.core.attributes import Attribute, Number
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document
-from equivox.core.scores import ScoringOptions
 from equivox.report.view.answers import RunTables, answers_table, joined_known
 from equivox.report.view.build import build
 from equivox.report.view.media import Media
@@ -34,16 +34,7 @@ TASK = "vibe_gender:advisory"
 
 
 def make(folder: Path, model: str = "planted,shift=0.3,refusal=0.05,fail=0.05") -> Path:
-    spec = RunSpec(
-        model=f"simulated:{model}",
-        tasks=resolve_tasks(TASK),
-        data="sample",
-        limit=96,
-        output=folder,
-        options=ScoringOptions(n_resamples=99),
-    )
-    execute(spec)
-    return folder
+    return sample_run(folder, model, TASK, limit=96)
 
 
 @pytest.fixture(scope="module")

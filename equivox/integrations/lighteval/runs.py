@@ -19,6 +19,7 @@ from typing import Any
 from equivox.annotate import open_annotator
 from equivox.core.errors import RequestError
 from equivox.core.files import cache_folder, write_table
+from equivox.core.lazy import pa
 from equivox.core.plain import split_by
 from equivox.core.progress import Progress, no_progress
 from equivox.core.scores import DEFAULT_OPTIONS, Score
@@ -104,8 +105,6 @@ class Runs:
         folder = cache_folder("lighteval") / name
         file = folder / "test-00000-of-00001.parquet"
         if not file.is_file():
-            import pyarrow as pa
-
             write_table(file, pa.Table.from_pylist(rows))
         return folder
 
@@ -123,7 +122,10 @@ class Runs:
                 plan, places = self._part(members, engine.identity, wanted)
                 folder = self._stored(model, engine, members, plan, sampling, progress)
             stored = stored_responses(folder)
-            found |= {place: (folder, _without_sound(stored[key])) for place, key in places.items()}
+            for place, key in places.items():
+                # lighteval has no place for the sound of a spoken answer.
+                record = {name: value for name, value in stored[key].items() if name != "sound"}
+                found[place] = folder, Response(**record)
         return found
 
     def keep(self, answers: Mapping[str, Mapping[int, str]], tasks: Sequence[Task]) -> dict[str, Path]:
@@ -213,11 +215,6 @@ class Runs:
             finally:
                 add_usage(spec.output, engine.usage)
         return spec.output
-
-
-def _without_sound(record: Mapping[str, Any]) -> Response:
-    """Return a stored response, without the sound of a spoken answer, which lighteval has no place for."""
-    return Response(**{name: value for name, value in record.items() if name != "sound"})
 
 
 def _by_sampling(tasks: Sequence[Task]) -> dict[str, list[Task]]:

@@ -6,8 +6,6 @@ without its interval; an undefined score has no rank, and its reason is shown. R
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import re
@@ -22,12 +20,12 @@ from equivox.core.errors import RequestError
 from equivox.core.hashing import digest
 from equivox.core.plain import split_by
 from equivox.core.scores import Score, Verdict, distance_interval, family_of, verdict
-from equivox.core.text import inert_record
 from equivox.core.version import __version__
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, share
 from equivox.report.picture import SIGNS
 from equivox.report.safe_page import render_page
 from equivox.report.score_tables import marked
+from equivox.report.table import as_csv
 from equivox.report.verdicts import lost_shares, unequal_losses
 from equivox.run.manifest import read_manifest
 from equivox.run.scoring import read_scores
@@ -205,20 +203,16 @@ def _row(run: ComparedRun, score: Score, name: str, facts: Callable[[str, str], 
 
 def board_json(rows: Sequence[Row]) -> str:
     """Return the rows as JSON."""
-    records: list[dict[str, Any]] = [
-        {name: value for name, value in asdict(row).items() if name != "shown"} for row in rows
-    ]
-    return json.dumps({"equivox": __version__, "rows": records}, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps({"equivox": __version__, "rows": _records(rows)}, indent=1, ensure_ascii=False) + "\n"
 
 
 def board_csv(rows: Sequence[Row]) -> str:
     """Return the rows as CSV, of which no spreadsheet takes a cell for a formula."""
-    records = [inert_record({name: value for name, value in asdict(row).items() if name != "shown"}) for row in rows]
-    text = io.StringIO()
-    table = csv.DictWriter(text, list(records[0]) if records else [], lineterminator="\n")
-    table.writeheader()
-    table.writerows(records)
-    return text.getvalue()
+    return as_csv(_records(rows))
+
+
+def _records(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in asdict(row).items() if name != "shown"} for row in rows]
 
 
 @dataclass(frozen=True)

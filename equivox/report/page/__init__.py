@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from equivox.compare.impact import impacts
+from equivox.compare.ranking import judge
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
 from equivox.core.scores import Score
 from equivox.core.version import __version__
@@ -44,6 +45,7 @@ from equivox.report.score_tables import (
     share_table,
 )
 from equivox.report.table import Table, as_html, drawn
+from equivox.run.generating import count_failures
 from equivox.run.manifest import public_manifest, read_manifest
 from equivox.run.opening import LeftOut
 
@@ -115,8 +117,6 @@ def build_report(
     `examples` responses of each model, task and group are shown with their recordings or images, none by default: the
     papers' ethics sections ask for care with single answers. `data` is where the corpora are now.
     """
-    from equivox.compare.ranking import judge
-
     comparison = open_comparison(folders, left_out)
     judged = judge(comparison)
     favourable = [
@@ -204,7 +204,8 @@ def _summary(run: ComparedRun, family: str) -> dict[str, str]:
 
 def _sections(comparison: Comparison) -> Iterator[dict[str, Any]]:
     """Yield one section per family of tasks: its question, what was found of each model, and a table per metric."""
-    cards = _task_cards(comparison)
+    # If the tasks of a run are no longer known, it is shown without their cards.
+    cards = {task.name: task.card.strip() for run in comparison.runs for task in run.tasks}
     for number, family in enumerate(_families(comparison)):
         rows = [(run, s) for run in comparison.runs for s in run.scores if s.is_whole and s.family == family]
         names = list(dict.fromkeys(measure_name(run, score) for run, score in rows))
@@ -268,11 +269,6 @@ def _remarks(score: Score) -> tuple[str, ...]:
     return (*((f"this design cannot tell: {score.untold_in_full}",) if score.untold else ()), *score.notes)
 
 
-def _task_cards(comparison: Comparison) -> dict[str, str]:
-    # If the tasks of a run are no longer known, it is shown without their cards.
-    return {task.name: task.card.strip() for run in comparison.runs for task in run.tasks}
-
-
 def _movers(comparison: Comparison, wanted: int) -> Iterator[dict[str, Any]]:
     """Yield, for each model, the attributes with the largest estimate, and the shares of their values by group."""
     for run in comparison.runs:
@@ -322,8 +318,6 @@ def _covered(comparison: Comparison) -> str:
 
 
 def _failures(comparison: Comparison) -> Iterator[str]:
-    from equivox.run.generating import count_failures
-
     for run in comparison.runs:
         for error, count in count_failures(run.folder).most_common(5):
             yield f"{run.model}: failed {how_many(count, 'time')}: {error}"

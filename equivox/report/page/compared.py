@@ -11,7 +11,7 @@ from equivox.compare.ranking import Judged, missing_cohorts
 from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.metric import Panel
 from equivox.core.plain import split_by
-from equivox.core.scores import Score, family_of
+from equivox.core.scores import family_of
 from equivox.report.comparison_tables import (
     cohort_tables,
     condition_tables,
@@ -93,18 +93,15 @@ def favour_panels(comparison: Comparison) -> Iterator[dict[str, Any]]:
                 row: list[str | Cell] = [model]
                 for name in units:
                     score = cells.get((model, label, name))
-                    row.append(Cell(*favoured(score, panel.sides), shade=_shade(score, most[name])))
+                    # Without a difference from no bias beyond chance there is no colour.
+                    shade = _step(score.value, most[name]) if score is not None and score.found else ""
+                    row.append(Cell(*favoured(score, panel.sides), shade=shade))
                 rows.append(row)
             columns: list[str | Cell] = ["model", *(Cell(name, measures[name].title) for name in units)]
             table = Table(caption=label, columns=columns, align="l" + "r" * len(units), rows=rows)
             tables.append(as_html(table, "panel"))
         units_told = "; ".join(f"{name} {unit}" for name, unit in units.items())
         yield {"family": family, "sides": panel.sides, "tables": tables, "units": units_told}
-
-
-def _shade(score: Score | None, most: float) -> str:
-    """Return the class of a score's colour; empty if the score does not differ from no bias beyond chance."""
-    return "" if score is None or not score.found else _step(score.value, most)
 
 
 def _step(number: float, most: float) -> str:

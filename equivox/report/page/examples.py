@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.audit.drawing import Drawn, draw
 from equivox.audit.media import data_uri, media_of, with_texts
 from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.errors import RequestError
+from equivox.core.lazy import NDArray, np
 from equivox.core.samples import Row, Samples
 from equivox.core.segments import WHOLE
 from equivox.core.task import Task
@@ -17,10 +18,6 @@ from equivox.report.view.answers import RunTables, answers_table
 from equivox.report.view.document import telling_of
 from equivox.run.scoring import sample_rows
 from equivox.run.stored import annotators_of
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 def drawn_examples(comparison: Comparison, wanted: int, data: str | None) -> list[dict[str, Any]]:
@@ -32,8 +29,6 @@ def drawn_examples(comparison: Comparison, wanted: int, data: str | None) -> lis
 
 def telling_pairs(comparison: Comparison, data: str | None) -> dict[tuple[str, str], dict[str, Any]]:
     """Return, by model and task, the two answers of two groups that show best what was found."""
-    import numpy as np
-
     told = {}
     for run in comparison.runs:
         tables = RunTables.of(run.folder, run.annotator)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.core.errors import RequestError
+from equivox.core.lazy import pa, pc, pq
 from equivox.core.redact import redacted_text
 from equivox.core.task import Task
 from equivox.core.variants import SILENCE, dose_of
@@ -15,9 +16,6 @@ from equivox.run.plan import FOLLOWS, read_plan
 from equivox.run.scoring import open_samples
 from equivox.run.store import Store, annotation_schema, response_schema
 from equivox.run.stored import annotations_folder
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 VALUES, METADATA = "values.", "metadata."
 NEXT_VALUE, NEXT_ATTRIBUTE, NEXT_SEGMENT = "\x1f", "\x1e", "\x1d"
@@ -48,9 +46,6 @@ class RunTables:
 
 def _raw_words(folder: Path, annotator: str) -> pa.Table:
     """Return the annotator's own words, or its error, for each response that it could not annotate."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     table = Store(annotations_folder(folder, annotator), annotation_schema()).table(
         ("response_key", "status", "output", "segment")
     )
@@ -68,9 +63,6 @@ def answers_table(run: RunTables, task: Task) -> tuple[pa.Table, str | None]:
     `segments`: the annotation of further segments in one text.
     Sorted by stratum, group and cluster.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     own = run.plan.filter(pc.equal(run.plan["task"], task.name)).combine_chunks()
     place = pc.index_in(own["key"], value_set=run.responses["key"].combine_chunks())
     answered = run.responses.take(place)
@@ -114,8 +106,6 @@ def answers_table(run: RunTables, task: Task) -> tuple[pa.Table, str | None]:
 
 def _before(run: RunTables, plan: pa.Table) -> Any:
     """Return the answers of the turns before each request as one text, with separators; null where there are none."""
-    import pyarrow as pa
-
     if FOLLOWS not in plan.column_names or plan[FOLLOWS].null_count == len(plan):
         return pa.nulls(len(plan), pa.string())
     texts = dict(zip(run.responses["key"].to_pylist(), run.responses["text"].to_pylist(), strict=True))
@@ -139,23 +129,17 @@ def _samples(run: RunTables, task: Task, plan: pa.Table) -> tuple[pa.Table | Non
 
 def _last(keys: pa.ChunkedArray, among: pa.ChunkedArray) -> pa.Array:
     """Return for each key the place of its last occurrence in `among`; null where there is none."""
-    import pyarrow.compute as pc
-
     backwards = among.combine_chunks()[::-1]
     return pc.subtract(len(backwards) - 1, pc.index_in(keys, value_set=backwards))
 
 
 def _plain(column: Any) -> Any:
     """Return a column of texts that may be encoded by a dictionary as plain texts."""
-    import pyarrow as pa
-
     return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
 
 
 def _public(column: Any) -> Any:
     """Return texts without credentials and local paths; each distinct text is looked at once."""
-    import pyarrow as pa
-
     encoded = (column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column).dictionary_encode()
     shown = pa.array(
         [None if text is None else redacted_text(text) for text in encoded.dictionary.to_pylist()], pa.string()
@@ -165,9 +149,6 @@ def _public(column: Any) -> Any:
 
 def sent_media(task: Task, plan: pa.Table) -> Any:
     """Return the SHA-256 of each request's recordings or pictures, parted by spaces; null where none is sent."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     column = plan["media_sha256"].combine_chunks()
     if not task.media or task.condition == SILENCE or dose_of(task.condition) or not len(plan):
         return pa.nulls(len(plan), pa.string())
@@ -177,9 +158,6 @@ def sent_media(task: Task, plan: pa.Table) -> Any:
 
 def _segments(samples: pa.Table, shown: set[str]) -> Any:
     """Return the values of all further segments as one text a row: segment, attribute and values, with separators."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     parts: list[Any] = []
     for name in samples.column_names:
         if name.startswith(VALUES) and name not in shown:
@@ -200,9 +178,6 @@ def _segments(samples: pa.Table, shown: set[str]) -> Any:
 
 def joined_known(parts: Sequence[Any], separator: str) -> Any:
     """Return the texts of each row that are not null, joined; empty where all are."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     # pyarrow leaves a row out where every text is null; an empty one before them keeps it.
     first = pa.array([""] * len(parts[0]), pa.string())
     flat = [part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part for part in parts]
@@ -211,9 +186,6 @@ def joined_known(parts: Sequence[Any], separator: str) -> Any:
 
 def write_answers(path: Path, table: pa.Table) -> None:
     """Write a table so that the page can read parts of it: zstd, and small row groups."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     long = {"key", "text", "error", "raw", "segments", "before", "said"}
     listed = [f.name for f in table.schema if pa.types.is_list(f.type)]
     few = [name for name in table.column_names if name not in long and name not in listed]

@@ -6,11 +6,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.compare.runs import ComparedRun, caveats_of, compared_run, open_comparison
 from equivox.core.errors import EquivoxError, RequestError
 from equivox.core.files import write_text
+from equivox.core.lazy import pa
 from equivox.core.task import Task
 from equivox.core.version import __version__
 from equivox.engines import model_label
@@ -22,9 +23,6 @@ from equivox.run.manifest import read_manifest
 from equivox.run.opening import LeftOut, by_name, usable_runs
 from equivox.run.plan import PLAN_FILE
 from equivox.run.scoring import read_scores
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 DOCUMENT = "view.json"
 """The document that the page reads first; the tables lie beside it."""

@@ -7,25 +7,23 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.compare.runs import ComparedRun, ValueShares, value_shares
 from equivox.core.errors import RequestError
 from equivox.core.files import read_table
+from equivox.core.lazy import pa
 from equivox.core.plain import as_plain
 from equivox.core.redact import redacted_text, without_places
 from equivox.core.task import Task
 from equivox.report.numbers import p_value, score_interval, score_value
-from equivox.report.opening import Opening, opening_of_one
+from equivox.report.opening import opening_of_one
 from equivox.report.picture import ABOUT_MARKS, picture
 from equivox.report.score_tables import marked
 from equivox.report.view.pairs import Telling, losing_pair, telling_pair
 from equivox.report.view.results import offered
 from equivox.run.manifest import public_manifest, read_manifest
 from equivox.run.scoring import tables_folder
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SHOWN_VALUES = 8
 """Values of an attribute that are offered as filters, those whose shares differ most."""
@@ -42,7 +40,7 @@ def run_document(run: ComparedRun) -> dict[str, Any]:
         "version": manifest["equivox"],
         "scored": bool(run.scores),
         "screens": offered(run.folder),
-        "verdict": opening_document(opening_of_one(run)) if run.scores else None,
+        "verdict": asdict(opening_of_one(run)) if run.scores else None,
         "marks": list(run.marks),
         "manifest": manifest,
     }
@@ -89,16 +87,6 @@ def picture_document(runs: Sequence[ComparedRun]) -> dict[str, Any]:
         "lines": [asdict(line) | {"marks": marks} for line, marks in zip(lines, marked, strict=True)],
     }
     return dict(without_places(document))
-
-
-def opening_document(found: Opening) -> dict[str, Any]:
-    """Return the opening of the report as plain values."""
-    return {
-        "question": found.question,
-        "answer": found.answer,
-        "sentences": list(found.sentences),
-        "trust": [{"text": one.text, "mark": one.mark} for one in found.trust],
-    }
 
 
 def telling_of(run: ComparedRun, task: Task, table: pa.Table) -> Telling | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from equivox.core.errors import EquivoxError, RequestError
+from equivox.core.lazy import pa, pc
 from equivox.core.media import MediaError, checked_image, compact_audio
 from equivox.core.redact import redacted_text
 from equivox.core.task import DataSource
@@ -26,14 +27,13 @@ PLAYED = {b"RIFF": "audio/wav", b"fLaC": "audio/flac", b"OggS": "audio/ogg", b"I
 
 @dataclass(frozen=True)
 class Place:
-    """Where a recording or picture is: the sample of a corpus that a run asked about, or why it is not opened.
+    """Where a recording or picture is: the sample of a corpus that the run in `folder` asked about.
 
     `column` is that of a further turn's recording or picture.
     """
 
     source: DataSource
-    where: str | None
-    refusal: str
+    folder: Path
     sample: str
     kind: str
     column: str
@@ -55,9 +55,6 @@ class Media:
     @classmethod
     def of(cls, folders: Sequence[Path], data: str | None = None) -> Media:
         """Return the media of the runs in `folders`; what a run without a plan will send is not known yet."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         places: dict[str, Place] = {}
         sounds: dict[str, Path] = {}
         for folder in folders:
@@ -69,13 +66,12 @@ class Media:
                 continue
             for task in tasks:
                 if task.media:
-                    where, refusal = _data_of(folder, task.data)
                     own = plan.filter(pc.equal(plan["task"], task.name))
                     sent = pa.table({"sample": own["sample_id"].cast(pa.string()), "sha256": sent_media(task, own)})
                     first = sent.group_by("sha256", use_threads=False).aggregate([("sample", "first")])
                     for row in first.filter(pc.is_valid(first["sha256"])).to_pylist():
                         for medium, sha256 in zip(task.media, row["sha256"].split(" "), strict=True):
-                            place = Place(task.data, where, refusal, row["sample_first"], medium.kind, medium.column)
+                            place = Place(task.data, folder, row["sample_first"], medium.kind, medium.column)
                             places.setdefault(sha256, place)
         return cls(places, sounds, data)
 
@@ -109,9 +105,10 @@ class Media:
 
     def _opened(self, place: Place) -> Mapping[str, Sample] | str:
         """Return the samples of a corpus by name, or why it cannot be opened."""
-        where = self.data or place.where
-        if self.data is None and place.refusal:
-            return place.refusal
+        try:
+            where = self.data or data_of(place.folder, place.source)
+        except RequestError as error:
+            return str(error)
         source = table_in(place.source, self.data)
         try:
             corpus = open_unread(source, where) or open_corpus(source, where)
@@ -124,11 +121,3 @@ def _playable(data: bytes, name: str) -> tuple[bytes, str]:
     """Return a recording as browsers play it, and its type; MediaError for one that cannot be decoded."""
     kind = next((kind for start, kind in PLAYED.items() if data.startswith(start)), None)
     return (data, kind) if kind else (compact_audio(data, name=name), "audio/ogg")
-
-
-def _data_of(folder: Path, source: DataSource) -> tuple[str | None, str]:
-    """Return where the data of a run are, or why they are not opened."""
-    try:
-        return data_of(folder, source), ""
-    except RequestError as error:
-        return None, str(error)

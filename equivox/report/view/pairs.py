@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.core.attributes import Attribute
+from equivox.core.lazy import NDArray, np, pa, pc
 from equivox.core.task import Task
 from equivox.report.view.answers import METADATA, NEXT_VALUE, VALUES, joined_known
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -39,8 +35,6 @@ def telling_pair(table: pa.Table, attributes: Sequence[Attribute]) -> Telling | 
     the median or not, and a choice among texts that a sample offers is the text, among the answers of its stratum. Both
     answers are of one stratum and item where there are such, so that little differs besides the person.
     """
-    import numpy as np
-
     found: Telling | None = None
     for attribute in attributes:
         if attribute.role != "outcome" or f"{VALUES}{attribute.name}" not in table.column_names:
@@ -62,9 +56,6 @@ def telling_pair(table: pa.Table, attributes: Sequence[Attribute]) -> Telling | 
 
 def losing_pair(table: pa.Table) -> Telling | None:
     """Return an answer that could not be used and one that could, of the groups that differ most; None if none do."""
-    import numpy as np
-    import pyarrow.compute as pc
-
     lost = np.asarray(pc.not_equal(table["status"], "parsed"))
     every = np.ones(len(table), bool)
     rows = np.flatnonzero(lost)
@@ -74,9 +65,6 @@ def losing_pair(table: pa.Table) -> Telling | None:
 
 def _values(table: pa.Table, attribute: Attribute) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
     """Return the row and the code of every value of an attribute, and the names of the codes."""
-    import numpy as np
-    import pyarrow.compute as pc
-
     column = table[f"{VALUES}{attribute.name}"].combine_chunks()
     rows = pc.list_parent_indices(column).to_numpy().astype(np.int64)
     flat = pc.list_flatten(column)
@@ -96,8 +84,6 @@ def _chosen(
 
     `offered` are the columns of the texts, in the order of the attribute's options.
     """
-    import numpy as np
-
     rows, codes, names = _values(table, attribute)
     texts = [table[column].to_pylist() for column in offered]
     strata = table["stratum"].to_pylist()
@@ -126,8 +112,6 @@ def _widest(
     The larger share comes first, in percent of the group's answers; both are 0 where no two groups have answers. With
     `within` each code belongs to one stratum, and its shares and rows are of the answers there.
     """
-    import numpy as np
-
     encoded = table["group"].combine_chunks().dictionary_encode()
     group, n_groups = encoded.indices.to_numpy(), len(encoded.dictionary)
     if not len(rows):
@@ -157,8 +141,6 @@ def _widest(
 
 def _two_rows(table: pa.Table, first: NDArray[np.bool_], second: NDArray[np.bool_]) -> tuple[int, int]:
     """Return a row of `first` and one of `second`, of one stratum and item if possible; neither may be empty."""
-    import numpy as np
-
     ones, others = np.flatnonzero(first).tolist(), np.flatnonzero(second).tolist()
     for names in (["stratum", "item"], ["stratum"]):
         columns = [table[name].to_pylist() for name in names]
@@ -187,10 +169,6 @@ class Pair:
 
 def paired(task: Task, first: pa.Table, second: pa.Table) -> Pair:
     """Return the answers to the same requests that differ: same sample, same presentation, same repeat."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     shared = [name for name in first.column_names if name.startswith(METADATA) and name in second.column_names]
     there = pc.index_in(_identity(first, shared), value_set=_identity(second, shared).combine_chunks())
     matched = pc.is_valid(there).to_numpy(zero_copy_only=False)
@@ -220,8 +198,6 @@ def paired(task: Task, first: pa.Table, second: pa.Table) -> Pair:
 
 
 def _identity(table: pa.Table, metadata: list[str]) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
 
     parts = [table["sample"], table["repeat"].cast(pa.string()), *(pc.fill_null(table[name], "") for name in metadata)]
     return pc.binary_join_element_wise(*parts, NEXT_VALUE)
@@ -229,15 +205,11 @@ def _identity(table: pa.Table, metadata: list[str]) -> Any:
 
 def _flat(column: Any) -> Any:
     """Return a column as one array of texts; the values of a list are joined."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     whole = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     return pc.binary_join(whole, NEXT_VALUE) if pa.types.is_list(whole.type) else whole
 
 
 def _differ(one: Any, other: Any) -> Any:
-    import pyarrow.compute as pc
 
     # Null is a value of its own here: no answer differs from an empty one.
     known = pc.fill_null(pc.not_equal(one, other), False)

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 from huggingface_hub import HfApi
+from sample_runs import sample_runs
 
-import equivox as ex
 from equivox.core.errors import RequestError, RunError
-from equivox.core.scores import ScoringOptions
 from equivox.integrations.hub.remote import LIST, listed_runs, model_facts
 
 # huggingface_hub hands files to its HTTP library in a way that the latter calls outdated.
@@ -27,11 +26,7 @@ def board(hub: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The stand-in Hub with an empty board; two runs are here."""
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
-    for model in ("biased", "random"):
-        ex.measure(
-            f"simulated:{model}", "vibe_gender:advisory", output=tmp_path / model, data="sample", limit=24,
-            options=ScoringOptions(n_resamples=99),
-        )  # fmt: skip
+    sample_runs(tmp_path, {name: name for name in ("biased", "random")}, "vibe_gender:advisory", limit=24)
     HfApi().create_repo("org/board", repo_type="dataset")
     return hub
 

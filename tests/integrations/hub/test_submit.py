@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from sample_runs import sample_run
 from scored_here import scored_here
 
 import equivox as package
@@ -32,13 +33,8 @@ REPOS = ("--model-repo", "org/model", "--benchmark", "org/equivox-{corpus}")
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("submit") / "run"
-    package.measure(
-        "simulated:planted,shift=0.3",
-        "vibe_gender:story,vibe_gender:casting,spoken_stereoset_orders:gender,badf_two:gender,genres_standin:ar",
-        data="sample", output=folder, options=FEW, limit=16,
-    )  # fmt: skip
-    return folder
+    tasks = "vibe_gender:story,vibe_gender:casting,spoken_stereoset_orders:gender,badf_two:gender,genres_standin:ar"
+    return sample_run(tmp_path_factory.mktemp("submit") / "run", "planted,shift=0.3", tasks, limit=16)
 
 
 @pytest.fixture

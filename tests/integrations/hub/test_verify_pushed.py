@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sample_runs import sample_run
 
-import equivox as ex
-from equivox.core.scores import ScoringOptions
 from equivox.run.manifest import hashes_of, read_manifest
 
 # huggingface_hub hands files to its HTTP library in a way that the latter calls outdated.
@@ -23,10 +22,7 @@ ADDRESS = "hf://datasets/org/answers"
 @pytest.fixture
 def pushed(hub: Any, tmp_path: Path, equivox: Cli, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
-    ex.measure(
-        "simulated:biased", "vibe_gender:advisory", output=tmp_path / "run", data="sample", limit=24,
-        options=ScoringOptions(n_resamples=99),
-    )  # fmt: skip
+    sample_run(tmp_path / "run", "biased", "vibe_gender:advisory", limit=24)
     code, _, err = equivox("data", "push", tmp_path / "run", "--repo", "org/answers", "-o", tmp_path / "out", "--push")
     assert code == 0, err
     return tmp_path / "out"
