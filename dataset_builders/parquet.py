@@ -14,7 +14,7 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +23,7 @@ from equivox.core.errors import RequestError, RunError
 from equivox.core.lazy import datasets, pa, pq
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.version import __version__
-from equivox.dataset_builders.base import Builder, Column, CorpusFacts, count, listed, sha256_of
+from equivox.dataset_builders.base import Builder, Column, CorpusFacts, listed, sha256_of
 from equivox.dataset_builders.schema import Row, features, rows
 
 SHARD_BYTES = 480_000_000
@@ -41,8 +41,6 @@ class BuildReport:
     ----------
     status
         `built`, `rebuilt` (the source had changed) or `up to date` (nothing was written).
-    changes
-        The changes from the earlier build, in words; empty unless rebuilt.
     differences
         The differences of the source from published facts.
     problems
@@ -56,7 +54,6 @@ class BuildReport:
     rows: int
     files: tuple[str, ...]
     fingerprint: str
-    changes: tuple[str, ...]
     differences: tuple[str, ...]
     problems: Mapping[str, str]
     clipped: int
@@ -95,8 +92,7 @@ def build(
     earlier = read_record(folder)
     fingerprint = builder.fingerprint()
     if earlier is not None and earlier["fingerprint"] == fingerprint and _is_whole(folder, earlier):
-        return _report("up to date", folder, earlier, ())
-    changes = _changes(folder, builder) if earlier is not None else ()
+        return _report("up to date", folder, earlier)
     try:
         partial.mkdir()
     except OSError as error:
@@ -108,7 +104,7 @@ def build(
         raise RunError(f"{builder.facts.name} was not built in {folder}: {error}; nothing was changed there") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return _report("built" if earlier is None else "rebuilt", folder, record, changes)
+    return _report("built" if earlier is None else "rebuilt", folder, record)
 
 
 def _no_place(folder: Path, error: OSError) -> RequestError:
@@ -301,53 +297,10 @@ def _alive(process: str) -> bool:
     return int(process) != os.getpid()
 
 
-def _changes(folder: Path, builder: Builder) -> tuple[str, ...]:
-    """Return the changes of a rebuild by clip, from the small columns of the earlier build."""
-    names = ["clip_id", f"{builder.MEDIA}_sha256", "text", "speaker", *(c.name for c in builder.facts.columns)]
-    earlier: dict[str, tuple[Any, ...]] = {}
-    try:
-        for path in sorted(folder.glob("train-*.parquet")):
-            table = pq.read_table(path, columns=names)
-            earlier |= {row["clip_id"]: tuple(row[n] for n in names) for row in table.to_pylist()}
-    except (OSError, KeyError, pa.ArrowException):
-        return ("the earlier build cannot be read or has other columns",)
-    digests = builder.digests()
-    now = {
-        clip.clip_id: (
-            clip.clip_id,
-            digests[clip.clip_id],
-            clip.text,
-            clip.speaker,
-            *(clip.columns[c.name] for c in builder.facts.columns),
-        )
-        for clip in builder.clips()
-    }
-    kinds = {
-        "added": [name for name in now if name not in earlier],
-        "removed": [name for name in earlier if name not in now],
-        "changed": [name for name, row in now.items() if name in earlier and earlier[name] != row],
-    }
-    said = tuple(f"{count(ids, 'clip')} {kind}: {listed(ids)}" for kind, ids in kinds.items() if ids)
-    return said or ("the clips are the same; facts, counts, file paths or built files differ",)
-
-
-def _report(
-    status: Literal["built", "rebuilt", "up to date"],
-    folder: Path,
-    record: Mapping[str, Any],
-    changes: Iterable[str],
-) -> BuildReport:
-    return BuildReport(
-        status=status,
-        folder=folder,
-        rows=record["rows"],
-        files=tuple(record["files"]),
-        fingerprint=record["fingerprint"],
-        changes=tuple(changes),
-        differences=tuple(record["differences"]),
-        problems=record["problems"],
-        clipped=record["clipped"],
-    )
+def _report(status: Literal["built", "rebuilt", "up to date"], folder: Path, record: Mapping[str, Any]) -> BuildReport:
+    told = {name: record[name] for name in ("rows", "fingerprint", "problems", "clipped")}
+    files, differences = tuple(record["files"]), tuple(record["differences"])
+    return BuildReport(status=status, folder=folder, files=files, differences=differences, **told)
 
 
 def _versions() -> dict[str, str]:
