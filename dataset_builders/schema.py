@@ -61,7 +61,7 @@ def read_clip(
     if media == "audio":
         known, content = {} if known is None else known, sha256(data)
         if content not in known:
-            known[content] = inspect_audio(data, name=clip.path.name)
+            known[content] = inspect_audio(data)
         return data, known[content]
     return data, AudioFacts(kind, 0, 0, 0.0, inspect_image(data, name=clip.path.name))
 

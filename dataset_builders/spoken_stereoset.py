@@ -188,14 +188,12 @@ class SpokenStereoSet(Builder):
                 f"{domain} speakers": len({clip.speaker for clip in found.values()}),
                 f"{domain} contexts": len({clip.columns["context"] for clip in found.values()}),
             }
+        folders = [self.source / "speech" / domain for domain in self._tables]
         elsewhere = [
-            self.relative(path) for path in sorted(audio_files(self.source.rglob("*"))) if not self._of_a_domain(path)
+            self.relative(path) for path in sorted(audio_files(self.source.rglob("*"))) if path.parent not in folders
         ]
         oddities["audio that belongs to no table, not used"] = elsewhere
         return Scan(clips=tuple(clips.values()), counts=counts, oddities=oddities)
-
-    def _of_a_domain(self, path: Path) -> bool:
-        return path.parent.parent == self.source / "speech" and path.parent.name in self._tables
 
     def _files(self, domain: str) -> dict[str, list[Path]]:
         """Return the audio files of a domain by their name without the suffix."""
@@ -270,8 +268,8 @@ class SpokenStereoSet(Builder):
                 oddities["continuations that no majority of annotators calls what they are (kept)"].append(
                     f"{clip_id} {kind.replace('_', '-')}"
                 )
-        ids = _read_list(cells["annotators"])
-        if ids is not None and len(set(ids)) < len(ids):
+        ids = _read(cells["annotators"])
+        if isinstance(ids, list) and len(set(ids)) < len(ids):
             oddities["rows that name an annotator twice (kept)"].append(clip_id)
         return {
             **columns,
@@ -322,11 +320,6 @@ def parse_labels(text: str) -> dict[str, dict[str, int]] | None:
     if not all(isinstance(votes, list) and known.issuperset(map(str, votes)) for votes in read.values()):
         return None
     return {ours: {label: read[theirs].count(LABELS[label]) for label in KINDS} for ours, theirs in LABELS.items()}
-
-
-def _read_list(text: str) -> list[Any] | None:
-    read = _read(text)
-    return read if isinstance(read, list) else None
 
 
 def _read(text: str) -> Any:

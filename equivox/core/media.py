@@ -31,9 +31,6 @@ CLIPPED_SHARE = 0.01
 """A clip is called clipped if more than this share of its samples are at full scale."""
 
 _BLOCK = 1 << 16
-_INSPECTED: dict[str, AudioFacts] = {}
-"""Facts of clips by their SHA-256: a process opens one corpus for many runs."""
-_MOST_INSPECTED = 1 << 16
 _UNKNOWN_LENGTH = 0x7FFF0000  # encoders that write to a pipe leave a length at or above this in a wav header
 
 
@@ -83,24 +80,17 @@ def is_lfs_pointer(data: bytes) -> bool:
     return data.startswith(LFS_POINTER)
 
 
-def inspect_audio(data: bytes, *, name: str) -> AudioFacts:
+def inspect_audio(data: bytes) -> AudioFacts:
     """Decode a whole clip, block by block, and return its properties and whether it is usable.
 
     A clip has a problem when it is not audio, is damaged or cut short, has no samples, has samples that are
     not finite, is silent once mixed to mono, or is shorter than 0.05 s.  Loud clips are flagged as clipped,
-    not refused.  `name` only names the clip in messages; it never decides the format.  Equal bytes are decoded
-    once in a process.
+    not refused.
     """
-    content = sha256(data)
-    if content not in _INSPECTED:
-        if len(_INSPECTED) >= _MOST_INSPECTED:
-            _INSPECTED.clear()
-        if reason := _not_audio(data):
-            _INSPECTED[content] = AudioFacts("unknown", 0, 0, 0.0, reason)
-        else:
-            with audio_file(data) as descriptor:
-                _INSPECTED[content] = _inspected(data, descriptor)
-    return _INSPECTED[content]
+    if reason := _not_audio(data):
+        return AudioFacts("unknown", 0, 0, 0.0, reason)
+    with audio_file(data) as descriptor:
+        return _inspected(data, descriptor)
 
 
 def _inspected(data: bytes, descriptor: int) -> AudioFacts:

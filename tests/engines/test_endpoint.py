@@ -335,7 +335,7 @@ def test_clips_are_resampled_unless_the_user_says_otherwise(server: Server, cont
         for part in body["messages"][0]["content"]
         if part["type"] in ("input_audio", "audio_url")
     ]
-    facts = media.inspect_audio(base64.b64decode(sent[0]["data"]), name="sent")
+    facts = media.inspect_audio(base64.b64decode(sent[0]["data"]))
     assert (facts.codec, facts.sampling_rate, facts.channels) == ("wav pcm_16", 16_000, 1)
     assert sent[1] == {"data": base64.b64encode(stored).decode(), "format": container}
     mime = "mpeg" if container == "mp3" else container
