@@ -255,24 +255,20 @@ def _verified(path: Path, state: tuple[int, ...]) -> tuple[pq.FileMetaData, pa.S
     A comparison reads columns of the same tables many times, and the footer takes longer than a column.
     """
     with pq.ParquetFile(path) as file:
-        _verify(path, file)
-        return file.metadata, file.schema_arrow
+        footer, schema = file.metadata, file.schema_arrow
+    if (schema.metadata or {}).get(_CHECK) != _check(schema, footer.num_rows):
+        raise damaged(path, "its checksum does not fit its columns")
+    # The footer counts rows twice; the reader follows the count of each row group, which no checksum covers.
+    groups = sum(footer.row_group(number).num_rows for number in range(footer.num_row_groups))
+    if groups != footer.num_rows:
+        raise damaged(path, f"it states {footer.num_rows} rows and its row groups {groups}")
+    return footer, schema
 
 
 def state_of(path: Path) -> tuple[int, ...]:
     """Return what changes when a file is written anew: its inode, its size, and its time in nanoseconds."""
     found = path.stat()
     return found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def _verify(path: Path, file: pq.ParquetFile) -> None:
-    stated = (file.schema_arrow.metadata or {}).get(_CHECK)
-    if stated != _check(file.schema_arrow, file.metadata.num_rows):
-        raise damaged(path, "its checksum does not fit its columns")
-    # The footer counts rows twice; the reader follows the count of each row group, which no checksum covers.
-    groups = sum(file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups))
-    if groups != file.metadata.num_rows:
-        raise damaged(path, f"it states {file.metadata.num_rows} rows and its row groups {groups}")
 
 
 def read_schema(path: Path) -> pa.Schema:

@@ -24,14 +24,13 @@ from equivox.core.task import Patch, digest
 from equivox.engines import patching
 from equivox.engines.arguments import ChatArguments, chat_template, generation_parameters, sort_arguments
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
-from equivox.engines.limits import failed, refuse_dropped, refuse_missing_modality, refuse_short_context
+from equivox.engines.limits import failed, free, refuse_dropped, refuse_missing_modality, refuse_short_context
 from equivox.engines.messages import RESAMPLED, SAMPLING_RATE, chat_of, split_thinking
 from equivox.engines.quiet import one_line
 from equivox.engines.transformers_loading import (
     Loaded,
     arrived,
     configuration,
-    free,
     generation,
     load,
     logprobs,
@@ -189,16 +188,7 @@ class TransformersEngine(Engine):
         return replace(declared, **self.arguments.get("patch", {}))
 
     def _sampling(self, request: Request) -> dict[str, Any]:
-        sampling = request.sampling
-        task = {
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
-            "top_k": sampling.top_k,
-            "frequency_penalty": sampling.frequency_penalty,
-            "max_new_tokens": sampling.max_new_tokens,
-            "stop": list(sampling.stop),
-            "logprobs": sampling.logprobs,
-        }
+        task = {name: value for name, value in vars(request.sampling).items() if name != "repeats"}
         return task | dict(self.arguments.get("generation_parameters", {}))
 
     def _limit(self, config: Any) -> int | None:

@@ -277,13 +277,8 @@ class VLLMArguments(_Own):
             settings["generation_parameters"] = dict(self.sampling)
         if self.chat_template is not None:
             settings["chat_template"] = digest(self.chat_template)[:16]
-        if self.chat_template_kwargs:
-            settings["chat_template_kwargs"] = dict(self.chat_template_kwargs)
-        if self.system_prompt is not None:
-            settings["system_prompt"] = self.system_prompt
-        if self.tool_call_parser is not None:
-            settings["tool_call_parser"] = self.tool_call_parser
-        return settings
+        own = {name: getattr(self, name) for name in ("chat_template_kwargs", "system_prompt", "tool_call_parser")}
+        return settings | {name: value for name, value in own.items() if value not in (None, {})}
 
 
 def version() -> str:
