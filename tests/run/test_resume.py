@@ -162,7 +162,7 @@ def test_interrupting_exits_130_and_says_how_to_go_on(
         code, _, err = equivox(*command)
     assert code == 130
     assert "same command again" in err and err.count("\n") == 1
-    assert len(Store(tmp_path / "run" / "responses", response_schema()).keys()) == 40
+    assert len(Store(tmp_path / "run" / "responses", response_schema()).table(("key",))) == 40
     assert equivox(*command)[0] == 0
 
 
@@ -211,4 +211,4 @@ def test_what_is_checked_is_checked_under_the_lock(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(pipeline, "writing", late)
     with pytest.raises(RequestError, match=r"holds another run \(seed: 1 there, 2 here\)"):
         execute(spec(seed=2))
-    assert len(Store(tmp_path / "run" / "responses", response_schema()).keys()) == 48
+    assert len(Store(tmp_path / "run" / "responses", response_schema()).table(("key",))) == 48
