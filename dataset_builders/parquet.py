@@ -11,15 +11,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import os
 import platform
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from equivox.core.errors import RequestError, RunError
+from equivox.core.files import whole_folder
 from equivox.core.lazy import datasets, pa, pq
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.version import __version__
@@ -83,32 +82,16 @@ def build(
         The build could not be finished: a full disk, or a source that changed while it was read.
     """
     folder = Path(output).expanduser() / builder.facts.name
-    partial = folder.with_name(f".{folder.name}.partial-{os.getpid()}")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(folder)
-    except OSError as error:
-        raise _no_place(folder, error) from error
     earlier = read_record(folder)
     fingerprint = builder.fingerprint()
     if earlier is not None and earlier["fingerprint"] == fingerprint and _is_whole(folder, earlier):
         return _report("up to date", folder, earlier)
     try:
-        partial.mkdir()
-    except OSError as error:
-        raise _no_place(folder, error) from error
-    try:
-        record = _write(builder, partial, fingerprint, progress, origin or {})
-        _put_in_place(partial, folder)
+        with whole_folder(folder) as partial:
+            record = _write(builder, partial, fingerprint, progress, origin or {})
     except OSError as error:
         raise RunError(f"{builder.facts.name} was not built in {folder}: {error}; nothing was changed there") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return _report("built" if earlier is None else "rebuilt", folder, record)
-
-
-def _no_place(folder: Path, error: OSError) -> RequestError:
-    return RequestError(f"`output`: cannot write in {folder.parent} ({error.strerror}); choose another folder")
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:
@@ -259,42 +242,6 @@ class Shards:
         names = [f"{self.split}-{i:05d}-of-{len(self.paths):05d}.parquet" for i in range(len(self.paths))]
         paths = [path.rename(path.with_name(name)) for path, name in zip(self.paths, names, strict=True)]
         return {path.name: {"bytes": path.stat().st_size, "sha256": sha256_of(path)} for path in paths}
-
-
-def _put_in_place(partial: Path, folder: Path) -> None:
-    """Rename a complete build to its final place; after an error the earlier build is restored."""
-    old = folder.with_name(f".{folder.name}.replaced-{os.getpid()}")
-    if folder.exists():
-        folder.rename(old)
-    try:
-        partial.rename(folder)
-    except OSError:
-        if old.exists():
-            old.rename(folder)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Delete files of killed builds, and restore a build that one of them had moved."""
-    for path in folder.parent.glob(f".{folder.name}.replaced-*"):
-        if not folder.exists():
-            path.rename(folder)
-        else:
-            shutil.rmtree(path, ignore_errors=True)
-    for path in folder.parent.glob(f".{folder.name}.partial-*"):
-        if not _alive(path.name.rpartition("-")[2]):
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _alive(process: str) -> bool:
-    try:
-        os.kill(int(process), 0)
-    except (ValueError, ProcessLookupError):
-        return False
-    except PermissionError:
-        return True
-    return int(process) != os.getpid()
 
 
 def _report(status: Literal["built", "rebuilt", "up to date"], folder: Path, record: Mapping[str, Any]) -> BuildReport:

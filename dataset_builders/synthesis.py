@@ -12,7 +12,6 @@ repeated call synthesizes only the missing clips.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import shlex
@@ -24,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from equivox.core.errors import RequestError, RunError
+from equivox.core.files import whole_folder
 from equivox.core.media import container_of, inspect_audio, sha256
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.dataset_builders.base import FACTS_FILE, count, listed
@@ -115,15 +115,10 @@ def synthesize(
     except OSError as error:
         raise RequestError(f"`output`: cannot write in {output.parent} ({error.strerror}); name another") from error
     read_now = _read_all(clips, kept, progress)
-    partial = output.with_name(f".{output.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
     try:
-        _write(partial, domains, clips, kept)
-        with contextlib.suppress(FileNotFoundError):
-            output.rmdir()
-        partial.rename(output)
+        with whole_folder(output) as partial:
+            _write(partial, domains, clips, kept)
     except OSError as error:
-        shutil.rmtree(partial, ignore_errors=True)
         raise RunError(f"{output} was not made: {error}; finished clips are kept for the next call") from error
     shutil.rmtree(kept, ignore_errors=True)
     notes = (f"made now: {read_now:,} clips; build the corpus from this folder",)

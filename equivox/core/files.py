@@ -15,9 +15,10 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import stat
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,30 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
         if isinstance(error, OSError):
             raise refused(path, error) from error
         raise
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder that takes the place of `folder` in the end; after an error `folder` is as it was.
+
+    What a process left that was killed meanwhile goes away with the next. RequestError if no folder can be made there.
+    """
+    partial, replaced = (folder.with_name(f".{folder.name}.{what}") for what in ("partial", "replaced"))
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+    except OSError as error:
+        raise RequestError(f"`output`: cannot write in {folder.parent} ({error.strerror}); choose another") from error
+    try:
+        yield partial
+        if folder.exists():
+            folder.rename(replaced)
+        partial.rename(folder)
+    finally:
+        if replaced.exists() and not folder.exists():
+            replaced.rename(folder)
+        for left in (partial, replaced):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def unreadable(what: str, path: Path, error: OSError) -> RequestError:
