@@ -70,17 +70,6 @@ class _Arguments(ChatArguments):
 
 
 _NEUTRAL = {"batch_size", "chat_template", "device", "model_name", "model_parallel", "revision"}
-_GENERATION = {
-    "frequency_penalty": "frequency_penalty",
-    "max_new_tokens": "max_new_tokens",
-    "min_new_tokens": "min_new_tokens",
-    "min_p": "min_p",
-    "repetition_penalty": "repetition_penalty",
-    "stop_tokens": "stop",
-    "temperature": "temperature",
-    "top_k": "top_k",
-    "top_p": "top_p",
-}
 
 
 class TransformersEngine(Engine):
@@ -121,7 +110,9 @@ class TransformersEngine(Engine):
         given = {name: value for name, value in given.items() if value is not None}
         parsed = checked_fields(_Arguments, given, what="model")
         parsed["chat_template"] = chat_template(parsed["chat_template"])
-        parsed["generation_parameters"] = generation_parameters(parsed["generation_parameters"], _GENERATION)
+        parsed["generation_parameters"] = generation_parameters(
+            parsed["generation_parameters"], {"stop_tokens": "stop"}, without=("presence_penalty", "stop_token_ids")
+        )
         patching.check_settings(parsed["patch"])
         parsed = {name: value for name, value in parsed.items() if value not in (None, {})}
         return cls(parsed, open_checkpoint(parsed["model_name"], revision=parsed.get("revision")))
