@@ -17,9 +17,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
+from equivox.configs import read_config_file
 from equivox.core.errors import RequestError
 from equivox.core.fields import load_yaml
 from equivox.core.task import Column, DataSource, digest
@@ -68,19 +68,7 @@ def read_grid(path: Path | None = None) -> Grid:
     if path is None:
         text = resources.files("equivox.dataset_builders").joinpath(PUBLISHED_FILE).read_text("utf-8")
         return Grid.model_validate(load_yaml(text))
-    try:
-        document = load_yaml(path.read_text("utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise RequestError(f"the grid {path} cannot be read ({str(error).splitlines()[0]}); give a YAML file") from None
-    try:
-        grid = Grid.model_validate(document)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise RequestError(
-            f"the grid {path}: `{where or 'file'}` {first['msg'][:1].lower()}{first['msg'][1:]}; "
-            "it has `identities` and `locations` like dataset_builders/badf_identities.yaml"
-        ) from None
+    grid = read_config_file(Grid, str(path), "badf")
     for name, dimension in grid.identities.items():
         _check(name, dimension, path)
     for category, places in grid.locations.items():

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import refuse_unusable
-from equivox.core.media import LFS_POINTER
+from equivox.core.media import is_lfs_pointer
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".mp3")
 """Suffixes of audio files, in order of preference for a clip that exists in several formats."""
@@ -334,17 +334,13 @@ def found_instead(folder: Path) -> str:
 
 def refuse_lfs_pointers(paths: Iterable[Path]) -> None:
     """Raise RequestError if files are git-lfs pointers, as in a clone without git-lfs."""
-    pointers = [path for path in paths if path.is_file() and path.stat().st_size < 1024 and _begins_as_pointer(path)]
+    small = (path for path in paths if path.is_file() and path.stat().st_size < 1024)
+    pointers = [path for path in small if is_lfs_pointer(path.read_bytes())]
     if pointers:
         raise RequestError(
             f"{count(pointers, 'file')} of the corpus, such as {pointers[0]}, hold only a git-lfs pointer; "
             "run `git lfs pull` in it and try again"
         )
-
-
-def _begins_as_pointer(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(LFS_POINTER)) == LFS_POINTER
 
 
 def _few(names: Sequence[str]) -> str:

@@ -191,18 +191,14 @@ class Genres(Builder):
 
     def _records(self) -> Iterator[tuple[Path, str, str, dict[str, Any], str]]:
         """Yield each released record with its file, the pair, the relationship and, for messages, its place."""
-        for path, person, relationship in self._named_queries():
-            for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
-                if line.strip():
-                    where = f"{path}, line {number}"
-                    yield path, person, relationship, _record(line, where), where
-
-    def _named_queries(self) -> Iterator[tuple[Path, str, str]]:
         for path in self._queries():
             person, relationship = path.name.split("_")[1:3]
             if person not in PERSONS or relationship not in RELATIONSHIPS:
                 raise RequestError(f"{path}: expected genre_<mf|mm|ff>_<{'|'.join(RELATIONSHIPS)}>_query.jsonl")
-            yield path, person, relationship
+            for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
+                if line.strip():
+                    where = f"{path}, line {number}"
+                    yield path, person, relationship, _record(line, where), where
 
     def _inside(self, image: str) -> Path:
         path = self.source / image

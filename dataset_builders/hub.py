@@ -114,15 +114,13 @@ def original_layout(
             "with `--demographics`"
         )
     scratch.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=".hub-", dir=scratch))
-    try:
+    with tempfile.TemporaryDirectory(prefix=".hub-", dir=scratch, ignore_cleanup_errors=True) as made:
+        folder = Path(made)
         if copy.corpus == "crema_d" and demographics is not None:
             _lay_out_crema_d(copy, shards, folder, demographics)
         else:
             _lay_out_l2_arctic(copy, shards, folder)
         yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _rows(copy: HubFile, shards: list[Path]) -> Iterator[dict[str, Any]]:

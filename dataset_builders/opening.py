@@ -13,7 +13,7 @@ from equivox.core.plugins import Plugin
 from equivox.core.task import DataSource
 from equivox.dataset_builders import added_builders
 from equivox.dataset_builders.badf import open_grid
-from equivox.dataset_builders.corpus import Corpus, Sample, builder_of, from_builder, open_clips
+from equivox.dataset_builders.corpus import Corpus, builder_of, from_builder, open_clips, text_sample
 from equivox.dataset_builders.genres import Genres
 from equivox.dataset_builders.profiles import open_profiles
 from equivox.dataset_builders.text_table import open_texts
@@ -79,15 +79,9 @@ def open_unread(source: DataSource, data: str | Path | None) -> Corpus | None:
     builder = None if (source.builder or source.corpus) in openers() else builder_of(source, data)
     if builder is None:
         return None
-    samples = tuple(
-        Sample(
-            sample_id=clip.clip_id,
-            columns={"text": clip.text, "speaker": clip.speaker, **clip.columns},
-            sha256="",
-            file_name=clip.path.name,
-            problem=None,
-            load=clip.path.read_bytes,
-        )
-        for clip in builder.clips()
-    )
-    return Corpus(name=builder.facts.name, fingerprint="", samples=samples)
+    found = ((clip, {"text": clip.text, "speaker": clip.speaker, **clip.columns}) for clip in builder.clips())
+    samples = [
+        replace(text_sample(clip.clip_id, columns), file_name=clip.path.name, load=clip.path.read_bytes)
+        for clip, columns in found
+    ]
+    return Corpus(name=builder.facts.name, fingerprint="", samples=tuple(samples))

@@ -11,19 +11,18 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import os
 import platform
-import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from equivox.core.errors import RequestError, RunError
+from equivox.core.files import whole_folder
 from equivox.core.lazy import datasets, pa, pq
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.version import __version__
-from equivox.dataset_builders.base import Builder, Column, CorpusFacts, count, listed, sha256_of
+from equivox.dataset_builders.base import Builder, Column, CorpusFacts, listed, sha256_of
 from equivox.dataset_builders.schema import Row, features, rows
 
 SHARD_BYTES = 480_000_000
@@ -41,8 +40,6 @@ class BuildReport:
     ----------
     status
         `built`, `rebuilt` (the source had changed) or `up to date` (nothing was written).
-    changes
-        The changes from the earlier build, in words; empty unless rebuilt.
     differences
         The differences of the source from published facts.
     problems
@@ -56,7 +53,6 @@ class BuildReport:
     rows: int
     files: tuple[str, ...]
     fingerprint: str
-    changes: tuple[str, ...]
     differences: tuple[str, ...]
     problems: Mapping[str, str]
     clipped: int
@@ -86,33 +82,16 @@ def build(
         The build could not be finished: a full disk, or a source that changed while it was read.
     """
     folder = Path(output).expanduser() / builder.facts.name
-    partial = folder.with_name(f".{folder.name}.partial-{os.getpid()}")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(folder)
-    except OSError as error:
-        raise _no_place(folder, error) from error
     earlier = read_record(folder)
     fingerprint = builder.fingerprint()
     if earlier is not None and earlier["fingerprint"] == fingerprint and _is_whole(folder, earlier):
-        return _report("up to date", folder, earlier, ())
-    changes = _changes(folder, builder) if earlier is not None else ()
+        return _report("up to date", folder, earlier)
     try:
-        partial.mkdir()
-    except OSError as error:
-        raise _no_place(folder, error) from error
-    try:
-        record = _write(builder, partial, fingerprint, progress, origin or {})
-        _put_in_place(partial, folder)
+        with whole_folder(folder) as partial:
+            record = _write(builder, partial, fingerprint, progress, origin or {})
     except OSError as error:
         raise RunError(f"{builder.facts.name} was not built in {folder}: {error}; nothing was changed there") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    return _report("built" if earlier is None else "rebuilt", folder, record, changes)
-
-
-def _no_place(folder: Path, error: OSError) -> RequestError:
-    return RequestError(f"`output`: cannot write in {folder.parent} ({error.strerror}); choose another folder")
+    return _report("built" if earlier is None else "rebuilt", folder, record)
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:
@@ -265,89 +244,10 @@ class Shards:
         return {path.name: {"bytes": path.stat().st_size, "sha256": sha256_of(path)} for path in paths}
 
 
-def _put_in_place(partial: Path, folder: Path) -> None:
-    """Rename a complete build to its final place; after an error the earlier build is restored."""
-    old = folder.with_name(f".{folder.name}.replaced-{os.getpid()}")
-    if folder.exists():
-        folder.rename(old)
-    try:
-        partial.rename(folder)
-    except OSError:
-        if old.exists():
-            old.rename(folder)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Delete files of killed builds, and restore a build that one of them had moved."""
-    for path in folder.parent.glob(f".{folder.name}.replaced-*"):
-        if not folder.exists():
-            path.rename(folder)
-        else:
-            shutil.rmtree(path, ignore_errors=True)
-    for path in folder.parent.glob(f".{folder.name}.partial-*"):
-        if not _alive(path.name.rpartition("-")[2]):
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _alive(process: str) -> bool:
-    try:
-        os.kill(int(process), 0)
-    except (ValueError, ProcessLookupError):
-        return False
-    except PermissionError:
-        return True
-    return int(process) != os.getpid()
-
-
-def _changes(folder: Path, builder: Builder) -> tuple[str, ...]:
-    """Return the changes of a rebuild by clip, from the small columns of the earlier build."""
-    names = ["clip_id", f"{builder.MEDIA}_sha256", "text", "speaker", *(c.name for c in builder.facts.columns)]
-    earlier: dict[str, tuple[Any, ...]] = {}
-    try:
-        for path in sorted(folder.glob("train-*.parquet")):
-            table = pq.read_table(path, columns=names)
-            earlier |= {row["clip_id"]: tuple(row[n] for n in names) for row in table.to_pylist()}
-    except (OSError, KeyError, pa.ArrowException):
-        return ("the earlier build cannot be read or has other columns",)
-    digests = builder.digests()
-    now = {
-        clip.clip_id: (
-            clip.clip_id,
-            digests[clip.clip_id],
-            clip.text,
-            clip.speaker,
-            *(clip.columns[c.name] for c in builder.facts.columns),
-        )
-        for clip in builder.clips()
-    }
-    kinds = {
-        "added": [name for name in now if name not in earlier],
-        "removed": [name for name in earlier if name not in now],
-        "changed": [name for name, row in now.items() if name in earlier and earlier[name] != row],
-    }
-    said = tuple(f"{count(ids, 'clip')} {kind}: {listed(ids)}" for kind, ids in kinds.items() if ids)
-    return said or ("the clips are the same; facts, counts, file paths or built files differ",)
-
-
-def _report(
-    status: Literal["built", "rebuilt", "up to date"],
-    folder: Path,
-    record: Mapping[str, Any],
-    changes: Iterable[str],
-) -> BuildReport:
-    return BuildReport(
-        status=status,
-        folder=folder,
-        rows=record["rows"],
-        files=tuple(record["files"]),
-        fingerprint=record["fingerprint"],
-        changes=tuple(changes),
-        differences=tuple(record["differences"]),
-        problems=record["problems"],
-        clipped=record["clipped"],
-    )
+def _report(status: Literal["built", "rebuilt", "up to date"], folder: Path, record: Mapping[str, Any]) -> BuildReport:
+    told = {name: record[name] for name in ("rows", "fingerprint", "problems", "clipped")}
+    files, differences = tuple(record["files"]), tuple(record["differences"])
+    return BuildReport(status=status, folder=folder, files=files, differences=differences, **told)
 
 
 def _versions() -> dict[str, str]:

@@ -193,21 +193,11 @@ def _of_mapping(table: Mapping[Any, Any], where: str) -> Columns:
 
 
 def _separated(path: Path, text: str, usual: str) -> Columns:
-    try:
-        reader = _reader(io.StringIO(text, newline="").readlines(), usual)
-        rows = [row for row in reader if row]
-    except csv.Error as error:
-        raise RequestError(f"cannot read {path.name} as CSV ({error}); is there a quote that is not closed?") from None
+    rows = [row for _, row in _rows(path, _reader(io.StringIO(text, newline="").readlines(), usual))]
     if not rows:
         return {}
     header, rows = [name.strip() for name in rows[0]], rows[1:]
     _refuse_large(str(path), len(header))
-    for number, row in enumerate(rows, start=1):
-        if len(row) != len(header):
-            raise RequestError(
-                f"{path}, row {number}: {count(row, 'cell')} for {count(header, 'column')}; "
-                f"quote cells that hold a {reader.dialect.delimiter!r}, and begin the table with its header"
-            )
     if len(header) > 1:  # what spreadsheets leave below a table; the one cell of a row may be a missing entry
         rows = [row for row in rows if any(map(str.strip, row))]
     if not rows:
@@ -255,6 +245,32 @@ def _reader(lines: Sequence[str], usual: str = ",") -> Any:
         return found[0] if found else 0, len(found) == 2 and found[0] == found[1]
 
     return csv.reader(lines, delimiter=max(dict.fromkeys(f"{usual},;\t"), key=fit), strict=True)
+
+
+def _rows(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
+    """Yield each row of a CSV that has a cell, the header first, with the number of its first line.
+
+    RequestError for a row with more or fewer cells than the header, and for a quote that is not closed.
+    """
+    width = 0
+    while True:
+        number = reader.line_num + 1
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            raise RequestError(
+                f"{path}, line {number}: not a row of a CSV ({error}); is there a quote that is not closed?"
+            ) from None
+        if cells is None:
+            return
+        width = width or len(cells)
+        if cells and len(cells) != width:
+            raise RequestError(
+                f"{path}, line {number}: {count(cells, 'cell')}, but the header has {width}; put a cell with "
+                f"{reader.dialect.delimiter!r} into quotes, leave no cell out, and begin the table with its header"
+            )
+        if cells:
+            yield number, cells
 
 
 def _json_lines(path: Path, text: str) -> list[Any]:
@@ -321,40 +337,19 @@ def read_numbered_table(path: Path, required: Sequence[str], *, strip: bool = Tr
     column. Columns without a name at the end of a table, as spreadsheets leave them, are not read.
     """
     reader = _reader(_csv_text(path))
-    rows: list[tuple[int, dict[str, str]]] = []
-    header: list[str] | None = None
-    width = 0
-    while True:
-        number = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            break
-        except csv.Error as error:
-            raise RequestError(
-                f"{path}, line {number}: not a row of a CSV ({error}); is there a quote that is not closed?"
-            ) from error
-        if not cells:
-            continue
-        if header is None:
-            width = len(cells)
-            header = _checked_header(path, _without_empty_end([name.strip() for name in cells]), required)
-            continue
-        if len(cells) != width:
-            raise RequestError(
-                f"{path}, line {number}: {count(cells, 'cell')}, but the header has {width}; "
-                f"put a cell with {reader.dialect.delimiter!r} into quotes, and leave no cell out"
-            )
-        cells = cells[: len(header)]
+    rows = _rows(path, reader)
+    _, names = next(rows, (0, []))
+    header = _checked_header(path, _without_empty_end([name.strip() for name in names]), required)
+    found: list[tuple[int, dict[str, str]]] = []
+    for number, row in rows:
+        cells = row[: len(header)]
         if any(_swallowed(cell, len(header), reader.dialect.delimiter) for cell in cells):
             raise RequestError(
                 f"{path}, line {number}: a quote that opens here closes only in line {reader.line_num}, and the text "
                 "between them looks like rows; close the quote, or write the cell in one line"
             )
-        rows.append((number, dict(zip(header, map(str.strip, cells) if strip else cells, strict=True))))
-    if header is None:
-        _checked_header(path, [], required)
-    return rows
+        found.append((number, dict(zip(header, map(str.strip, cells) if strip else cells, strict=True))))
+    return found
 
 
 def _without_empty_end(header: list[str]) -> list[str]:

@@ -51,19 +51,18 @@ def read_clip(
     A recording whose facts are `known` by its SHA-256 is not decoded; those of any other are added. Of an image only
     the problem is known: it is checked by its first bytes and, if Pillow is installed, decoded.
     """
-    kind = "unknown" if media == "audio" else media
     try:
         data = clip.path.read_bytes()
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
         problem = "missing file" if missing else f"unreadable file: {error.strerror}"
-        return None, AudioFacts(kind, 0, 0, 0.0, problem)
+        return None, AudioFacts(0, 0.0, problem)
     if media == "audio":
         known, content = {} if known is None else known, sha256(data)
         if content not in known:
-            known[content] = inspect_audio(data, name=clip.path.name)
+            known[content] = inspect_audio(data)
         return data, known[content]
-    return data, AudioFacts(kind, 0, 0, 0.0, inspect_image(data, name=clip.path.name))
+    return data, AudioFacts(0, 0.0, inspect_image(data, name=clip.path.name))
 
 
 def rows(builder: Builder) -> Iterator[tuple[Row, AudioFacts]]:

@@ -17,13 +17,13 @@ import ast
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import RequestError
-from equivox.core.media import sha256
+from equivox.core.media import container_of, sha256
 from equivox.dataset_builders.base import (
     FACTS_FILE,
     Builder,
@@ -47,7 +47,6 @@ LABELS = {"stereotypical": "stereotype", "anti_stereotypical": "anti-stereotype"
 REQUIRED = ("id", "speaker", "context", *CONTINUATIONS)
 """The columns of every table of metadata, in addition to that of its domain."""
 _OPTIONAL = ("labels", "annotators")
-_FORMATS = {".wav": ("WAV", "WAVEX", "RF64"), ".flac": ("FLAC",), ".ogg": ("OGG",), ".mp3": ("MP3", "MPEG")}
 
 _COLUMNS = (
     Column(name="domain", meaning="which table the instance is from, and the column that is compared", role="other"),
@@ -167,11 +166,6 @@ class SpokenStereoSet(Builder):
         facts = replace(self.FACTS, columns=(*_COLUMNS, *own))
         return facts.with_file(self.source / FACTS_FILE)
 
-    @property
-    def domains(self) -> tuple[str, ...]:
-        """The domains of the source, such as gender and age."""
-        return tuple(self._tables)
-
     def _scan(self) -> Scan:
         clips: dict[str, Clip] = {}
         oddities: dict[str, list[str]] = defaultdict(list)
@@ -188,14 +182,12 @@ class SpokenStereoSet(Builder):
                 f"{domain} speakers": len({clip.speaker for clip in found.values()}),
                 f"{domain} contexts": len({clip.columns["context"] for clip in found.values()}),
             }
+        folders = [self.source / "speech" / domain for domain in self._tables]
         elsewhere = [
-            self.relative(path) for path in sorted(audio_files(self.source.rglob("*"))) if not self._of_a_domain(path)
+            self.relative(path) for path in sorted(audio_files(self.source.rglob("*"))) if path.parent not in folders
         ]
         oddities["audio that belongs to no table, not used"] = elsewhere
         return Scan(clips=tuple(clips.values()), counts=counts, oddities=oddities)
-
-    def _of_a_domain(self, path: Path) -> bool:
-        return path.parent.parent == self.source / "speech" and path.parent.name in self._tables
 
     def _files(self, domain: str) -> dict[str, list[Path]]:
         """Return the audio files of a domain by their name without the suffix."""
@@ -270,8 +262,8 @@ class SpokenStereoSet(Builder):
                 oddities["continuations that no majority of annotators calls what they are (kept)"].append(
                     f"{clip_id} {kind.replace('_', '-')}"
                 )
-        ids = _read_list(cells["annotators"])
-        if ids is not None and len(set(ids)) < len(ids):
+        ids = _read(cells["annotators"])
+        if isinstance(ids, list) and len(set(ids)) < len(ids):
             oddities["rows that name an annotator twice (kept)"].append(clip_id)
         return {
             **columns,
@@ -282,26 +274,14 @@ class SpokenStereoSet(Builder):
         }
 
     def oddities(self) -> dict[str, list[str]]:
-        """Return oddities, including files whose format differs from their suffix; reads the headers of all audio."""
+        """Return oddities, including files whose format differs from their suffix; reads the beginning of all audio."""
         found = super().oddities()
-        for clip_id, (suffix, kind) in self._formats.items():
-            if kind not in _FORMATS[suffix]:
-                found.setdefault(f"files named {suffix} that hold {kind.lower()} (used)", []).append(clip_id)
-        return found
-
-    @cached_property
-    def _formats(self) -> dict[str, tuple[str, str]]:
-        """Return suffix and format of every file whose header can be read."""
-        import soundfile
-
-        found = {}
         for clip in self.clips():
-            if clip.path.is_file():
-                try:
-                    header = soundfile.info(str(clip.path))
-                except (RuntimeError, OSError):
-                    continue  # the build reports it as a clip that cannot be used
-                found[clip.clip_id] = (clip.path.suffix.lower(), header.format)
+            suffix = clip.path.suffix.lower()
+            with suppress(OSError), clip.path.open("rb") as file:
+                # The build reports a file that is no audio as a clip that cannot be used.
+                if (container := container_of(file.read(16))) not in (None, suffix[1:]):
+                    found.setdefault(f"files named {suffix} that hold {container} (used)", []).append(clip.clip_id)
         return found
 
 
@@ -322,11 +302,6 @@ def parse_labels(text: str) -> dict[str, dict[str, int]] | None:
     if not all(isinstance(votes, list) and known.issuperset(map(str, votes)) for votes in read.values()):
         return None
     return {ours: {label: read[theirs].count(LABELS[label]) for label in KINDS} for ours, theirs in LABELS.items()}
-
-
-def _read_list(text: str) -> list[Any] | None:
-    read = _read(text)
-    return read if isinstance(read, list) else None
 
 
 def _read(text: str) -> Any:

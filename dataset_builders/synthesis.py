@@ -12,7 +12,6 @@ repeated call synthesizes only the missing clips.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import shlex
@@ -24,7 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from equivox.core.errors import RequestError, RunError
-from equivox.core.media import inspect_audio, sha256
+from equivox.core.files import whole_folder
+from equivox.core.media import container_of, inspect_audio, sha256
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.dataset_builders.base import FACTS_FILE, count, listed
 from equivox.dataset_builders.construction import Made, write_table
@@ -37,7 +37,6 @@ ESPEAK = "espeak-ng"
 _FIELD = re.compile(r"\{([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
 _DOMAIN = re.compile(r"[a-z][a-z0-9_]*")
-_SUFFIXES = {"wav": ".wav", "wavex": ".wav", "flac": ".flac", "ogg": ".ogg", "mp3": ".mp3", "mpeg": ".mp3"}
 _LONGEST_S = 600
 _AT_A_TIME = 2
 LABELLED = ("labels", "annotators")
@@ -108,22 +107,18 @@ def synthesize(
     clips = [clip for domain in domains for clip in _clips(domain, tts)]
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise RequestError(f"`output` {output} holds files already; name a new folder")
-    _check_program(clips[0].command[0])
+    if shutil.which(program := clips[0].command[0]) is None:
+        raise RequestError(f"`tts`: the program {program!r} is not installed; install it or name another command")
     kept = output.with_name(f".{output.name}.clips")
     try:
         kept.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RequestError(f"`output`: cannot write in {output.parent} ({error.strerror}); name another") from error
     read_now = _read_all(clips, kept, progress)
-    partial = output.with_name(f".{output.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
     try:
-        _write(partial, domains, clips, kept)
-        with contextlib.suppress(FileNotFoundError):
-            output.rmdir()
-        partial.rename(output)
+        with whole_folder(output) as partial:
+            _write(partial, domains, clips, kept)
     except OSError as error:
-        shutil.rmtree(partial, ignore_errors=True)
         raise RunError(f"{output} was not made: {error}; finished clips are kept for the next call") from error
     shutil.rmtree(kept, ignore_errors=True)
     notes = (f"made now: {read_now:,} clips; build the corpus from this folder",)
@@ -234,11 +229,6 @@ def _template(tts: str, voices: Sequence[Mapping[str, str]]) -> list[str]:
     return words
 
 
-def _check_program(program: str) -> None:
-    if shutil.which(program) is None:
-        raise RequestError(f"`tts`: the program {program!r} is not installed; install it or name another command")
-
-
 def _read_all(clips: Sequence[_Clip], kept: Path, progress: Progress) -> int:
     pending = {clip.key: clip for clip in clips if not (kept / clip.key).is_file()}
     done = len({clip.key for clip in clips}) - len(pending)
@@ -275,7 +265,7 @@ def _read(clip: _Clip, kept: Path) -> str | None:
         said = " ".join(run.stderr.decode(errors="replace").split())[-200:]
         return f"{clip.stem}: {command[0]} ended with {run.returncode}{f' ({said})' if said else ''}"
     try:
-        audio = inspect_audio(target.read_bytes(), name=clip.stem)
+        audio = inspect_audio(target.read_bytes())
     except OSError:
         return f"{clip.stem}: {command[0]} wrote no file"
     if audio.problem is not None:
@@ -293,8 +283,7 @@ def _write(folder: Path, domains: Sequence[_Domain], clips: Sequence[_Clip], kep
         (folder / "speech" / domain.name).mkdir(parents=True)
         for clip in own:
             data = (kept / clip.key).read_bytes()
-            suffix = _SUFFIXES[inspect_audio(data, name=clip.stem).codec.split()[0]]
-            (folder / "speech" / domain.name / f"{clip.stem}{suffix}").write_bytes(data)
+            (folder / "speech" / domain.name / f"{clip.stem}.{container_of(data)}").write_bytes(data)
         header = ["id", "speaker", domain.name, "context", *CONTINUATIONS, *LABELLED]
         write_table(folder / "metadata" / f"{domain.name}_v1.0.csv", header, [clip.row for clip in own])
         published |= {

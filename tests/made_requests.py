@@ -1,18 +1,20 @@
-"""Requests for the tests of engines, a run of three kinds of answers, and plans as rows."""
+"""Requests for the tests of engines, runs on the sample, a run of three kinds of answers, and plans as rows."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from equivox.core.requests import Labels, MediaPart, Request
 from equivox.core.scores import ScoringOptions
-from equivox.core.task import Sampling
+from equivox.core.task import Sampling, Task
 from equivox.run.pipeline import execute
 from equivox.run.plan import read_plan
 from equivox.run.spec import RunSpec
 from equivox.tasks.files import load_task_file
+from equivox.tasks.registry import resolve_tasks
 
 
 def made_request(number: int, *media: MediaPart, **changes: Any) -> Request:
@@ -61,6 +63,12 @@ def three_kinds(folder: Path, model: str = "random", name: str = "run") -> Path:
     tasks = load_task_file(folder / "hire.yaml")
     execute(RunSpec(model=f"simulated:{model}", tasks=tasks, output=folder / name, options=options))
     return folder / name
+
+
+def sample_spec(model: str, tasks: str | Sequence[Task], folder: Path, **settings: Any) -> RunSpec:
+    """Return the run of tasks, or of those that a text names, on the embedded sample."""
+    named = resolve_tasks(tasks) if isinstance(tasks, str) else tasks
+    return RunSpec(model=model, tasks=named, output=folder, data="sample", **settings)
 
 
 def plan_rows(folder: Path) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ PER = ("model", "task", "condition", "group")
 """The properties over which a sheet can be spread evenly, besides the metadata that the tasks keep."""
 
 _STATUS = "status."
+_NOBODY = Row(group="", cluster="", stratum="", status="parsed")
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,10 @@ class Drawn:
         return PLACEHOLDER.sub(lambda match: known.get(match[1], match[0]), self.task.prompt.text)
 
 
+_Candidate = tuple[str, Drawn, Samples, int]
+"""A response that can be drawn, with its place in a hashed order, its task's samples and its number among them."""
+
+
 def shares_of(attributes: Sequence[Attribute], asked: Mapping[str, str], *, lists: bool) -> tuple[Attribute, ...]:
     """Return what people are asked about what the annotator gave: each share of `asked`, of every attribute or list."""
     return tuple(
@@ -101,7 +107,7 @@ def draw(
     for name in per:
         if name not in known:
             raise RequestError(f"`per` names {', '.join(known)}; got {name!r}{nearest(name, known)}")
-    cells: dict[tuple[str, ...], list[_Ticket]] = {}
+    cells: dict[tuple[str, ...], list[_Candidate]] = {}
     sizes: Counter[tuple[str, ...]] = Counter()
     for folder in folders:
         manifest = read_manifest(folder)
@@ -132,38 +138,27 @@ def draw(
                 named = tuple(place[name] for name in per)
                 sizes[named] += 1
                 cell = cells.setdefault(named, [])
-                cell.append(_Ticket(digest([seed, "draw", item]), item, folder, model, task, samples, number, key))
+                one = Drawn(item, folder, model, task, replace(_NOBODY, key=key))
+                cell.append((digest([seed, "draw", item]), one, samples, number))
                 # A response that is not among the first n of its cell now can never enter them.
                 if len(cell) > 4 * n:
-                    cell[:] = sorted(cell)[:n]
+                    cell[:] = sorted(cell, key=itemgetter(0))[:n]
     weights = {named: sizes[named] / min(n, len(cell)) for named, cell in cells.items()}
-    chosen = [(weights[named], ticket) for named, cell in cells.items() for ticket in sorted(cell)[:n]]
-    tickets = [ticket for _, ticket in chosen]
-    if not tickets:
+    chosen = [
+        (replace(one, weight=weights[named]), samples, number)
+        for named, cell in cells.items()
+        for _, one, samples, number in sorted(cell, key=itemgetter(0))[:n]
+    ]
+    if not chosen:
         if among is not None:
             return []
         raise RequestError(f"no response of {', '.join(map(str, folders))} can be shown: none was answered")
-    texts = {folder: stored_texts(folder, [t.key for t in tickets if t.folder == folder]) for folder in folders}
+    texts = {folder: stored_texts(folder, [d.row.key for d, _, _ in chosen if d.run == folder]) for folder in folders}
     drawn = []
-    for weight, ticket in chosen:
-        (row,) = ticket.samples.take([ticket.number]).rows()
-        text = texts[ticket.folder].get(ticket.key) or ""
-        drawn.append(Drawn(ticket.item, ticket.folder, ticket.model, ticket.task, row, text, weight))
+    for one, samples, number in chosen:
+        (row,) = samples.take([number]).rows()
+        drawn.append(replace(one, row=row, text=texts[one.run].get(row.key) or ""))
     return sorted(drawn, key=lambda one: one.item)
-
-
-@dataclass(frozen=True, order=True)
-class _Ticket:
-    """One candidate response; those with the smallest `order` of a cell are drawn."""
-
-    order: str
-    item: str = field(compare=False)
-    folder: Path = field(compare=False)
-    model: str = field(compare=False)
-    task: Task = field(compare=False)
-    samples: Samples = field(compare=False)
-    number: int = field(compare=False)
-    key: str = field(compare=False)
 
 
 def _judged_answers(drawn: Sequence[Drawn]) -> list[Drawn]:
@@ -219,7 +214,10 @@ def draw_sheet(
                 for segment in segments_at(one.task, one.row, texts[one.row.key] or "", stage):
                     item = digest([seed, "item", one.item, segment.name])[:12]
                     at = replace(one, item=item, text=prompt_text(segment), segment=segment, stage=stage)
-                    drawn.append(_judged(at, segment) if judge else at)
+                    answer = one.row.segments[segment.name]
+                    # Of what the annotator could read, its lists stand below the text.
+                    listed = answer.status == "parsed" and any(a.is_list for a in segment.attributes)
+                    drawn.append(_with_values(at, answer.values) if judge and listed else at)
     if judge:
         drawn = [one for one in drawn if one.judged]
         if not drawn:
@@ -230,15 +228,6 @@ def draw_sheet(
             "stage or `--annotator`"
         )
     return sorted(drawn, key=lambda one: one.item)
-
-
-def _judged(one: Drawn, segment: Segment) -> Drawn:
-    """Return a text with the annotator's lists below it; unchanged if there are none that could be read."""
-    answer = one.row.segments[segment.name]
-    lists = [attribute for attribute in segment.attributes if attribute.is_list]
-    if answer.status != "parsed" or not lists:
-        return one
-    return _with_values(one, answer.values)
 
 
 def _with_values(one: Drawn, values: Mapping[str, Sequence[str]]) -> Drawn:
@@ -277,9 +266,8 @@ def _questions(
         digest([seed, "item", model, str(folder), segment.digest])[:12]: (task, segment) for task, segment, _ in asked
     }
     chosen = sorted(found.items(), key=lambda entry: digest([seed, "draw", entry[0]]))[:n]
-    nobody = Row(group="", cluster="", stratum="", status="parsed")
     return [
-        Drawn(item, folder, model, task, nobody, prompt_text(segment), len(found) / len(chosen), segment, stage)
+        Drawn(item, folder, model, task, _NOBODY, prompt_text(segment), len(found) / len(chosen), segment, stage)
         for item, (task, segment) in chosen
     ]
 

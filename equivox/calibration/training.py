@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import Any
 from equivox.calibration.recipe import CACHE, MOST_SHIFT, Effort, Recipe, recipe_of
 from equivox.calibration.teacher import answer_of, teacher_of
 from equivox.core.errors import RequestError
-from equivox.core.files import cache_folder
+from equivox.core.files import cache_folder, whole_folder
 from equivox.core.requests import EngineIdentity, Request
 from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED
@@ -80,7 +78,7 @@ def models(
                 steps = recipe.effort.answering
                 rate = CHOSEN_RATE if recipe.effort.choosing else ANSWERING_RATE
                 student.learn_to_answer(teachers[recipe.shift], requests, steps, rate, told)
-                with _whole(recipe.folder) as folder:
+                with whole_folder(recipe.folder) as folder:
                     student.body.save(folder)
                     (folder / RECIPE_FILE).write_text(json.dumps(recipe.as_dict(), indent=1) + "\n", "utf-8")
                 told(f"made {recipe.folder}")
@@ -106,18 +104,6 @@ def _with_basics(
     rate = CHOSEN_RATE if recipe.effort.choosing else BASICS_RATE
     student.learn_to_answer(teacher_of(tasks, recipe.shift), requests, recipe.effort.basics, rate, told)
     return student
-
-
-@contextmanager
-def _whole(folder: Path) -> Iterator[Path]:
-    """Yield a folder that becomes `folder` when it is finished, so that no half-written model is ever taken."""
-    made = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        yield made
-        shutil.rmtree(folder, ignore_errors=True)
-        made.rename(folder)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
 
 
 @contextmanager

@@ -26,18 +26,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from statistics import fmean
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
+from pydantic import BeforeValidator, TypeAdapter
 
-ARRIVAL, HEARING, ANSWERING, ANNOTATION, SCORING, TEACHING = PLACES = (
-    "arrival",
-    "hearing",
-    "answering",
-    "annotation",
-    "scoring",
-    "teaching",
-)
+Place = Literal["arrival", "hearing", "answering", "annotation", "scoring", "teaching"]
+PLACES: tuple[Place, ...] = get_args(Place)
+ARRIVAL, HEARING, ANSWERING, ANNOTATION, SCORING, TEACHING = PLACES
+Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
+"""A number that JSON holds as null where it is NaN."""
 LARGEST_Z = 4.5
 """A comparison of two means fails beyond this many standard errors: once in 150,000 intact comparisons."""
 LEAST_AGREEMENT, FEWEST_WRONG = 0.95, 3
@@ -58,10 +56,10 @@ class Estimate:
     `clusters` is the number of units from which the interval's width was estimated; 0: more than can matter.
     """
 
-    value: float
-    low: float = math.nan
-    high: float = math.nan
-    p: float = math.nan
+    value: Number
+    low: Number = math.nan
+    high: Number = math.nan
+    p: Number = math.nan
     clusters: int = 0
 
     def __str__(self) -> str:
@@ -74,7 +72,7 @@ class Estimate:
 class Finding:
     """The result of one comparison at one place of the chain. `passed` is None where nothing could be told."""
 
-    place: str
+    place: Place
     passed: bool | None
     says: str
 
@@ -83,9 +81,9 @@ class Finding:
 class Line:
     """One calibration model in one condition: what was planted, what the model has of it, and what was measured."""
 
-    shift: float
+    shift: Number
     condition: str
-    planted: float
+    planted: Number
     own: Estimate
     measured: Estimate
     findings: Sequence[Finding] = field(default_factory=tuple)
@@ -117,28 +115,13 @@ class Line:
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Line:
-        """Return a line that was stored as plain values; KeyError, TypeError or ValueError for what is none."""
+        """Return a line that was stored as plain values; ValueError for what is none."""
+        return _stored_form().validate_python(stored)
 
-        def number(value: float | None) -> float:
-            return math.nan if value is None else float(value)
 
-        def estimate(entry: Mapping[str, Any]) -> Estimate:
-            value, low, high, p = (number(entry[name]) for name in ("value", "low", "high", "p"))
-            return Estimate(value=value, low=low, high=high, p=p, clusters=int(entry["clusters"]))
-
-        def finding(entry: Mapping[str, Any]) -> Finding:
-            if entry["place"] not in PLACES or entry["passed"] not in (True, False, None):
-                raise ValueError(entry["place"])
-            return Finding(entry["place"], entry["passed"], str(entry["says"]))
-
-        return cls(
-            shift=number(stored["shift"]),
-            condition=str(stored["condition"]),
-            planted=number(stored["planted"]),
-            own=estimate(stored["own"]),
-            measured=estimate(stored["measured"]),
-            findings=[finding(entry) for entry in stored["findings"]],
-        )
+@cache
+def _stored_form() -> TypeAdapter[Line]:
+    return TypeAdapter(Line)
 
 
 def taught(planted: float, own: Estimate) -> Finding:

@@ -131,7 +131,6 @@ def build(
         report = build_corpus(builder, output, progress=progress, origin=origin)
     echo(f"{report.status}: {report.rows:,} rows in {report.folder} (fingerprint {report.fingerprint[:12]})")
     for heading, lines in (
-        ("Changed since the last build", report.changes),
         ("Differs from what is published", report.differences),
         ("Clips that cannot be used; they stay as rows and are counted", _problems(report.problems)),
     ):

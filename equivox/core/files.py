@@ -15,9 +15,10 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import stat
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,30 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
         if isinstance(error, OSError):
             raise refused(path, error) from error
         raise
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder that takes the place of `folder` in the end; after an error `folder` is as it was.
+
+    What a process left that was killed meanwhile goes away with the next. RequestError if no folder can be made there.
+    """
+    partial, replaced = (folder.with_name(f".{folder.name}.{what}") for what in ("partial", "replaced"))
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+    except OSError as error:
+        raise RequestError(f"`output`: cannot write in {folder.parent} ({error.strerror}); choose another") from error
+    try:
+        yield partial
+        if folder.exists():
+            folder.rename(replaced)
+        partial.rename(folder)
+    finally:
+        if replaced.exists() and not folder.exists():
+            replaced.rename(folder)
+        for left in (partial, replaced):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def unreadable(what: str, path: Path, error: OSError) -> RequestError:
@@ -255,24 +280,20 @@ def _verified(path: Path, state: tuple[int, ...]) -> tuple[pq.FileMetaData, pa.S
     A comparison reads columns of the same tables many times, and the footer takes longer than a column.
     """
     with pq.ParquetFile(path) as file:
-        _verify(path, file)
-        return file.metadata, file.schema_arrow
+        footer, schema = file.metadata, file.schema_arrow
+    if (schema.metadata or {}).get(_CHECK) != _check(schema, footer.num_rows):
+        raise damaged(path, "its checksum does not fit its columns")
+    # The footer counts rows twice; the reader follows the count of each row group, which no checksum covers.
+    groups = sum(footer.row_group(number).num_rows for number in range(footer.num_row_groups))
+    if groups != footer.num_rows:
+        raise damaged(path, f"it states {footer.num_rows} rows and its row groups {groups}")
+    return footer, schema
 
 
 def state_of(path: Path) -> tuple[int, ...]:
     """Return what changes when a file is written anew: its inode, its size, and its time in nanoseconds."""
     found = path.stat()
     return found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def _verify(path: Path, file: pq.ParquetFile) -> None:
-    stated = (file.schema_arrow.metadata or {}).get(_CHECK)
-    if stated != _check(file.schema_arrow, file.metadata.num_rows):
-        raise damaged(path, "its checksum does not fit its columns")
-    # The footer counts rows twice; the reader follows the count of each row group, which no checksum covers.
-    groups = sum(file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups))
-    if groups != file.metadata.num_rows:
-        raise damaged(path, f"it states {file.metadata.num_rows} rows and its row groups {groups}")
 
 
 def read_schema(path: Path) -> pa.Schema:

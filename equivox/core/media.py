@@ -31,9 +31,6 @@ CLIPPED_SHARE = 0.01
 """A clip is called clipped if more than this share of its samples are at full scale."""
 
 _BLOCK = 1 << 16
-_INSPECTED: dict[str, AudioFacts] = {}
-"""Facts of clips by their SHA-256: a process opens one corpus for many runs."""
-_MOST_INSPECTED = 1 << 16
 _UNKNOWN_LENGTH = 0x7FFF0000  # encoders that write to a pipe leave a length at or above this in a wav header
 
 
@@ -47,12 +44,8 @@ class AudioFacts:
 
     Attributes
     ----------
-    codec
-        Container and encoding in lower case, such as `"wav pcm_16"`; `"unknown"` when it is not audio.
     sampling_rate
         Samples per second and channel; 0 when the header could not be read.
-    channels
-        Number of channels; 0 when the header could not be read.
     duration_s
         Seconds of audio that were decoded, not what the header promises; 0 when none.
     problem
@@ -61,9 +54,7 @@ class AudioFacts:
         More than 1 % of the samples are at full scale; the clip is usable.
     """
 
-    codec: str
     sampling_rate: int
-    channels: int
     duration_s: float
     problem: str | None
     clipped: bool = False
@@ -83,24 +74,17 @@ def is_lfs_pointer(data: bytes) -> bool:
     return data.startswith(LFS_POINTER)
 
 
-def inspect_audio(data: bytes, *, name: str) -> AudioFacts:
+def inspect_audio(data: bytes) -> AudioFacts:
     """Decode a whole clip, block by block, and return its properties and whether it is usable.
 
     A clip has a problem when it is not audio, is damaged or cut short, has no samples, has samples that are
     not finite, is silent once mixed to mono, or is shorter than 0.05 s.  Loud clips are flagged as clipped,
-    not refused.  `name` only names the clip in messages; it never decides the format.  Equal bytes are decoded
-    once in a process.
+    not refused.
     """
-    content = sha256(data)
-    if content not in _INSPECTED:
-        if len(_INSPECTED) >= _MOST_INSPECTED:
-            _INSPECTED.clear()
-        if reason := _not_audio(data):
-            _INSPECTED[content] = AudioFacts("unknown", 0, 0, 0.0, reason)
-        else:
-            with audio_file(data) as descriptor:
-                _INSPECTED[content] = _inspected(data, descriptor)
-    return _INSPECTED[content]
+    if reason := _not_audio(data):
+        return AudioFacts(0, 0.0, reason)
+    with audio_file(data) as descriptor:
+        return _inspected(data, descriptor)
 
 
 def _inspected(data: bytes, descriptor: int) -> AudioFacts:
@@ -109,12 +93,11 @@ def _inspected(data: bytes, descriptor: int) -> AudioFacts:
     try:
         sound = soundfile.SoundFile(descriptor, closefd=False)
     except (RuntimeError, OSError) as error:
-        return AudioFacts(container_of(data) or "unknown", 0, 0, 0.0, f"unreadable: {_words(error)}")
+        return AudioFacts(0, 0.0, f"unreadable: {_words(error)}")
     samples, full_scale = 0, 0
     low, high, finite, failure = math.inf, -math.inf, True, None
     with sound:
-        codec = f"{sound.format} {sound.subtype}".lower()
-        rate, channels = int(sound.samplerate), int(sound.channels)
+        rate = int(sound.samplerate)
         try:
             while len(block := sound.read(_BLOCK, dtype="float32", always_2d=True)):
                 samples += len(block)
@@ -125,7 +108,7 @@ def _inspected(data: bytes, descriptor: int) -> AudioFacts:
                     full_scale += int((np.abs(block) >= 0.9999).any(axis=1).sum())
         except (RuntimeError, OSError) as error:
             failure = _words(error)
-        promised = int(sound.frames)
+        kind, promised = sound.format, int(sound.frames)
     duration = samples / rate
     problem: str | None = None
     if failure is not None:
@@ -134,14 +117,14 @@ def _inspected(data: bytes, descriptor: int) -> AudioFacts:
         problem = "empty (0 samples)"
     elif not finite:
         problem = "not finite (NaN or infinite samples)"
-    elif missing := _missing_share(data, codec, promised, samples):
+    elif missing := _missing_share(data, kind, promised, samples):
         problem = f"cut short: {missing:.0%} of the audio that its header promises is missing"
     elif high - low <= SILENCE:
         problem = "silent"
     elif duration < SHORTEST_S:
         problem = f"too short ({duration:.3f} s)"
     clipped = problem is None and full_scale > CLIPPED_SHARE * samples
-    return AudioFacts(codec, rate, channels, duration, problem, clipped)
+    return AudioFacts(rate, duration, problem, clipped)
 
 
 def decode_audio(data: bytes, *, name: str, sampling_rate: int = 16_000) -> NDArray[np.float32]:
@@ -237,14 +220,14 @@ def _not_audio(data: bytes) -> str | None:
     return None
 
 
-def _missing_share(data: bytes, codec: str, promised: int, decoded: int) -> float:
+def _missing_share(data: bytes, kind: str, promised: int, decoded: int) -> float:
     """Return the share of a wav or flac clip that its header promises and the bytes lack; 0 when unknown.
 
     mp3 and ogg headers do not promise an exact length, so their share is always 0.
     """
-    if codec.startswith("flac"):
+    if kind == "FLAC":
         return 1 - decoded / promised if 0 < decoded < promised < _UNKNOWN_LENGTH else 0.0
-    if not codec.startswith("wav") or data[:4] != b"RIFF":
+    if not kind.startswith("WAV") or data[:4] != b"RIFF":
         return 0.0
     position = 12
     while position + 8 <= len(data):

@@ -56,7 +56,7 @@ def changed_voice(data: bytes, *, semitones: float, vocal_tract: bool, name: str
     RequestError
         pyworld is not installed.
     """
-    world = _world()
+    world = require_world()
     samples = decode_audio(data, name=name, sampling_rate=RATE).astype(np.float64)
     if (parts := _parts(samples.tobytes())) is None:
         raise MediaError(f"{name}: no voice was found in it, so its pitch cannot be changed")
@@ -78,23 +78,18 @@ def load_changed(load: Callable[[], bytes], semitones: float, vocal_tract: bool,
 
 def median_f0(data: bytes, *, name: str) -> float:
     """Return the median F0 of a recording in Hz; NaN if no voice is found. Otherwise raises as `changed_voice`."""
-    f0, _ = _f0(_world(), decode_audio(data, name=name, sampling_rate=RATE).astype(np.float64))
+    f0, _ = _f0(require_world(), decode_audio(data, name=name, sampling_rate=RATE).astype(np.float64))
     return float(np.median(f0[f0 > 0])) if _is_voiced(f0) else math.nan
 
 
 def voiced_f0(samples: Floats) -> Floats:
     """Return the F0 in Hz of what is voiced in samples at 16 kHz, a value every 5 ms; none if no voice is found."""
-    f0, _ = _f0(_world("measuring the pitch of an answer"), samples)
+    f0, _ = _f0(require_world("measuring the pitch of an answer"), samples)
     return f0[f0 > 0] if _is_voiced(f0) else f0[:0]
 
 
-def require_world(what: str) -> None:
-    """Raise RequestError, which says that `what` needs it, unless pyworld is installed."""
-    _world(what)
-
-
-def _world(what: str = "changing a voice") -> Any:
-    """Return pyworld; RequestError if it is not installed or cannot be imported."""
+def require_world(what: str = "changing a voice") -> Any:
+    """Return pyworld; RequestError, which says that `what` needs it, if it is not installed or cannot be imported."""
     try:
         import pyworld
     except ImportError as error:
@@ -110,7 +105,7 @@ def _parts(samples: bytes) -> tuple[Floats, Floats, Floats] | None:
 
     They are kept for the next doses of a recording, whose requests are neighbours: they take two thirds of the time.
     """
-    world, column = _world(), np.frombuffer(samples, dtype=np.float64)
+    world, column = require_world(), np.frombuffer(samples, dtype=np.float64)
     f0, times = _f0(world, column)
     if not _is_voiced(f0):
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -88,12 +88,17 @@ def unknown_argument(given: str, known: Collection[str]) -> RequestError:
     return RequestError(f"unknown model argument {given!r}{nearest(given, known)}")
 
 
-def generation_parameters(given: Mapping[str, Any], known: Mapping[str, str]) -> dict[str, Any]:
-    """Return lighteval's `generation_parameters` under the engine's names (`known`: lighteval's → the engine's).
+def generation_parameters(
+    given: Mapping[str, Any], renamed: Mapping[str, str], *, without: Collection[str] = ()
+) -> dict[str, Any]:
+    """Return lighteval's `generation_parameters` under the engine's names (`renamed`: lighteval's → the engine's).
 
-    >>> generation_parameters({"max_new_tokens": 64}, {"max_new_tokens": "max_tokens"})
-    {'max_tokens': 64}
+    `without` are those that the engine does not have.
+
+    >>> generation_parameters({"max_new_tokens": 64, "top_p": 0.9}, {"max_new_tokens": "max_tokens"})
+    {'max_tokens': 64, 'top_p': 0.9}
     """
+    known = sorted({own.name for own in fields(_GenerationParameters)} - set(without))
     for name in given:
         if name in _REFUSED_GENERATION:
             raise RequestError(f"generation parameter {name} cannot be used: {_REFUSED_GENERATION[name]}")
@@ -102,7 +107,7 @@ def generation_parameters(given: Mapping[str, Any], known: Mapping[str, str]) ->
                 f"unknown generation parameter {name!r}{nearest(name, known)}; known: {', '.join(known)}"
             )
     checked_fields(_GenerationParameters, given, what="generation parameters:")
-    return {known[name]: value for name, value in given.items() if value is not None}
+    return {renamed.get(name, name): value for name, value in given.items() if value is not None}
 
 
 def chat_template(template: str | None) -> str | None:

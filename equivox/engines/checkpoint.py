@@ -115,28 +115,22 @@ def open_checkpoint(model: str, *, revision: str | None = None, cache: str | Non
             raise RequestError(f"`revision` {revision!r} needs a model on the Hub, {model} is a folder; leave it out")
         if not (folder / "config.json").is_file():
             raise RequestError(f"`model_name` {model} has no config.json; name the folder that save_pretrained wrote")
-        return _checkpoint(
-            model=folder.resolve().name,
-            location=str(folder.resolve()),
-            revision=_content(folder),
-            files={name: _local_json(folder / name) for name in _FILES},
-        )
-    if model.startswith(("/", "./", "../", "~")):
-        raise RequestError(f"`model_name` {model}: there is no such folder; name one, or a model on the Hub (org/name)")
-    path, config = _hub_json(model, "config.json", revision, cache)
-    commit = next((part for part in reversed(path.parts) if _COMMIT.fullmatch(part)), revision or "main")
-    files = {name: _optional_hub_json(model, name, commit, cache) for name in _FILES[1:]}
-    return _checkpoint(model=model, location=model, revision=commit, files={"config.json": config} | files)
+        model, location, commit = folder.resolve().name, str(folder.resolve()), _content(folder)
+        config, *settings = (_local_json(folder / name) for name in ("config.json", *_PREPROCESSORS))
+    else:
+        if model.startswith(("/", "./", "../", "~")):
+            raise RequestError(
+                f"`model_name` {model}: there is no such folder; name one, or a model on the Hub (org/name)"
+            )
+        location, (path, config) = model, _hub_json(model, "config.json", revision, cache)
+        commit = next((part for part in reversed(path.parts) if _COMMIT.fullmatch(part)), revision or "main")
+        settings = [_optional_hub_json(model, name, commit, cache) for name in _PREPROCESSORS]
+    preprocessor = settings[0] | settings[1]
+    return Checkpoint(name=model, location=location, revision=commit, config=config, preprocessor=preprocessor)
 
 
-_FILES = ("config.json", "preprocessor_config.json", "processor_config.json")
-
-
-def _checkpoint(*, model: str, location: str, revision: str, files: Mapping[str, dict[str, Any]]) -> Checkpoint:
-    # Newer checkpoints keep the feature extractor's settings inside processor_config.json.
-    preprocessor = files["processor_config.json"] | files["preprocessor_config.json"]
-    config = files["config.json"]
-    return Checkpoint(name=model, location=location, revision=revision, config=config, preprocessor=preprocessor)
+_PREPROCESSORS = ("processor_config.json", "preprocessor_config.json")
+"""Newer checkpoints keep the feature extractor's settings in the first; what the second says counts."""
 
 
 def _local_json(path: Path) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""Checks and failure messages that all engines on this machine share."""
+"""What all engines on this machine share: checks, failure messages, and giving memory back."""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,15 @@ from equivox.engines.messages import SAMPLING_RATE
 from equivox.engines.quiet import one_line
 
 _TOLERANCE_S = 0.01
+
+
+def free() -> None:
+    """Collect garbage and empty the GPU cache."""
+    gc.collect()
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 def failed(request: Request, reason: str) -> Response:

@@ -24,14 +24,13 @@ from equivox.core.task import Patch, digest
 from equivox.engines import patching
 from equivox.engines.arguments import ChatArguments, chat_template, generation_parameters, sort_arguments
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
-from equivox.engines.limits import failed, refuse_dropped, refuse_missing_modality, refuse_short_context
+from equivox.engines.limits import failed, free, refuse_dropped, refuse_missing_modality, refuse_short_context
 from equivox.engines.messages import RESAMPLED, SAMPLING_RATE, chat_of, split_thinking
 from equivox.engines.quiet import one_line
 from equivox.engines.transformers_loading import (
     Loaded,
     arrived,
     configuration,
-    free,
     generation,
     load,
     logprobs,
@@ -71,17 +70,6 @@ class _Arguments(ChatArguments):
 
 
 _NEUTRAL = {"batch_size", "chat_template", "device", "model_name", "model_parallel", "revision"}
-_GENERATION = {
-    "frequency_penalty": "frequency_penalty",
-    "max_new_tokens": "max_new_tokens",
-    "min_new_tokens": "min_new_tokens",
-    "min_p": "min_p",
-    "repetition_penalty": "repetition_penalty",
-    "stop_tokens": "stop",
-    "temperature": "temperature",
-    "top_k": "top_k",
-    "top_p": "top_p",
-}
 
 
 class TransformersEngine(Engine):
@@ -122,7 +110,9 @@ class TransformersEngine(Engine):
         given = {name: value for name, value in given.items() if value is not None}
         parsed = checked_fields(_Arguments, given, what="model")
         parsed["chat_template"] = chat_template(parsed["chat_template"])
-        parsed["generation_parameters"] = generation_parameters(parsed["generation_parameters"], _GENERATION)
+        parsed["generation_parameters"] = generation_parameters(
+            parsed["generation_parameters"], {"stop_tokens": "stop"}, without=("presence_penalty", "stop_token_ids")
+        )
         patching.check_settings(parsed["patch"])
         parsed = {name: value for name, value in parsed.items() if value not in (None, {})}
         return cls(parsed, open_checkpoint(parsed["model_name"], revision=parsed.get("revision")))
@@ -189,16 +179,7 @@ class TransformersEngine(Engine):
         return replace(declared, **self.arguments.get("patch", {}))
 
     def _sampling(self, request: Request) -> dict[str, Any]:
-        sampling = request.sampling
-        task = {
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
-            "top_k": sampling.top_k,
-            "frequency_penalty": sampling.frequency_penalty,
-            "max_new_tokens": sampling.max_new_tokens,
-            "stop": list(sampling.stop),
-            "logprobs": sampling.logprobs,
-        }
+        task = {name: value for name, value in vars(request.sampling).items() if name != "repeats"}
         return task | dict(self.arguments.get("generation_parameters", {}))
 
     def _limit(self, config: Any) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib.util
 import json
 from collections.abc import Mapping, Sequence
@@ -225,12 +224,3 @@ def logprobs(loaded: Loaded, output: Any, row: int, tokens: Sequence[int], count
         likeliest = [entry(*pair) for pair in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
         entries.append(entry(token, float(values[token])) | {"top_logprobs": likeliest})
     return json.dumps(entries, ensure_ascii=False)
-
-
-def free() -> None:
-    """Collect garbage and empty the GPU cache."""
-    gc.collect()
-    import torch
-
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()

@@ -171,23 +171,9 @@ class _Own(ChatArguments):
 
 OWN = tuple(own.name for own in fields(_Own))
 
-GENERATION = {
-    "frequency_penalty": "frequency_penalty",
-    "max_new_tokens": "max_tokens",
-    "min_new_tokens": "min_tokens",
-    "min_p": "min_p",
-    "presence_penalty": "presence_penalty",
-    "repetition_penalty": "repetition_penalty",
-    "stop_token_ids": "stop_token_ids",
-    "stop_tokens": "stop",
-    "temperature": "temperature",
-    "top_k": "top_k",
-    "top_p": "top_p",
-}
-"""lighteval's `generation_parameters` → vLLM's SamplingParams; if given, they override the task's sampling.
-
-`stop_token_ids` is vLLM's own: the end of an answer that no text spells.
-"""
+GENERATION = {"max_new_tokens": "max_tokens", "min_new_tokens": "min_tokens", "stop_tokens": "stop"}
+"""lighteval's `generation_parameters` that vLLM's SamplingParams call otherwise; if given, they override the task's
+sampling. `stop_token_ids` is vLLM's own: the end of an answer that no text spells."""
 
 NEUTRAL = frozenset(
     {
@@ -277,13 +263,8 @@ class VLLMArguments(_Own):
             settings["generation_parameters"] = dict(self.sampling)
         if self.chat_template is not None:
             settings["chat_template"] = digest(self.chat_template)[:16]
-        if self.chat_template_kwargs:
-            settings["chat_template_kwargs"] = dict(self.chat_template_kwargs)
-        if self.system_prompt is not None:
-            settings["system_prompt"] = self.system_prompt
-        if self.tool_call_parser is not None:
-            settings["tool_call_parser"] = self.tool_call_parser
-        return settings
+        own = {name: getattr(self, name) for name in ("chat_template_kwargs", "system_prompt", "tool_call_parser")}
+        return settings | {name: value for name, value in own.items() if value not in (None, {})}
 
 
 def version() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -12,6 +11,7 @@ from typing import Any
 from equivox.core.errors import RequestError
 from equivox.engines.arguments import unknown_argument
 from equivox.engines.checkpoint import Checkpoint
+from equivox.engines.limits import free
 from equivox.engines.quiet import Noise, debugging, one_line, quiet
 from equivox.engines.vllm_arguments import ALIASES, OWN, adapters, locate_adapters, version
 
@@ -133,11 +133,7 @@ def unload(llm: Any) -> None:
         llm.llm_engine.engine_core.shutdown()
     finally:
         del llm
-        gc.collect()
-        import torch
-
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        free()
 
 
 @contextmanager

@@ -33,7 +33,13 @@ class Journal:
         """The size of the file in bytes, 0 before the first record."""
         self._new = new
         self._sync_seconds = sync_seconds
-        self._open: _Syncing | None = None
+        self._descriptor: int | None = None
+        self._lock = threading.Lock()
+        """Held while the file is flushed, so that it is not closed meanwhile."""
+        self._timer: threading.Timer | None = None
+        """The thread that flushes what was written; None if nothing waits for a flush."""
+        self._error: OSError | None = None
+        """What the disk said to the last flush, for the next record."""
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Store one record: a kill of the process after this returns does not lose it.
@@ -47,39 +53,61 @@ class Journal:
             raise refused(self.path, error) from error
 
     def _write(self, line: bytes) -> None:
-        if self._open is None:
+        if self._descriptor is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             WRITTEN.add(self.path)
             how = os.O_WRONLY | os.O_APPEND | os.O_CREAT
             if self._new:
                 how |= os.O_EXCL
-            self._open = _Syncing(os.open(self.path, how, 0o666), self._sync_seconds)
+            self._descriptor = os.open(self.path, how, 0o666)
             # What follows the last whole line is cut off.
             self.size = self.path.read_bytes().rfind(b"\n") + 1
-            os.ftruncate(self._open.descriptor, self.size)
+            os.ftruncate(self._descriptor, self.size)
         try:
             rest = memoryview(line)
             while rest:
-                rest = rest[os.write(self._open.descriptor, rest) :]
+                rest = rest[os.write(self._descriptor, rest) :]
         except OSError:
-            os.ftruncate(self._open.descriptor, self.size)
+            os.ftruncate(self._descriptor, self.size)
             raise
         self.size += len(line)
-        self._open.wrote()
+        if self._error is not None:
+            raise self._error
+        if self._timer is None:
+            self._timer = threading.Timer(self._sync_seconds, self._flush)
+            self._timer.name, self._timer.daemon = "equivox-journal", True
+            self._timer.start()
+
+    def _flush(self) -> None:
+        with self._lock:
+            # What is written from here on asks for a flush of its own.
+            self._timer = None
+            try:
+                if self._descriptor is not None:
+                    os.fsync(self._descriptor)
+            except OSError as error:
+                self._error = error
 
     def close(self, *, flush: bool = True) -> None:
-        """Close the file; with `flush`, first see that it is on disk. StorageError when the disk refuses."""
-        if self._open is None:
+        """Close the file; with `flush`, first see that it is on disk. StorageError when the disk refuses.
+
+        A flush that has begun is ended first.
+        """
+        if (timer := self._timer) is not None:
+            timer.cancel()
+            timer.join()
+        with self._lock:
+            descriptor, self._descriptor = self._descriptor, None
+            self._timer = self._error = None
+        if descriptor is None:
             return
-        opened, self._open = self._open, None
-        opened.close()
         try:
             if flush:
-                os.fsync(opened.descriptor)
+                os.fsync(descriptor)
         except OSError as error:
             raise refused(self.path, error) from error
         finally:
-            os.close(opened.descriptor)
+            os.close(descriptor)
 
 
 def read_journal(path: Path) -> list[dict[str, Any]]:
@@ -104,43 +132,3 @@ def _text_of(line: bytes) -> bytes | None:
     """Return the text of a line; None if it does not fit the line's checksum."""
     checksum, _, text = line.partition(b" ")
     return text if checksum == b"%08x" % zlib.crc32(text) else None
-
-
-class _Syncing:
-    """Flushes a file to disk at most `seconds` after each write to it, in a thread that lives until then."""
-
-    def __init__(self, descriptor: int, seconds: float) -> None:
-        self.descriptor = descriptor
-        self._seconds = seconds
-        self._lock = threading.Lock()
-        self._timer: threading.Timer | None = None
-        self._awaited = self._closed = False
-        self._error: OSError | None = None
-
-    def wrote(self) -> None:
-        """Note that the file was written; raises the OSError of an earlier flush."""
-        if self._error is not None:
-            raise self._error
-        if not self._awaited:
-            self._awaited = True
-            self._timer = threading.Timer(self._seconds, self._flush)
-            self._timer.name, self._timer.daemon = "equivox-journal", True
-            self._timer.start()
-
-    def _flush(self) -> None:
-        with self._lock:
-            # What is written from here on asks for a flush of its own.
-            self._awaited = False
-            try:
-                if not self._closed:
-                    os.fsync(self.descriptor)
-            except OSError as error:
-                self._error = error
-
-    def close(self) -> None:
-        """End the thread; a flush that has begun is ended first."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer.join()
-        with self._lock:
-            self._closed = True

@@ -14,6 +14,7 @@ import os
 import platform
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
@@ -92,18 +93,14 @@ def new_manifest(identity: Mapping[str, Any], command: Mapping[str, Any]) -> dic
     }
 
 
-def library_versions() -> dict[str, str]:
-    """Return the versions of the libraries that can change a response or a number."""
-    return {name: version for name in _LIBRARIES if (version := _installed(name)) is not None}
-
-
 @cache
-def _installed(library: str) -> str | None:
-    """Return the version of a library, which is looked for once; None if it is not installed."""
-    try:
-        return metadata.version(library)
-    except metadata.PackageNotFoundError:
-        return None
+def library_versions() -> Mapping[str, str]:
+    """Return the versions of the libraries that can change a response or a number, of those that are installed."""
+    found = {}
+    for name in _LIBRARIES:
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
 
 
 def public_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:

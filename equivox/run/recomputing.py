@@ -47,12 +47,10 @@ def copied(run: Path) -> Iterator[Path]:
         folder = Path(made)
         for name in (MANIFEST_FILE, TASKS_FILE, PLAN_FILE):
             shutil.copyfile(run / name, folder / name)
-        (folder / "responses").mkdir()
-        for path in run.glob("responses/[!.]*"):
-            shutil.copyfile(path, folder / "responses" / path.name)
-        (folder / SOUNDS).mkdir()
-        for path in run.glob(f"{SOUNDS}/[!.]*"):
-            _shared(path, folder / SOUNDS / path.name)
+        for name, copy in (("responses", shutil.copyfile), (SOUNDS, _shared)):
+            (folder / name).mkdir()
+            for path in run.glob(f"{name}/[!.]*"):
+                copy(path, folder / name / path.name)
         yield folder
 
 

@@ -54,34 +54,8 @@ class _SettingFields(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    models: Models | None = None
-    tasks: Joined | None = None
-    annotators: Annotators | None = Field(default=None, validation_alias=AliasChoices("annotators", "annotator"))
-    evaluations: int | None = Field(default=None, ge=1, le=99)
-    conditions: Joined | None = None
-    data: str | None = None
-    limit: int | None = Field(default=None, ge=1)
-    seed: int | None = None
-    compare: Joined | None = None
-    system: System | None = None
-    sampling: str | None = None
-    scoring: str | None = None
-    estimate: EstimateFields | None = None
-
-
-class RunFile(BaseModel):
-    """The fields of a run file; unknown fields are refused.
-
-    `annotators` all read the responses, each with scores of its own; the first one's are the run's. With `evaluations`
-    above 1, each reads every response that many times. `scoring` has the words of `--scoring`. `paper` names the
-    published tables that the runs fill. `workers` is how many engines answer at a time. The fields of `sample` replace
-    all others where the data are the embedded sample: what needs no download stands there.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    models: Models
-    tasks: Joined
+    models: Models = []
+    tasks: Joined = ""
     annotators: Annotators = Field(default=[RULES], validation_alias=AliasChoices("annotators", "annotator"))
     evaluations: int = Field(default=1, ge=1, le=99)
     conditions: Joined = DECLARED
@@ -93,6 +67,19 @@ class RunFile(BaseModel):
     sampling: str = AS_DECLARED
     scoring: str | None = None
     estimate: EstimateFields = EstimateFields()
+
+
+class RunFile(_SettingFields):
+    """The fields of a run file; unknown fields are refused.
+
+    `annotators` all read the responses, each with scores of its own; the first one's are the run's. With `evaluations`
+    above 1, each reads every response that many times. `scoring` has the words of `--scoring`. `paper` names the
+    published tables that the runs fill. `workers` is how many engines answer at a time. The fields of `sample` replace
+    all others where the data are the embedded sample: what needs no download stands there.
+    """
+
+    models: Models
+    tasks: Joined
     paper: str | None = None
     workers: int = Field(default=1, ge=1)
     settings: dict[str, _SettingFields] = {}
@@ -173,7 +160,7 @@ def open_run_file(
     return declared.model_copy(update={**_with_system(declared, name), **given, "settings": settings})
 
 
-def _with_system(fields: RunFile | _SettingFields, file: str) -> dict[str, Any]:
+def _with_system(fields: _SettingFields, file: str) -> dict[str, Any]:
     """Return the system prompts that fields of a run file name or hold, as a further value; {} without any."""
     return {"system": system_prompts_in(fields.system, Path(file))} if fields.system else {}
 
@@ -210,7 +197,7 @@ def settings_of(
 
 
 def _stated(fields: _SettingFields) -> dict[str, Any]:
-    return {name: value for name in type(fields).model_fields if (value := getattr(fields, name)) is not None}
+    return {name: value for name in fields.model_fields_set if (value := getattr(fields, name)) is not None}
 
 
 def _refuse_one_folder(setting: str, models: Sequence[str]) -> None:

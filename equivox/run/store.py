@@ -55,10 +55,6 @@ class Store:
         """Return the journals that have not become shards, oldest first; without a live writer there is none or one."""
         return sorted(self.folder.glob("journal-*.jsonl"), key=_number)
 
-    def keys(self) -> set[str]:
-        """Return the keys of all stored records."""
-        return set(self.table(("key",))["key"].to_pylist())
-
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return all records, or some columns of them: one row per key, the latest, in order of first occurrence.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import Any
 
 from equivox.annotate import evaluation_of
 from equivox.core.annotation import AnnotatorIdentity
-from equivox.core.errors import RequestError, StorageError
-from equivox.core.files import TEMPORARY, read_document, read_schema
+from equivox.core.errors import RequestError
+from equivox.core.files import read_document, read_schema, write_whole
 from equivox.core.lazy import pc
 from equivox.core.media import MOST_SOUND_BYTES
 from equivox.core.task import Task, digest
@@ -108,13 +107,7 @@ def keep_sound(folder: Path, content: bytes) -> str:
     sha256 = hashlib.sha256(content).hexdigest()
     path = sound_path(folder, sha256)
     if not path.exists():
-        temporary = path.with_name(f"{TEMPORARY}{path.name}")
-        try:
-            path.parent.mkdir(exist_ok=True)
-            temporary.write_bytes(content)
-            os.replace(temporary, path)
-        except OSError as error:
-            raise StorageError(f"cannot write {path}: {error.strerror or error}; free some space") from error
+        write_whole(path, lambda temporary: temporary.write_bytes(content))
     return sha256
 
 

@@ -437,7 +437,7 @@ def _told(record: Mapping[str, Any]) -> str:
 def _note_versions(found: Verification, manifest: Mapping[str, Any]) -> None:
     """Note which versions made the run, if they are not those that recompute it."""
     stated = dict(manifest.get("environment", {}).get("libraries", {})) | {"equivox": manifest.get("equivox")}
-    here = library_versions() | {"equivox": __version__}
+    here = {**library_versions(), "equivox": __version__}
     other = [
         f"{n} {stated[n]} (here {here[n]})"
         for n in ("equivox", "numpy", "scipy")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from labelling import AUDIT, LABEL, fill, readings, rows_of
-from made_requests import plan_rows
+from made_requests import plan_rows, sample_spec
 from scipy import stats
 
 from equivox import cli
@@ -26,7 +26,6 @@ from equivox.audit.kept import score_audit
 from equivox.audit.sheet import sheet_csv
 from equivox.core.samples import Row
 from equivox.statistics import krippendorff_alpha
-from equivox.tasks.registry import resolve_tasks
 from equivox.tasks.vibe import TASKS
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -38,15 +37,13 @@ COMPETENCY = next(a for a in CANDIDATE.attributes if a.name == "competency")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from equivox.core.scores import ScoringOptions
     from equivox.run.pipeline import execute
-    from equivox.run.spec import RunSpec
 
     folder = tmp_path_factory.mktemp("audited") / "run"
     execute(
-        RunSpec(
-            model="simulated:random,seed=1",
-            tasks=resolve_tasks("vibe_gender:candidate,vibe_gender:advisory"),
-            output=folder,
-            data="sample",
+        sample_spec(
+            "simulated:random,seed=1",
+            "vibe_gender:candidate,vibe_gender:advisory",
+            folder,
             options=ScoringOptions(n_resamples=499),
         )
     )

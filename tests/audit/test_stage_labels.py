@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from labelling import AUDIT, LABEL, filled, rows_of
+from made_requests import sample_spec
 
 from equivox import cli
 from equivox.annotate.model import ModelAnnotator
@@ -24,24 +25,14 @@ from equivox.core.task import GREEDY
 from equivox.run.manifest import state_hashes
 from equivox.run.pipeline import execute
 from equivox.run.scoring import read_records
-from equivox.run.spec import RunSpec
 from equivox.run.stored import stored_annotations
-from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
 
 
 def make_run(folder: Path, model: str, tasks: str, limit: int, annotator: str = "rules") -> Path:
     execute(
-        RunSpec(
-            model=model,
-            tasks=resolve_tasks(tasks),
-            output=folder,
-            data="sample",
-            limit=limit,
-            annotator=annotator,
-            options=ScoringOptions(n_resamples=199),
-        )
+        sample_spec(model, tasks, folder, limit=limit, annotator=annotator, options=ScoringOptions(n_resamples=199))
     )
     return folder
 

@@ -90,7 +90,7 @@ def test_an_undefined_number_is_said_and_is_exit_code_1(tmp_path: Path, equivox:
             ("--column", "groups=aa"),
             "`--column groups=…` names the column 'aa', which t.csv lacks; did you mean a; it has a, b",
         ),
-        ("t.csv", "groups,values\n1,2,3\n", (), "row 1: 3 cells for 2 columns"),
+        ("t.csv", "groups,values\n1,2,3\n", (), "line 2: 3 cells, but the header has 2"),
         ("t.csv", "groups,groups\n1,2\n", (), "the column 'groups' is there twice"),
         ("t.csv", "groups,values\n", (), "has no rows"),
         ("t.csv", "groups,values\nf,tea\n,tea\n", (), "`groups` is missing in 1 of 2 rows"),

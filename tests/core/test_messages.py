@@ -9,29 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from made_requests import made_request
 from PIL import Image
 
 from equivox.core import media
 from equivox.core.errors import RequestError
 from equivox.core.fields import parse_model_args
-from equivox.core.task import GREEDY
-from equivox.engines import Labels, MediaPart, Request
+from equivox.engines import MediaPart, Request
 from equivox.engines.messages import chat_messages, split_thinking
 
 
 def request(*parts: MediaPart) -> Request:
-    return Request(
-        key="k",
-        task="t",
-        sample_id="i",
-        repeat=0,
-        condition="audio",
-        media=parts,
-        text="Who is it?",
-        sampling=GREEDY,
-        seed=1,
-        labels=Labels(group="f", groups=("f", "m"), cluster="s", stratum=""),
-    )
+    return made_request(1, *parts, text="Who is it?")
 
 
 def part(data: bytes, kind: str = "audio") -> MediaPart:

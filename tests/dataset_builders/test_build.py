@@ -70,32 +70,22 @@ def test_the_same_source_is_not_built_twice(crema_d: Path, tmp_path: Path) -> No
     crema_d.rename(copy)  # neither place nor times are part of the fingerprint
     os.utime(copy / "AudioWAV" / "1001_AAA_NEU_XX.wav", (0, 0))
     again = build(CremaD(copy), tmp_path)
-    assert (again.status, again.fingerprint, again.changes) == ("up to date", first.fingerprint, ())
+    assert (again.status, again.fingerprint) == ("up to date", first.fingerprint)
     assert (first.folder / SHARD).stat() == written
 
 
-def test_a_changed_source_is_built_again_and_says_what_changed(
-    crema_d: Path, tmp_path: Path, write_audio: Callable[..., None]
-) -> None:
+def test_a_changed_source_is_built_again(crema_d: Path, tmp_path: Path, write_audio: Callable[..., None]) -> None:
     first = build(CremaD(crema_d), tmp_path)
     audio = crema_d / "AudioWAV"
     changed = audio / "1001_AAA_SAD_XX.wav"
     size = changed.stat().st_size
     write_audio(changed, seed=99)
     assert changed.stat().st_size == size
-    (audio / "1002_AAA_SAD_XX.wav").unlink()
-    write_audio(audio / "1004_CCC_SAD_XX.wav", seed=98)
     second = build(CremaD(crema_d), tmp_path)
-    assert second.status == "rebuilt"
-    assert second.fingerprint != first.fingerprint
-    assert second.changes == (
-        "1 clip added: 1004_CCC_SAD_XX",
-        "1 clip removed: 1002_AAA_SAD_XX",
-        "1 clip changed: 1001_AAA_SAD_XX",
-    )
+    assert second.status == "rebuilt" and second.fingerprint != first.fingerprint
     demographics = crema_d / "VideoDemographics.csv"
     demographics.write_text(demographics.read_text().replace("1002,52", "1002,53"))
-    assert build(CremaD(crema_d), tmp_path).changes[0].startswith("3 clips changed: 1002_")
+    assert build(CremaD(crema_d), tmp_path).status == "rebuilt"
     assert hidden(tmp_path) == []
 
 
@@ -161,11 +151,12 @@ build(CremaD({str(crema_d)!r}), {str(tmp_path / "out")!r}, progress=kill)
     assert hidden(tmp_path / "out") == []
 
 
-def test_a_build_killed_while_it_was_put_in_place_is_put_back(crema_d: Path, tmp_path: Path) -> None:
+def test_a_build_killed_while_it_was_put_in_place_is_made_again(crema_d: Path, tmp_path: Path) -> None:
     folder = build(CremaD(crema_d), tmp_path).folder
-    folder.rename(tmp_path / ".crema_d.replaced-1")
-    assert build(CremaD(crema_d), tmp_path).status == "up to date"
-    assert len(table(folder)) == 16
+    folder.rename(tmp_path / ".crema_d.replaced")
+    (tmp_path / ".crema_d.partial").mkdir()
+    assert build(CremaD(crema_d), tmp_path).status == "built"
+    assert len(table(folder)) == 16 and hidden(tmp_path) == []
 
 
 def test_a_source_that_changes_while_it_is_read_is_not_built(

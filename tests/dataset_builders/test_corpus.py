@@ -66,7 +66,6 @@ def test_the_next_process_need_not_decode_the_clips(
 
     def opened(cache: str) -> Corpus:
         monkeypatch.setenv("EQUIVOX_CACHE", str(tmp_path / cache))
-        monkeypatch.setattr(media, "_INSPECTED", {})  # as in another process
         return open_corpus(source, None)
 
     decoded: list[int] = []

@@ -98,7 +98,9 @@ def test_what_stands_above_a_header_is_told(tmp_path: Path, above: str) -> None:
 def test_a_quote_that_is_not_closed_is_told(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text('id,text\n1,"He said\n2,she said\n')
-    with pytest.raises(RequestError, match=r"cannot read t\.csv as CSV .*; is there a quote that is not closed"):
+    with pytest.raises(
+        RequestError, match=r"t\.csv, line 2: not a row of a CSV .*; is there a quote that is not closed"
+    ):
         read_columns(path)
 
 

@@ -148,7 +148,7 @@ def test_any_domain_is_the_column_that_its_table_is_named_after(spoken_stereoset
     (spoken_stereoset / "metadata" / "home_region_2.csv").write_text(text.replace("male", "south"))
     (spoken_stereoset / "speech" / "home_region").symlink_to(spoken_stereoset / "speech" / "gender")
     builder = SpokenStereoSet(spoken_stereoset)
-    assert set(builder.domains) == {"gender", "home_region"}
+    assert set(builder.facts.demographics) == {"gender", "home_region"}
     assert set(builder.facts.demographics) == {"gender", "home_region"}
     columns = clip(spoken_stereoset, "home_region/00000_ann").columns
     assert (columns["home_region"], columns["gender"]) == ("north", None)

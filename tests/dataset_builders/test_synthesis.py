@@ -121,7 +121,7 @@ def test_several_domains_share_a_folder(tables: Callable[..., tuple], tmp_path: 
     (tmp_path / "v2.csv").write_text("speaker,region,voice\nzoe,x,550\n")
     synthesize([*texts, tmp_path / "t2.csv"], [tmp_path / "v2.csv", *voices], tmp_path / "mine", tts=tts)
     builder = SpokenStereoSet(tmp_path / "mine")
-    assert set(builder.domains) == {"accent", "region"}
+    assert set(builder.facts.demographics) == {"accent", "region"}
     assert builder.counts()["region instances"] == 1
 
 

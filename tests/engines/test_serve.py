@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
+from made_requests import made_request
 
 from equivox.configs import read_config_file
 from equivox.core import media
 from equivox.core.task import Sampling
-from equivox.engines import Labels, MediaPart, ModelFile, Request, model_names
+from equivox.engines import MediaPart, ModelFile, Request, model_names
 from equivox.engines.endpoint import EndpointEngine
 from equivox.engines.simulated_numbers import spoken
 
@@ -89,18 +90,7 @@ def request(text: str = "Who speaks?", seconds: float = 0.0, key: str = "k", **s
         soundfile.write(buffer, np.full((round(44_100 * seconds), 2), 0.25), 44_100, format="WAV")
         data = buffer.getvalue()
         parts = (MediaPart(kind="audio", sha256=media.sha256(data), name="clip.wav", load=lambda: data),)
-    return Request(
-        key=key,
-        task="t",
-        sample_id="s",
-        repeat=0,
-        condition="audio",
-        media=parts,
-        text=text,
-        sampling=Sampling(**({"max_new_tokens": 7} | sampling)),
-        seed=5,
-        labels=Labels(group="", groups=(), cluster="", stratum=""),
-    )
+    return made_request(5, *parts, key=key, text=text, sampling=Sampling(**({"max_new_tokens": 7} | sampling)))
 
 
 def ask(url: str, *requests: Request, **options: Any) -> list[Any]:

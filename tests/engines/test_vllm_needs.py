@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_requests import made_request
 
 from equivox.configs import read_config_file
 from equivox.core.errors import RequestError
-from equivox.core.requests import Labels, MediaPart, Request
-from equivox.core.task import Sampling
+from equivox.core.requests import MediaPart, Request
 from equivox.engines import ModelFile
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
 from equivox.engines.limits import refuse_too_many_media
@@ -35,18 +35,8 @@ def checkpoint(architecture: str, **config: Any) -> Checkpoint:
 
 
 def asks(*kinds: Any) -> Request:
-    media = tuple(MediaPart(kind=kind, sha256="0" * 64, name=f"m.{kind}", load=lambda: b"") for kind in kinds)
-    return Request(
-        key="k",
-        task="test:task",
-        sample_id="s",
-        repeat=0,
-        condition="audio",
-        media=media,
-        text="Who?",
-        sampling=Sampling(),
-        seed=0,
-        labels=Labels(group="a", groups=("a", "b"), cluster="c", stratum="s"),
+    return made_request(
+        0, *(MediaPart(kind=kind, sha256="0" * 64, name=f"m.{kind}", load=lambda: b"") for kind in kinds)
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_requests import sample_spec
 
 from equivox.core.errors import EquivoxError
 from equivox.core.files import read_table
@@ -20,10 +21,8 @@ from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import execute
 from equivox.run.plan import read_plan
 from equivox.run.scoring import read_records, read_scores
-from equivox.run.spec import RunSpec
 from equivox.run.store import Store, response_schema
 from equivox.run.stored import samples_path, stored_annotations, stored_annotator
-from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
 TASK = "vibe_gender:story"
@@ -35,11 +34,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run, one of whose responses still lies in a journal."""
     folder = tmp_path_factory.mktemp("whole") / "run"
     options = ScoringOptions(n_resamples=99)
-    execute(
-        RunSpec(
-            model="simulated:random", tasks=resolve_tasks(TASK), data="sample", limit=48, output=folder, options=options
-        )
-    )
+    execute(sample_spec("simulated:random", TASK, folder, limit=48, options=options))
     store = Store(folder / "responses", response_schema())
     store.append({**next(store.records()), "thinking": "asked again"})
     return folder

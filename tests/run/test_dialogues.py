@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from made_requests import made_request
+from made_requests import made_request, sample_spec
 
 from equivox import open_run
 from equivox.audit.drawing import draw
@@ -215,10 +215,7 @@ def test_further_turns_bring_those_before_them(file: Path) -> None:
 
 
 def test_plans_without_dialogues_have_no_column_for_them(tmp_path: Path) -> None:
-    spec = RunSpec(
-        model="simulated:random", tasks=resolve_tasks("badf_two:gender"), output=tmp_path / "run", data="sample",
-        limit=4, options=OPTIONS,
-    )  # fmt: skip
+    spec = sample_spec("simulated:random", "badf_two:gender", tmp_path / "run", limit=4, options=OPTIONS)
     execute(spec)
     assert FOLLOWS not in read_plan(spec.output).column_names
 

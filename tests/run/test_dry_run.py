@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made_requests import sample_spec
 
 from equivox.annotate.model import prompt_text
 from equivox.core.files import write_document
 from equivox.run.cost import MEDIA_TOKENS, annotator_effort, dry_run, estimate, target_effort
 from equivox.run.live import Speed, add_speed, add_usage, read_speed, read_usage
 from equivox.run.run_files import EstimateFields, open_run_file, settings_of
-from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -59,13 +59,7 @@ def test_an_endpoint_with_prices(equivox: Cli, tmp_path: Path, chat_server: Call
         return 200, "A nurse."
 
     arguments = f"model_name=m,base_url=http://{chat_server(reply)}/v1,prompt_price=2,completion_price=10"
-    spec = RunSpec(
-        model=f"endpoint:{arguments}",
-        tasks=resolve_tasks("vibe_gender:story"),
-        output=tmp_path / "a",
-        data="sample",
-        limit=20,
-    )
+    spec = sample_spec(f"endpoint:{arguments}", "vibe_gender:story", tmp_path / "a", limit=20)
     found = dry_run(spec)
     (request,) = {len(one.prompt.text) for one in spec.tasks}
     # Each prompt is its text, a token for 4 characters, and one recording; an answer has 300 tokens.

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made_requests import sample_spec
 
 from equivox.core.errors import RequestError
 from equivox.core.files import write_document
@@ -18,9 +19,7 @@ from equivox.run.manifest import read_manifest
 from equivox.run.panel import combine, score_panel
 from equivox.run.pipeline import _others, execute, use_annotator
 from equivox.run.scoring import open_samples, read_scores, sample_rows, score
-from equivox.run.spec import RunSpec
 from equivox.run.stored import annotations_folder
-from equivox.tasks.registry import resolve_tasks
 
 TASK = "vibe_gender:advisory"
 OPTIONS = ScoringOptions(n_resamples=99)
@@ -29,10 +28,7 @@ OPTIONS = ScoringOptions(n_resamples=99)
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("panel") / "run"
-    spec = RunSpec(
-        model="simulated:planted,shift=0.4", tasks=resolve_tasks(TASK), output=folder, data="sample",
-        limit=24, options=OPTIONS,
-    )  # fmt: skip
+    spec = sample_spec("simulated:planted,shift=0.4", TASK, folder, limit=24, options=OPTIONS)
     execute(spec)
     return folder
 

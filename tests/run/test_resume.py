@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from killed_run import run_killed
+from made_requests import sample_spec
 
 from equivox.core.errors import RequestError
 from equivox.core.scores import ScoringOptions
@@ -161,7 +162,7 @@ def test_interrupting_exits_130_and_says_how_to_go_on(
         code, _, err = equivox(*command)
     assert code == 130
     assert "same command again" in err and err.count("\n") == 1
-    assert len(Store(tmp_path / "run" / "responses", response_schema()).keys()) == 40
+    assert len(Store(tmp_path / "run" / "responses", response_schema()).table(("key",))) == 40
     assert equivox(*command)[0] == 0
 
 
@@ -183,9 +184,7 @@ def test_a_finished_run_does_not_start_its_engine_again(tmp_path: Path) -> None:
             return super().generate(requests)
 
     engine = Counting(lambda request: "A nurse.", name="nurse", revision="1")
-    spec = RunSpec(
-        model="nurse", tasks=resolve_tasks("badf_two:gender"), data="sample", limit=2, output=tmp_path / "run"
-    )
+    spec = sample_spec("nurse", "badf_two:gender", tmp_path / "run", limit=2)
     first = execute(spec, engine=engine)
     again = execute(spec, engine=engine)
     assert engine.starts == 1
@@ -195,10 +194,9 @@ def test_a_finished_run_does_not_start_its_engine_again(tmp_path: Path) -> None:
 def test_what_is_checked_is_checked_under_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def spec(seed: int) -> RunSpec:
         tasks = resolve_tasks("vibe_gender:advisory")
-        return RunSpec(
-            model="simulated:random", tasks=tasks, data="sample", limit=48, seed=seed, output=tmp_path / "run",
-            options=ScoringOptions(n_resamples=99),
-        )  # fmt: skip
+        return sample_spec(
+            "simulated:random", tasks, tmp_path / "run", limit=48, seed=seed, options=ScoringOptions(n_resamples=99)
+        )
 
     locked = pipeline.writing
 
@@ -213,4 +211,4 @@ def test_what_is_checked_is_checked_under_the_lock(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(pipeline, "writing", late)
     with pytest.raises(RequestError, match=r"holds another run \(seed: 1 there, 2 here\)"):
         execute(spec(seed=2))
-    assert len(Store(tmp_path / "run" / "responses", response_schema()).keys()) == 48
+    assert len(Store(tmp_path / "run" / "responses", response_schema()).table(("key",))) == 48

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_requests import sample_spec
 
 from equivox.annotate.rules import RulesAnnotator
 from equivox.core.errors import RequestError, RunError
@@ -110,7 +111,7 @@ def test_what_failed_is_asked_again_on_request_and_nothing_else_is(tmp_path: Pat
 def test_media_that_did_not_arrive_stop_the_run_with_an_error(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"scripted used 0 of 1 media items.*did not arrive.*nothing is scored"):
         run(tmp_path, ScriptedEngine(["I suggest chess."] * 24, media_items=0))
-    assert Store(tmp_path / "responses", response_schema()).keys() == set()
+    assert Store(tmp_path / "responses", response_schema()).table().num_rows == 0
 
 
 class Odd(Engine):
@@ -144,7 +145,7 @@ def test_an_engine_that_goes_wrong_is_one_line_and_loses_nothing(then: object, t
     with pytest.raises(RunError) as found:
         execute(RunSpec.typed("odd", [TASK], tmp_path / "run", data="sample", limit=24), engine=Odd(then))
     assert str(found.value).startswith(told) and "\n" not in str(found.value)
-    stored = Store(tmp_path / "run" / "responses", response_schema()).keys()
+    stored = Store(tmp_path / "run" / "responses", response_schema()).table(("key",))
     assert len(stored) == 4
 
 
@@ -222,19 +223,13 @@ def test_the_defaults_of_a_run_and_what_makes_no_other_run() -> None:
 def test_an_empty_limit_or_a_file_as_output_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(RequestError, match="is a file"):
-        execute(
-            RunSpec(
-                model="simulated:oracle", tasks=resolve_tasks("vibe_gender"), output=tmp_path / "file", data="sample"
-            )
-        )
+        execute(sample_spec("simulated:oracle", "vibe_gender", tmp_path / "file"))
 
 
 def test_annotations_by_another_scheme_are_stale_and_are_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec = RunSpec(
-        model="simulated:oracle", tasks=resolve_tasks(TASK.name), output=tmp_path, data="sample", limit=24, options=FEW
-    )
+    spec = sample_spec("simulated:oracle", TASK.name, tmp_path, limit=24, options=FEW)
     before = execute(spec)
     version = {"name": "whole response", "version": 2}
     monkeypatch.setattr(AnnotationScheme, "identity", property(lambda self: version))
@@ -245,9 +240,7 @@ def test_annotations_by_another_scheme_are_stale_and_are_made_again(
 
 
 def test_responses_that_came_after_the_annotations_make_them_stale(tmp_path: Path) -> None:
-    spec = RunSpec(
-        model="simulated:oracle", tasks=resolve_tasks(TASK.name), output=tmp_path, data="sample", limit=24, options=FEW
-    )
+    spec = sample_spec("simulated:oracle", TASK.name, tmp_path, limit=24, options=FEW)
     execute(spec)
     with Store(tmp_path / "responses", response_schema()) as store:
         store.append({"key": "k", "text": "One more answer.", "media_items": 1})
@@ -256,9 +249,7 @@ def test_responses_that_came_after_the_annotations_make_them_stale(tmp_path: Pat
 
 
 def test_a_run_of_the_previous_format_names_the_version_that_reads_it(tmp_path: Path) -> None:
-    spec = RunSpec(
-        model="simulated:oracle", tasks=resolve_tasks(TASK.name), output=tmp_path, data="sample", limit=24, options=FEW
-    )
+    spec = sample_spec("simulated:oracle", TASK.name, tmp_path, limit=24, options=FEW)
     execute(spec)
     write_manifest(tmp_path, read_manifest(tmp_path) | {"format": 1, "equivox": "0.1.0"})
     with pytest.raises(
@@ -268,9 +259,7 @@ def test_a_run_of_the_previous_format_names_the_version_that_reads_it(tmp_path: 
 
 
 def test_the_manifest_says_with_what_the_run_was_made(tmp_path: Path) -> None:
-    spec = RunSpec(
-        model="simulated:oracle", tasks=resolve_tasks(TASK.name), output=tmp_path, data="sample", limit=24, seed=3
-    )
+    spec = sample_spec("simulated:oracle", TASK.name, tmp_path, limit=24, seed=3)
     execute(spec)
     manifest = read_manifest(tmp_path)
     assert manifest["command"] == {

@@ -130,7 +130,7 @@ def test_the_sample_is_a_part_of_the_grid() -> None:
     ("change", "said"),
     [
         ("identities: {}", "`identities`"),
-        ("colour: red\nidentities: {g: {descriptors: {a: [A], b: [B]}}}\nlocations: {x: [y]}", "`colour` extra"),
+        ("colour: red\nidentities: {g: {descriptors: {a: [A], b: [B]}}}\nlocations: {x: [y]}", "`colour`: extra"),
         ("identities: {g: {descriptors: {a: [A], b: [B, C]}}}\nlocations: {x: [y]}", r"\[1, 2\] descriptors"),
         ("identities: {g: {descriptors: {a: [A], b: [A]}}}\nlocations: {x: [y]}", "repeats a descriptor"),
         (
@@ -140,7 +140,7 @@ def test_the_sample_is_a_part_of_the_grid() -> None:
         ("identities: {g: {descriptors: {a: [A], b: [B]}}}\nlocations: {x: []}", "`locations.x` needs places"),
         ("identities: {g: {descriptors: {'a, b': [A], c: [B]}}}\nlocations: {x: [y]}", "holds a comma"),
         ("identities: {My g: {descriptors: {a: [A], b: [B]}}}\nlocations: {x: [y]}", "is no name for a dimension"),
-        ("[", "cannot be read"),
+        ("[", "is not YAML"),
     ],
 )
 def test_a_grid_that_is_wrong_is_one_line(tmp_path: Path, change: str, said: str) -> None:
