@@ -331,11 +331,11 @@ def pulls_of_another(shares: Floats, code: int, m: float, part: slice, n_columns
 
     Where the groups share no answer, the noise of those seen says nothing of how often a cluster crosses over.
     """
-    others = np.delete(shares, code, axis=0).mean(axis=0)
-    if shares[code] @ others > 0:
+    others = np.delete(shares, code, axis=0)
+    if len(others) == 0 or (others @ shares[code]).any():
         return np.empty((0, n_columns))
     pull = np.zeros((1, n_columns))
-    pull[0, part] = (others - shares[code]) / (m + 1)
+    pull[0, part] = (others.mean(axis=0) - shares[code]) / (m + 1)
     return pull
 
 
