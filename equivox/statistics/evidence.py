@@ -82,7 +82,7 @@ class Evidence:
 
 
 _ALIKE = (
-    "the clusters of a group give one answer, or none that another group gives: "
+    "all clusters of a group answer alike, or none as another group does: "
     "the interval supposes one more cluster that does otherwise"
 )
 
