@@ -96,7 +96,6 @@ def _show(metric: ColumnMetric[...], found: Mapping[str, Any]) -> None:
 
 
 def _cell(value: Any) -> str:
-
     if value is None or value != value:
         return DASH
     return f"{value:.6g}" if isinstance(value, float) else str(value)

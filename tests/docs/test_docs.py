@@ -87,7 +87,7 @@ def test_commands(page: Path, equivox: Cli, tmp_path: Path, monkeypatch: pytest.
     for words in commands(page):
         assert not unknown_options(words), words
         if page not in RUN_ELSEWHERE and can_run(words):
-            fewer = ["24" if before == "--limit" else word for before, word in pairwise(["", *words])]
+            fewer = ["12" if before == "--limit" else word for before, word in pairwise(["", *words])]
             code, _, error = equivox(*fewer, *QUICKLY.get(words[0], ()))
             # Simulated models that say one thing only leave scores undefined: 1 is an answer, 2 is a wrong command.
             assert code in {0, 1}, f"{words}: {error}"
