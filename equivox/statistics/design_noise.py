@@ -14,12 +14,11 @@ from equivox.statistics.noise import (
     LENT,
     N_DEALT,
     ONE_CLUSTER,
-    TINY,
     Noise,
     noise_over_clusters,
     noise_over_responses,
     of_covariance,
-    pulls_of_another,
+    supposed,
 )
 
 
@@ -126,35 +125,14 @@ def noise_over_pairs(
     pulls = _pulls_apart(of_stratum, slices, rng, scale)
     degrees = float(max(1, len(of_stratum) - 1))
     none = [np.empty((0, n_columns))] * n_groups
-    supposed = [[own] for own in none]
+    added = [[own] for own in none]
     tables = of_stratum.sum(axis=0)
     for part in slices:
-        never = (pulls[:, :, part] ** 2).sum() <= ALIKE
-        shares = tables[:, part] / np.maximum(tables[:, part].sum(axis=1, keepdims=True), TINY)
-        unlike = _unlike(tables[:, part]) / (len(of_stratum) + 1)
+        most = np.eye(part.stop - part.start)[tables[:, part].sum(axis=0).argsort(kind="stable")[-1]]
+        same = most if (pulls[:, :, part] ** 2).sum() <= ALIKE else None
         for code, by in enumerate(np.ones(n_groups) if scale is None else scale):
-            if never:
-                further = np.zeros((len(unlike), n_columns))
-                further[:, part] = unlike[:, code] * by
-            else:
-                further = pulls_of_another(shares, code, len(of_stratum), part, n_columns) * by
-            supposed[code].append(further)
-    return Noise(none, (degrees,) * len(slices), degrees, [*map(np.concatenate, supposed)], shared=pulls)
-
-
-def _unlike(tables: Floats) -> Floats:
-    """Return what one unit may answer in a group in place of what units of the group do, 2 x G x V, in shares.
-
-    That is what the other groups do on average, or the rarest value in place of the most frequent one.
-    """
-    n_groups, n_values = tables.shape
-    shares = tables / np.maximum(tables.sum(axis=1, keepdims=True), TINY)
-    order = tables.sum(axis=0).argsort(kind="stable")
-    rare = np.zeros(n_values)
-    rare[order[0]] += 1.0
-    rare[order[-1]] -= 1.0
-    others = (shares.mean(axis=0) - shares) * n_groups / (n_groups - 1)
-    return np.stack([others, np.broadcast_to(rare, shares.shape)])
+            added[code].append(supposed(tables[:, part], code, len(of_stratum), part, n_columns, alike=same) * by)
+    return Noise(none, (degrees,) * len(slices), degrees, [*map(np.concatenate, added)], shared=pulls)
 
 
 def noise_of_items(

@@ -147,7 +147,7 @@ def noise_over_clusters(
     noise of values with a few answers is known badly, and too small on average, from one group alone.
 
     If all clusters of a group give the same shares, their noise is not zero but unknown. Then one more cluster is
-    supposed that answers as the mean over groups does, or with the rarest value: a share of 1/(m + 1) moves. About
+    supposed that answers as the other groups do, or with the rarest value: a share of 1/(m + 1) moves. About
     3/m of unseen clusters may do so at 95 % (rule of three, doi:10.1001/jama.1983.03330370053031). If a group shares no
     answer with another, one more cluster is supposed that answers as the other groups do, for the same reason.
 
@@ -191,20 +191,19 @@ def noise_over_clusters(
     sizes = np.stack([tables[:, part].sum(axis=1) for part in slices], axis=1)
     known = sizes / np.maximum(effects, TINY)
     alike = [_alikeness(shares[:, part], known[:, place]) for place, part in enumerate(slices)]
-    factors, spreads, supposed = [], [], []
+    factors, spreads, added = [], [], []
     for code, (pulls, freedom) in enumerate(each):
         pulls = pulls[np.lexsort(pulls.T[::-1])]
         stacked = [pulls * np.sqrt(freedom / (freedom + PRIOR_DEGREES))]
         simple = np.zeros(n_columns)
         further = [np.empty((0, n_columns))]
         for place, part in enumerate(slices):
-            if variances[code, place] <= ALIKE and freedom:
-                n_own = int((heard & (group_of_cluster == code)).sum())
-                further.append(supposed_pulls(shares[:, part], code, tables[:, part], n_own, part, n_columns))
-                continue
             if freedom:
                 n_own = int((heard & (group_of_cluster == code)).sum())
-                further.append(pulls_of_another(shares[:, part], code, n_own, part, n_columns))
+                same = shares[code, part] if variances[code, place] <= ALIKE else None
+                further.append(supposed(tables[:, part], code, n_own, part, n_columns, alike=same))
+                if same is not None:
+                    continue
             own, from_others = known[code, place], alike[place]
             weight = effects[code, place] * PRIOR_DEGREES / (freedom + PRIOR_DEGREES) / (own + from_others)
             target = np.zeros((2 * N_DEALT, n_columns))
@@ -215,11 +214,11 @@ def noise_over_clusters(
             stacked.append(target)
         # The attributes' arrays fill different columns: added up, their draws share random numbers.
         factors.append(np.concatenate([stacked[0], *([np.sum(stacked[1:], axis=0)] if stacked[1:] else [])]))
-        supposed.append(np.concatenate(further))
+        added.append(np.concatenate(further))
         spreads.append((pulls, simple, freedom))
     degrees = [_degrees(spreads, [part]) for part in slices]
     joint = degrees[0] if len(slices) == 1 else _degrees(spreads, slices)
-    return Noise(factors, tuple(degrees), joint, supposed)
+    return Noise(factors, tuple(degrees), joint, added)
 
 
 def _alikeness(shares: Floats, known: Floats) -> float:
@@ -316,27 +315,24 @@ def _dealt(
     ]
 
 
-def supposed_pulls(shares: Floats, code: int, tables: Floats, m: float, part: slice, n_columns: int) -> Floats:
-    """Return the pulls of one more cluster, which answers unlike those seen; the other clusters are alike."""
-    unlike = np.zeros((2, n_columns))
-    rarest = np.zeros(shares.shape[1])
-    rarest[int(tables.sum(axis=0).argmin())] = 1.0
-    unlike[0, part] = (shares.mean(axis=0) - shares[code]) / (m + 1)
-    unlike[1, part] = (rarest - shares[code]) / (m + 1)
-    return unlike
+def supposed(tables: Floats, code: int, m: int, part: slice, n_columns: int, *, alike: Floats | None) -> Floats:
+    """Return the pulls on a group of one more unit beside `m`, which answers unlike those seen: R x V, R from 0 to 2.
 
-
-def pulls_of_another(shares: Floats, code: int, m: float, part: slice, n_columns: int) -> Floats:
-    """Return the pull of one more cluster that answers as the other groups do; none if one of those seen does already.
-
-    Where the groups share no answer, the noise of those seen says nothing of how often a cluster crosses over.
+    `tables` (G x values) has the answers of the groups. The unit answers as the other groups do, in place of what units
+    of its group do. Where all units are `alike`, which has the shares of one, a second pull puts the rarest value in
+    their place. None is supposed where units differ and one gives another group's answer: then the noise was seen.
     """
+    shares = tables / np.maximum(tables.sum(axis=1, keepdims=True), TINY)
     others = np.delete(shares, code, axis=0)
-    if len(others) == 0 or (others @ shares[code]).any():
+    if alike is None and (len(others) == 0 or (others @ shares[code]).any()):
         return np.empty((0, n_columns))
-    pull = np.zeros((1, n_columns))
-    pull[0, part] = (others.mean(axis=0) - shares[code]) / (m + 1)
-    return pull
+    pulls = np.zeros((1 if alike is None else 2, n_columns))
+    if len(others):
+        pulls[0, part] = others.mean(axis=0) - shares[code]
+    if alike is not None:
+        pulls[1, part] -= alike
+        pulls[1, part.start + int(tables.sum(axis=0).argmin())] += 1.0
+    return pulls / (m + 1)
 
 
 def hidden_errors(shares: Floats, code: int, size: float, tail: float, *, seen: bool, left: float) -> Floats:
@@ -403,7 +399,7 @@ def noise_over_responses(
     """
     n_columns = slices[-1].stop
     tables = cross_count(group_of_row[rows], columns, (n_groups, n_columns)).astype(np.float64)
-    factors, supposed = [], []
+    factors, added = [], []
     for code in range(n_groups):
         mine = group_of_row[rows] == code
         present, row = np.unique(rows[mine], return_inverse=True)
@@ -413,14 +409,12 @@ def noise_over_responses(
         further = [np.empty((0, n_columns))]
         for part in slices:
             # A single response that differs pulls by about 1/m; rounding leaves far less.
-            shares = tables[:, part] / tables[:, part].sum(axis=1, keepdims=True)
-            if np.trace(moments[part, part]) <= 1e-9 / m**2:
-                further.append(supposed_pulls(shares, code, tables[:, part], m, part, n_columns))
-            else:
-                further.append(pulls_of_another(shares, code, m, part, n_columns))
-        supposed.append(np.concatenate(further))
+            shares = tables[code, part] / tables[code, part].sum()
+            same = shares if np.trace(moments[part, part]) <= 1e-9 / m**2 else None
+            further.append(supposed(tables[:, part], code, m, part, n_columns, alike=same))
+        added.append(np.concatenate(further))
     infinite = float("inf")
-    return Noise(factors, (infinite,) * len(slices), infinite, supposed)
+    return Noise(factors, (infinite,) * len(slices), infinite, added)
 
 
 def of_covariance(covariance: Floats) -> Floats:
