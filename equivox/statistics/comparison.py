@@ -41,7 +41,7 @@ class ShiftComparison:
         is further from parity.
     estimate, estimate_a, estimate_b
         The estimated difference of the population nTVDs, and each model's own estimate (`equivox.statistics.distance`),
-        not clipped at zero, so that noise cancels in their difference. `p_distance` refers to the side of `estimate`.
+        not clipped, so that noise cancels in their difference, which is 100 at most. `p_distance` refers to its side.
         NaN when the interval is.
     ci_low, ci_high
         Confidence interval of the difference of the population nTVDs (both models' clusters resampled together).
@@ -274,7 +274,7 @@ def _distance(tables: TwoTables, n_draws: int, confidence: float, rng: np.random
     further = min((change >= least - TINY).sum(), (change <= most + TINY).sum())
     return {
         "p_distance": min(1.0, 2 * float(1 + further) / (1 + len(change))),
-        "estimate": estimates[0] - estimates[1],
+        "estimate": float(np.clip(estimates[0] - estimates[1], -100.0, 100.0)),
         "estimate_a": estimates[0],
         "estimate_b": estimates[1],
         "ci_low": max(-100.0, least - float(np.quantile(change, 1 - tail))),

@@ -125,7 +125,8 @@ def group_means(
     GroupMeans
         Means are means of cluster means, so that every cluster counts once. A stratum in which some group has no value
         is left out and told in the notes. NaN with a reason when a group has no value, when no stratum holds all groups
-        and when all values are the same. Only the interval is NaN when a group shows no noise.
+        and when all values are the same. Only the interval is NaN when a group has one cluster, when all units that are
+        in every group differ alike, and when all clusters have one mean.
 
     Raises
     ------
@@ -136,7 +137,8 @@ def group_means(
     -----
     The interval is Student's over units that are in every group, and Welch's otherwise, with the spread of a group's
     clusters pooled over strata; with more than two groups each pair has a level of (1 - confidence) / pairs
-    (Bonferroni), and the interval goes from the largest lower end to the largest upper end. p is that of the difference
+    (Bonferroni), and the interval goes from the largest lower end to the largest upper end. Where all clusters of a
+    group have one mean, one more is supposed that is like those of the other groups. p is that of the difference
     under permutations (for more than two groups of the largest minus the smallest mean). The distance is that of
     `scipy.stats.wasserstein_distance` with every cluster weighing the same.
 

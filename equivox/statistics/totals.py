@@ -142,7 +142,7 @@ def compare_totals(
         summed, p_sum = _tested(pseudo_a + pseudo_b - 2 * target, x + y, n_resamples, rng)
         further, p_further = abs(x) - abs(y), max(p, p_sum)
         ends = further_interval(apart, summed)
-    apart = _with_width(*apart)
+    apart = with_width(*apart)
     return TotalsComparison(
         value_a=value_a,
         value_b=value_b,
@@ -166,10 +166,10 @@ def further_interval(apart: tuple[float, float], summed: tuple[float, float]) ->
     """
     # The difference of the distances is monotone in x − y and in x + y: its extremes are at the ends.
     corners = [math.copysign(min(abs(u), abs(v)), u * v) for u in apart for v in summed]
-    return _with_width(min(corners), max(corners))
+    return with_width(min(corners), max(corners))
 
 
-def _with_width(low: float, high: float) -> tuple[float, float]:
+def with_width(low: float, high: float) -> tuple[float, float]:
     """Return an interval; NaN instead of one without width, which would claim to know clusters that were not seen."""
     return (low, high) if high > low else (math.nan, math.nan)
 

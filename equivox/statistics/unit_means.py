@@ -160,10 +160,20 @@ class Units:
         return p_value(np.concatenate(found), difference, exact=False, size=self.size())
 
     def apart(self, mine: Bools, column: int = 0) -> Floats:
-        """Return how far some clusters' means lie from the mean of these in their stratum: clusters vary within it."""
-        _, stratum = np.unique(self.stratum[mine], return_inverse=True)
-        own = self.means[mine, column]
-        return np.asarray(own - (np.bincount(stratum, weights=own) / np.bincount(stratum))[stratum], dtype=np.float64)
+        """Return how far a group's clusters lie from the mean of these in their stratum: clusters vary within it.
+
+        Where all are alike, one more is supposed that is like those of the other groups (`like_the_others`), and one of
+        those seen stands for it: the sum of squares over its degrees of freedom is the variance that is supposed.
+        """
+        strata, own = self.stratum[mine], self.means[mine, column]
+        centre = np.bincount(strata, weights=own) / np.maximum(np.bincount(strata), 1)
+        left = np.asarray(own - centre[strata], dtype=np.float64)
+        degrees = len(own) - len(np.unique(strata))
+        if degrees > 0 and (left**2).sum() <= NO_NOISE * float(np.abs(own).max()) ** 2:
+            left[column % len(own)] = math.sqrt(
+                degrees * like_the_others(self.means[~mine, column] - centre[self.stratum[~mine]], len(own))
+            )
+        return left
 
 
 def units_of(columns: Floats, design: Design) -> tuple[Units | None, tuple[str, ...]]:
@@ -204,6 +214,15 @@ def units_of(columns: Floats, design: Design) -> tuple[Units | None, tuple[str, 
         cluster_of_value=place[cluster_of_row[mine]],
         rows=np.flatnonzero(mine),
     ), notes
+
+
+def like_the_others(away: Floats, n_alike: int) -> float:
+    """Return the variance of clusters that are alike if one more is like those of other groups, which lie `away`.
+
+    What was not seen among a few clusters is not impossible: about 3/n may differ at 95 % (rule of three,
+    doi:10.1001/jama.1983.03330370053031). The mean then moves by a share of 1/(n + 1) of the way.
+    """
+    return n_alike / (n_alike + 1) ** 2 * float((away**2).mean())
 
 
 def size_of(values: Floats, source: Floats) -> float:
@@ -318,7 +337,7 @@ def mean_difference(
     MeanDifference
         Means are means of cluster means, so every cluster counts once. Zero means no difference. NaN with a reason when
         a group has no known value, when no pair is complete, or when all values are the same. Only the interval is NaN
-        when a group has one cluster or its clusters do not vary.
+        when a group has one cluster or all pairs differ by the same.
 
     Raises
     ------
@@ -434,11 +453,16 @@ def _gap(of_first: Bools, pooled: Floats) -> Floats:
 def interval_of_means(difference: float, samples: list[Floats], confidence: float) -> tuple[float, float]:
     """Return Student's interval for one sample, Welch's for two; NaN if a sample has one cluster or none varies.
 
-    `difference` is the mean, or the difference of the two means, around which it lies.
+    `difference` is the mean, or the difference of the two means, around which it lies. Of two samples, one that does
+    not vary has the error of one more cluster that is like those of the other.
     """
     if min(map(len, samples)) < 2:
         return float("nan"), float("nan")
     squares = [float(sample.var(ddof=1)) / len(sample) for sample in samples]
+    for place, others in enumerate(samples[::-1] if len(samples) == 2 else ()):
+        own = samples[place]
+        if squares[place] <= NO_NOISE * float(np.abs(own).max()) ** 2:
+            squares[place] = like_the_others(others - own.mean(), len(own)) / len(own)
     if not sum(squares) > NO_NOISE * difference**2:
         return float("nan"), float("nan")
     half = student_half(squares, [len(sample) - 1 for sample in samples], confidence)

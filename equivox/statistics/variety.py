@@ -13,7 +13,9 @@ from equivox.core.encoded import EncodedValues
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
 from equivox.statistics.inputs import Bools, Floats, Ints, LabelColumn
+from equivox.statistics.noise import TINY
 from equivox.statistics.permutation import all_swaps, p_value, row_blocks, swaps
+from equivox.statistics.totals import with_width
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,9 +73,10 @@ def variety_difference(
     Notes
     -----
     p: the conditions are exchanged within whole clusters; it tests that clusters answer alike in both. Interval:
-    Student's t with the jackknife over clusters (Efron 1981, doi:10.1093/biomet/68.3.589). The entropy of a sample is
-    too small by about (values − 1) / (2 × answers × ln 2) bits (Miller 1955); both conditions have as many answers, so
-    that most of this cancels.
+    Student's t with the jackknife over clusters (Efron 1981, doi:10.1093/biomet/68.3.589); where all answers of a group
+    are alike, one more cluster is supposed that answers otherwise. It is NaN where no cluster moves it. The entropy of
+    a sample is too small by about (values − 1) / (2 × answers × ln 2) bits (Miller 1955); both conditions have as many
+    answers, so that most of this cancels.
 
     Examples
     --------
@@ -174,9 +177,9 @@ def _tested(tables: Sequence[Tables], n: int, n_resamples: int, rng: np.random.G
     low, high = math.nan, math.nan
     if n_clusters > 1:
         left_out = _without_each(tables, totals, n_clusters)
-        spread = math.sqrt((n_clusters - 1) / n_clusters * float(((left_out - left_out.mean()) ** 2).sum()))
-        half = float(stdtrit(n_clusters - 1, 0.975)) * spread
-        low, high = difference - half, difference + half
+        square = (n_clusters - 1) / n_clusters * float(((left_out - left_out.mean()) ** 2).sum())
+        half = float(stdtrit(n_clusters - 1, 0.975)) * math.sqrt(square + _unseen(tables))
+        low, high = with_width(difference - half, difference + half)
     return VarietyDifference(
         first=first,
         second=second,
@@ -188,6 +191,23 @@ def _tested(tables: Sequence[Tables], n: int, n_resamples: int, rng: np.random.G
         n=n,
         n_clusters=n_clusters,
     )
+
+
+def _unseen(tables: Sequence[Tables]) -> float:
+    """Return the squared error of clusters that were not seen, in groups whose answers of a condition are all alike.
+
+    One more cluster is supposed in each that answers otherwise, as in `noise.noise_over_clusters`.
+    """
+    square = 0.0
+    for *conditions, groups in tables:
+        for counts in conditions:
+            for columns, within in groups:
+                n = int((counts[:, columns].sum(axis=1) > 0).sum())
+                whole = np.asarray(counts.sum(axis=0))[np.newaxis]
+                if _entropy(whole, [(columns, within)])[0] <= TINY:
+                    more = (math.log2(n + 1) - n / (n + 1) * math.log2(n)) / len(groups)
+                    square += (more / len(tables)) ** 2
+    return square
 
 
 def _without_each(tables: Sequence[Tables], totals: Sequence[Any], n_clusters: int) -> Floats:

@@ -218,3 +218,18 @@ def test_a_planted_change_is_found_and_has_its_size(crossed: bool, means: list[f
     found = drawn_tests(crossed, means, [0.0] * len(means), 1, 100, 20)
     assert np.mean([p <= 0.05 for p, _, _ in found]) >= 0.9
     assert np.mean([low <= 2 <= high for _, low, high in found]) >= 0.9
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_a_group_without_spread_in_both_models_leaves_the_interval_a_width(n_groups: int) -> None:
+    # Model a tells group a 5 and the others about 3, model b about 3 and 3: a is further, by 2 less what was not seen.
+    generator, held, n = np.random.default_rng(4), 0, 12
+    for _ in range(30):
+        rest = generator.normal(3, 0.1, (2, (n_groups - 1) * n))
+        found = compare_group_means(
+            [5.0] * n + list(rest[0]), [3.0] * n + list(rest[1]), np.repeat(list("abc"[:n_groups]), n),
+            clusters=range(n * n_groups), n_resamples=99, rng=generator,
+        )  # fmt: skip
+        held += found.ci_low <= 1.9 <= found.ci_high
+        assert found.ci_low <= found.further <= found.ci_high
+    assert held >= 28

@@ -290,3 +290,11 @@ def test_the_interval_of_a_clear_difference_is_student_s_t_with_clusters_less_gr
         widths.append(found.ci_high - found.ci_low)
     expected = stats.t.ppf(0.975, 2) / stats.t.ppf(0.75, 2)
     assert widths[0] / widths[1] == pytest.approx(expected, rel=0.07)
+
+
+def test_the_estimate_lies_in_its_interval_where_one_model_shares_no_answer_between_groups():
+    rng = generator()
+    groups, clusters = np.array(["a", "b"]).repeat(16), np.arange(16).repeat(2)
+    apart = [[group + str(rng.integers(2))] for group in groups]
+    found = compare_shift(apart, [["p"], ["q"]] * 16, groups, clusters=clusters, min_count=1, n_resamples=99, rng=rng)
+    assert found.ci_low <= found.estimate <= found.ci_high <= 100 == pytest.approx(found.difference)

@@ -329,3 +329,22 @@ def test_what_is_detectable_in_units_of_three_groups_has_the_freedom_of_their_an
     ).detectable
     assert found is not None
     assert stats.nct.sf(critical, freedom, found.at_5_percent / error) == pytest.approx(0.8, abs=1e-6)
+
+
+def test_a_group_without_spread_supposes_one_more_cluster_that_is_like_the_others() -> None:
+    # 12 clusters of group a all answer 5. If 5 % do as those of b, around 3, that is seen in .95^12 = 54 % of samples,
+    # and the difference is 2 - .05 * 2 = 1.9.
+    generator, held = rng(), 0
+    for _ in range(40):
+        of_b = generator.normal(3, 0.1, 12)
+        found = group_means([5] * 12 + list(of_b), ["a"] * 12 + ["b"] * 12, clusters=range(24), n_resamples=99,
+                            rng=generator)  # fmt: skip
+        held += found.ci_low <= 1.9 <= found.ci_high
+    assert held >= 38  # It was 4 without that cluster.
+    # One more of 13 moves the mean of a by 1/13 of how far the clusters of b lie.
+    squares = np.array([((of_b - 5) ** 2).mean() / 13**2, of_b.var(ddof=1) / 12])
+    half = stats.t.ppf(0.975, squares.sum() ** 2 / (squares**2 / 11).sum()) * math.sqrt(squares.sum())
+    assert (found.ci_low, found.ci_high) == pytest.approx((found.difference - half, found.difference + half))
+    plain = mean_difference([5] * 12 + list(of_b), ["a"] * 12 + ["b"] * 12, first="a", second="b", paired=False,
+                            clusters=range(24), n_resamples=99, rng=generator)  # fmt: skip
+    assert (plain.ci_low, plain.ci_high) == pytest.approx((found.ci_low, found.ci_high))
