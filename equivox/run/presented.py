@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from equivox.core.columns import refuse_alike
 from equivox.core.errors import RequestError
 from equivox.core.media import silent_wav
 from equivox.core.requests import Exchange, Labels, MediaPart, Request
@@ -47,11 +48,12 @@ def _groups_of_clusters(placed: Iterable[tuple[str, str]]) -> dict[str, set[str]
 
 
 def check_clusters(placed: Iterable[tuple[str, str]], task: Task) -> None:
-    """Raise RequestError unless every cluster is in one group, or every one is in all.
+    """Raise RequestError unless every cluster is in one group, or every one is in all, and has one spelling.
 
     `placed` has the cluster and group of each sample.
     """
     groups_of = _groups_of_clusters(placed)
+    refuse_alike(task.cluster, groups_of, case=False)
     n_groups = len(set().union(*groups_of.values()))
     sizes = Counter(map(len, groups_of.values()))
     if set(sizes) <= {1} or set(sizes) == {n_groups}:
