@@ -195,6 +195,13 @@ class ClipFolder(Builder):
                     f"{self.table}, line {number}: clip_id {clip.clip_id!r} already stands for {first.path.name}; "
                     "make it unique, or leave it out and the path names the clip"
                 )
+            if first != clip:
+                told, before = ({"text": c.text, "speaker": c.speaker, **c.columns, **c.further} for c in (clip, first))
+                name = next(name for name in told if told[name] != before[name])
+                raise RequestError(
+                    f"{self.table}, line {number}: the clip {clip.clip_id!r} has {name} {told[name]!r} here and "
+                    f"{before[name]!r} in a row before; correct the path, take a row out, or give each row a `clip_id`"
+                )
             if first is not clip:
                 doubles.append(f"line {number} ({clip.clip_id})")
             elif row.get(self._from("speaker")) == "":

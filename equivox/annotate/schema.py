@@ -21,6 +21,12 @@ from equivox.core.task import OTHER, UNSTATED, Attribute
 LONGEST = 60
 """The largest number of characters in an open value; a short noun phrase has fewer."""
 
+NOT_STATED = frozenset(
+    [UNSTATED, "n/a", "na", "null", "unspecified", "not applicable", "not given"]
+    + [f"{how} {said}" for how in ("not", "none") for said in ("stated", "specified", "mentioned", "provided")]
+)
+"""Open values by which models say that a text states none, in spite of the form's own word for it."""
+
 _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 _ARTICLE = re.compile(r"^(?:an?|the)\s+")
 
@@ -66,7 +72,8 @@ def _without_titles(node: Any) -> Any:
 def read_values(attributes: Sequence[Attribute], filled: Mapping[str, Any]) -> list[Value]:
     """Return the stated values of a valid form, canonical and as written; unstated values are left out.
 
-    A value given twice in a list counts once.
+    A value given twice in a list counts once. "N/A" and the like (`NOT_STATED`) are no open values; "none" and
+    "unknown" are some, because a text may say them.
     """
     values: dict[tuple[str, str], Value] = {}
     for attribute in attributes:
@@ -76,7 +83,7 @@ def read_values(attributes: Sequence[Attribute], filled: Mapping[str, Any]) -> l
                 value = raw = number_text(raw)
             else:
                 value = raw if attribute.options else canonical(raw)
-            if value and value != UNSTATED:
+            if value and (value != UNSTATED if attribute.options else value not in NOT_STATED):
                 values.setdefault((attribute.name, value), Value(attribute.name, value, raw))
     return list(values.values())
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Number, Real
@@ -189,20 +190,29 @@ def groups_of(name: str, column: Sequence[str | None]) -> list[str]:
     return found
 
 
-def refuse_alike(name: str, groups: Iterable[str]) -> None:
-    """Raise RequestError if two groups are told apart by case or space alone."""
+def refuse_alike(name: str, groups: Iterable[str], *, case: bool = True) -> None:
+    """Raise RequestError if two groups are told apart by space, by how a sign is coded or, with `case`, by case alone.
+
+    The two codings of an accent are one sign, and invisible signs are none.
+    """
     spelled: dict[str, str] = {}
     for group in groups:
-        other = spelled.setdefault(_folded(group), group)
+        other = spelled.setdefault(_folded(group) if case else _shown(group), group)
         if other != group:
+            seen = repr if other.casefold().split() == group.casefold().split() else ascii
             raise RequestError(
-                f"`{name}` holds {other!r} and {group!r}, which differ in case or space: write them alike"
+                f"`{name}` holds {seen(other)} and {seen(group)}, which differ in case or space: write them alike"
             )
 
 
 def _folded(group: str) -> str:
     """Return a group without what case and space make of it."""
-    return " ".join(group.casefold().split())
+    return _shown(group.casefold())
+
+
+def _shown(group: str) -> str:
+    visible = "".join(sign for sign in group if unicodedata.category(sign) != "Cf")
+    return " ".join(unicodedata.normalize("NFC", visible).split())
 
 
 def row_coverage(used: Sequence[bool], groups: Sequence[str] | None = None) -> Coverage:

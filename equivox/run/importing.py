@@ -72,6 +72,14 @@ def match_rows(
             one = several if len(several) > 1 else [sample.sample_id for _, sample in fitting]
             raise RequestError(f"{table.name}, row {row + 1} may be about {', '.join(one[:3])}; {fix}")
         name, sample = fitting[0]
+        for column in (*tasks[name].group, tasks[name].cluster):
+            told, known = table.cell(column, row), plain(sample.columns.get(column))
+            if None not in (told, known) and told != known:
+                raise RequestError(
+                    f"{table.name}, row {row + 1}: {column} is {told!r}, and the sample {sample.sample_id!r}, "
+                    f"which the row names, has {known!r}; are the rows shifted? "
+                    "If the column means something else, take it out"
+                )
         shown = _shown(table, row, tasks[name], sample, seed)
         place = (name, sample.sample_id, shown)
         repeat = _repeat(table, row, seen[place])
@@ -199,7 +207,7 @@ def import_responses(
     their order or as in the column `repeat`.
 
     A repeated call resumes the run. Raises RequestError, before anything is written, for a table that cannot be read,
-    and for rows that fit no sample or several.
+    for rows that fit no sample or several, and for a row whose group or cluster is not its sample's.
     """
     table = Table.of(responses, columns or {})
     tasks = _declared(spec)

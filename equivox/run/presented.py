@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from equivox.core.columns import refuse_alike
 from equivox.core.errors import RequestError
 from equivox.core.media import silent_wav
 from equivox.core.requests import Exchange, Labels, MediaPart, Request
@@ -47,11 +48,12 @@ def _groups_of_clusters(placed: Iterable[tuple[str, str]]) -> dict[str, set[str]
 
 
 def check_clusters(placed: Iterable[tuple[str, str]], task: Task) -> None:
-    """Raise RequestError unless every cluster is in one group, or every one is in all.
+    """Raise RequestError unless every cluster is in one group, or every one is in all, and has one spelling.
 
     `placed` has the cluster and group of each sample.
     """
     groups_of = _groups_of_clusters(placed)
+    refuse_alike(task.cluster, groups_of, case=False)
     n_groups = len(set().union(*groups_of.values()))
     sizes = Counter(map(len, groups_of.values()))
     if set(sizes) <= {1} or set(sizes) == {n_groups}:
@@ -331,19 +333,25 @@ def refuse_other_braces(task: Task, columns: Iterable[str]) -> None:
 
 
 def refuse_unseen_groups(task: Task, samples: Iterable[Sample]) -> None:
-    """Raise RequestError where a task sends texts alone, the same ones about every group: no answer can tell them."""
-    if task.condition != "text" or task.media or not task.group or task.prompt.presentations is not None:
+    """Raise RequestError where a task sends the same texts and media about every group: no answer can tell them.
+
+    Media are the same by their bytes, whatever the files are called. Controls, which send other media, are not checked.
+    """
+    if task.condition != _sent_first(task.media) or not task.group or task.prompt.presentations is not None:
         return
     names = placeholders(task)
     sent: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
     for sample in samples:
         if (group := label_of(sample, task.group)) is not None:
-            sent[group].add(tuple(sample.columns[name] for name in names))
+            media = [sample.sent(medium.column).sha256 for medium in task.media]
+            sent[group].add((*media, *(sample.columns[name] for name in names)))
     if len(sent) > 1 and len(set(map(frozenset, sent.values()))) == 1:
+        what = f"texts and {task.media[0].kind} files" if task.media else "texts"
         asked = f"fills in {', '.join(f'{{{name}}}' for name in names)}" if names else "has no {column}"
+        fix = "give each group files of its own, or " if task.media else ""
         raise RequestError(
-            f"{task.name}: the model would be sent the same texts about every group of {task.dimension}, so that no "
-            f"answer could differ by it (the question {asked}); name in the question a column that says who it is "
+            f"{task.name}: the model would be sent the same {what} about every group of {task.dimension}, so that no "
+            f"answer could differ by it (the question {asked}); {fix}name in the question a column that says who it is "
             "about, or `swap` a word of the texts"
         )
 

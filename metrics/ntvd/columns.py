@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from equivox.core.columns import Column, ColumnMetric, groups_of, row_coverage, whole_or_none
+from equivox.core.columns import Column, ColumnMetric, groups_of, refuse_alike, row_coverage, whole_or_none
 from equivox.core.lazy import np
 from equivox.core.scores import NAN, ScoringOptions, effective_min_count
 from equivox.metrics.lazy import statistics
@@ -32,6 +32,7 @@ def measure(
     of = groups_of("groups", groups)
     answers = [list(words or ()) for words in values]
     coverage = row_coverage([bool(words) for words in answers], of)
+    refuse_alike("clusters", filter(None, clusters or ()), case=False)
     found = statistics.distribution_shift(
         answers,
         of,

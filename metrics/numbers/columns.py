@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from equivox.core.attributes import Number
-from equivox.core.columns import Column, ColumnMetric, groups_of, row_coverage, whole_or_none
+from equivox.core.columns import Column, ColumnMetric, groups_of, refuse_alike, row_coverage, whole_or_none
 from equivox.core.errors import RequestError
 from equivox.core.lazy import np
 from equivox.core.scores import NAN
@@ -39,6 +39,7 @@ def measure(
     inside = [number if number is not None and limits.holds(number) else None for number in numbers]
     coverage = row_coverage([number is not None for number in inside], of)
     given = whole_or_none("clusters", clusters)
+    refuse_alike("clusters", given or (), case=False)
     found = statistics.group_means(
         inside,
         of,

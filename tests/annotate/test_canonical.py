@@ -29,6 +29,20 @@ Cli = Callable[..., tuple[int, str, str]]
 STORY = TASKS[0]
 
 
+@pytest.mark.parametrize(
+    "said", ["N/A", "n/a.", "NA", "null", "Not stated", "not specified", "None mentioned", "unstated"]
+)
+def test_a_judge_that_says_that_it_found_nothing_gave_no_value(said: str) -> None:
+    """It was a value, equal in all groups, and hid the difference of the answers that say something."""
+    hobbies = Attribute(name="hobbies", asks="hobbies", count=2)
+    assert read_values([hobbies], {"hobbies": [said, said]}) == []
+    assert [found.value for found in read_values([hobbies], {"hobbies": [said, "Chess"]})] == ["chess"]
+    # A text can say these, and an option means what it says.
+    assert [found.value for found in read_values([hobbies], {"hobbies": ["none", "Unknown"]})] == ["none", "unknown"]
+    option = Attribute(name="state", asks="the state", options=("na", "null"))
+    assert [found.value for found in read_values([option], {"state": "na"})] == ["na"]
+
+
 def test_a_wording_weighs_as_often_as_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
     led: list[str] = []
 

@@ -123,6 +123,16 @@ def test_one_id_for_two_files_is_refused(folder: Path) -> None:
         opened(folder).clips()
 
 
+def test_a_clip_that_is_described_twice_in_other_words_is_refused(folder: Path) -> None:
+    """The second row was left out of every run, and one clip stood for one of two groups."""
+    table(folder, "a/1.wav,Hello.,anna,female,30", "a/1.wav,Hello.,anna,male,30")
+    with pytest.raises(RequestError, match=r"line 3: the clip 'a/1.wav' has gender 'male' here and 'female' in a row"):
+        opened(folder).clips()
+    header = "clip_id,path,text,speaker,gender"
+    table(folder, "1,a/1.wav,Hello.,anna,female", "2,a/1.wav,Hello.,anna,male", header=header)
+    assert [clip.columns["gender"] for clip in opened(folder).clips()] == ["female", "male"]
+
+
 def test_expected_counts_are_checked(folder: Path) -> None:
     facts = folder / "facts.json"
     facts.write_text('{"published": {"clips": 3, "speakers": 2, "gender=female": 1}}')

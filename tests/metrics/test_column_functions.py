@@ -78,6 +78,7 @@ def test_the_name_means_the_function_whatever_was_imported_before(first: str) ->
     [
         ("FEMALE", "'female' and 'FEMALE', which differ in case or space"),
         ("female ", "'female' and 'female ', which differ in case or space"),
+        ("fe\u200bmale", r"'female' and 'fe\\u200bmale', which differ in case or space"),
         ("nan", "the text 'nan', a missing entry"),
         ("NaN", "the text 'NaN', a missing entry"),
     ],
@@ -90,3 +91,11 @@ def test_groups_are_not_told_apart_by_spelling(spelled: str, message: str) -> No
         columns.concept_associations(identities=groups, phrases=[["calm"], ["brave"]] * 8, n_resamples=99)
     # Groups of several words, and speakers, are what they are.
     columns.ntvd(groups=["north east", "south"] * 8, values=["tea", "ale"] * 8, clusters=list("aAbBcCdDeEfFgGhH"))
+    # One speaker under two spellings would count as two.
+    two = ["Zoë", "Max", "Zoe\u0308 ", "Max"] * 4
+    for measure, own in (
+        (columns.ntvd, {"values": ["tea", "ale"] * 8}),
+        (columns.numbers, {"numbers": [1.0, 2.0] * 8}),
+    ):
+        with pytest.raises(RequestError, match=r"`clusters` holds 'Zo\\xeb' and 'Zoe\\u0308 '"):
+            measure(groups=["f", "m"] * 8, clusters=two, n_resamples=99, **own)

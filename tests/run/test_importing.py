@@ -62,6 +62,21 @@ def test_rows_describe_their_samples(tmp_path: Path) -> None:
     assert result.manifest["command"]["model"] == "imported:mine"
 
 
+def test_a_row_that_says_another_group_than_its_sample_is_refused(tmp_path: Path) -> None:
+    """Answers that were shifted by one row were taken for those of the other group."""
+    samples = sample_corpus().samples
+    rows = [
+        {"sample_id": own.sample_id, "gender": of.columns["gender"], "response": "Try yoga."}
+        for own, of in zip(samples, [*samples[-1:], *samples[:-1]], strict=True)
+    ]
+    wrong = next(
+        n for n, (row, own) in enumerate(zip(rows, samples, strict=True)) if row["gender"] != own.columns["gender"]
+    )
+    with pytest.raises(RequestError, match=rf"row {wrong + 1}: gender is '.*', and the sample .* are the rows shifted"):
+        imported(rows, tmp_path / "run", data="sample")
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
 def test_by_one_command_from_any_format(ending: str, tmp_path: Path, equivox: Cli) -> None:
     frame = pandas.DataFrame(hobbies()).rename(columns={"response": "answer"})

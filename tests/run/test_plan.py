@@ -170,7 +170,14 @@ def test_one_group_or_units_in_some_groups_only_are_refused_with_their_numbers()
         make_plan([TASK], {"crema_d": corpus(groups=("f",))}, IDENTITY)
     with pytest.raises(RequestError, match="`gender` holds 'F' and 'f', which differ in case or space"):
         make_plan([TASK], {"crema_d": corpus(groups=("f", "F"))}, IDENTITY)
+    with pytest.raises(RequestError, match=r"`gender` holds 'Jose\\u0301' and 'Jos\\xe9'"):
+        make_plan([TASK], {"crema_d": corpus(groups=("José", "Jose\u0301"))}, IDENTITY)
     whole = corpus()
+    twice = [
+        dataclasses.replace(s, columns={**s.columns, "speaker": f"{s.columns['speaker']} "}) for s in whole.samples
+    ]
+    with pytest.raises(RequestError, match="`speaker` holds 'f0' and 'f0 ', which differ in case or space"):
+        make_plan([TASK], {"crema_d": dataclasses.replace(whole, samples=(*whole.samples[:1], *twice))}, IDENTITY)
     torn = dataclasses.replace(whole, samples=whole.samples[1:])
     with pytest.raises(RequestError, match=r"of 6 speaker units, 5 in 5, 1 in 4 of 5 groups of sentence \('f0' in "):
         make_plan([variant(group=("sentence",))], {"crema_d": torn}, IDENTITY)

@@ -335,6 +335,29 @@ def test_texts_that_do_not_say_who_it_is_about_are_refused(
             assert code == 0, err
 
 
+def test_files_that_hold_the_same_bytes_for_every_group_are_refused(tmp_path: Path, equivox: Cli) -> None:
+    """Under other names they were asked about as two voices, and no answer could have differed."""
+    import soundfile
+
+    for item in range(8):
+        for voice in ("high", "low"):
+            sound = 0.3 * np.sin(np.arange(4000) * (0.5 + item / 99))
+            soundfile.write(tmp_path / f"{item}_{voice}.wav", sound, 16_000)
+    rows: list[dict[str, object]] = [
+        {"path": f"{item}_{voice}.wav", "speaker": f"{item}{voice}", "voice": voice, "text": f"{voice} voice"}
+        for item in range(8)
+        for voice in ("high", "low")
+    ]
+    file = task_file(
+        tmp_path, f"group: voice\nmedia: audio\n{QUESTION.replace('{cv} ', '').replace('{name}', 'me')}", rows
+    )
+    code, _, err = equivox("run", "simulated:random", file, "-o", tmp_path / "run", "--dry-run")
+    assert code == 2 and "the same texts and audio files about every group of voice" in err
+    told = file.read_text().replace("invite me", "invite me ({text})")
+    file.write_text(told)
+    assert equivox("run", "simulated:random", file, "-o", tmp_path / "run", "--dry-run")[0] == 0
+
+
 def test_a_new_task_file_is_yaml_whatever_the_table_is_called(tmp_path: Path, equivox: Cli) -> None:
     """Names with signs of YAML's are quoted, and a column that cannot be in a task's name is in it without them."""
     rows: list[dict[str, object]] = [
