@@ -13,11 +13,11 @@ from equivox.statistics import inputs
 from equivox.statistics.comparison import least_p_distance
 from equivox.statistics.encode import encode_design
 from equivox.statistics.inputs import Floats, LabelColumn, NumberColumn
-from equivox.statistics.intervals import TINY
+from equivox.statistics.intervals import TINY, student_half, student_p
 from equivox.statistics.noise import N_NOISE
 from equivox.statistics.permutation import least_p, p_value, sizes_by_stratum
 from equivox.statistics.totals import further_interval
-from equivox.statistics.unit_means import NO_SUPPORT, Units, gap, student_half, student_p, units_of
+from equivox.statistics.unit_means import NO_SUPPORT, Units, gap, units_of
 
 _A, _B, _APART, _SUM = range(4)
 """The columns of numbers: of each model, a - b, and a + b."""

@@ -16,15 +16,14 @@ from equivox.statistics import inputs
 from equivox.statistics.design_noise import apart, pulls_of
 from equivox.statistics.encode import Design, encode_design
 from equivox.statistics.inputs import Floats, LabelColumn, NumberColumn
+from equivox.statistics.intervals import freedom_of, student_half
 from equivox.statistics.permutation import Labels, p_value, row_blocks
 from equivox.statistics.unit_means import (
     NO_NOISE,
     NO_SUPPORT,
     Units,
-    freedom_of,
     gap,
     pairs_of,
-    student_half,
     units_of,
 )
 

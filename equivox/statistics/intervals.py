@@ -1,4 +1,4 @@
-"""Confidence intervals: of the population nTVD by test inversion (docs/validity.md), and of a mean by the bootstrap.
+"""Confidence intervals: of the population nTVD by test inversion (docs/validity.md), and of means.
 
 Worst-case bounds: the smallest and largest value of a score over all possible missing answers.
 """
@@ -299,3 +299,36 @@ def _closest(known: Floats, gap: Floats) -> float:
     )
     least = float(np.asarray(found.fun, dtype=np.float64))
     return max(0.0, float(least * 50.0 / (n_groups - 1)))
+
+
+def student_half(squares: Sequence[float], degrees: Sequence[float], level: float) -> float:
+    """Return half the width of an interval whose squared error is a sum, by Student's t (Welch and Satterthwaite).
+
+    It is NaN if a part of the error is not known, and 0 without an error.
+    """
+    from scipy.special import stdtrit
+
+    spread = sum(squares)
+    if math.isnan(spread) or not spread:
+        return spread
+    return float(stdtrit(freedom_of(squares, degrees), 0.5 + level / 2) * math.sqrt(spread))
+
+
+def student_p(squares: Sequence[float], degrees: Sequence[float], value: float) -> float:
+    """Return the two-sided p of a difference whose squared error is a sum, as `student_half`.
+
+    It is 0 without noise, and where a part of the error is not known: permutations alone decide there.
+    """
+    from scipy.special import stdtr
+
+    spread = sum(squares)
+    if math.isnan(spread) or not spread:
+        return 0.0
+    return float(2 * stdtr(freedom_of(squares, degrees), -abs(value) / math.sqrt(spread)))
+
+
+def freedom_of(squares: Sequence[float], degrees: Sequence[float]) -> float:
+    """Return the degrees of freedom of a sum of squared errors (Welch and Satterthwaite); `squares` are not all 0."""
+    spread = sum(squares)
+    # Shares are used because the squares may be too small to be squared again.
+    return 1 / sum((own / spread) ** 2 / n for own, n in zip(squares, degrees, strict=True))

@@ -17,6 +17,7 @@ from equivox.core.errors import RequestError
 from equivox.statistics import inputs
 from equivox.statistics.encode import Design
 from equivox.statistics.inputs import Bools, Floats, Ints, LabelColumn, NumberColumn
+from equivox.statistics.intervals import freedom_of, student_half, student_p
 from equivox.statistics.permutation import (
     BLOCK_CELLS,
     Labels,
@@ -238,39 +239,6 @@ def gap(means: Floats) -> Floats:
     if means.shape[1] == 2:
         return np.asarray(means[:, 0] - means[:, 1], dtype=np.float64)
     return np.asarray(np.ptp(means, axis=1), dtype=np.float64)
-
-
-def student_half(squares: Sequence[float], degrees: Sequence[float], level: float) -> float:
-    """Return half the width of an interval whose squared error is a sum, by Student's t (Welch and Satterthwaite).
-
-    It is NaN if a part of the error is not known, and 0 without an error.
-    """
-    from scipy.special import stdtrit
-
-    spread = sum(squares)
-    if math.isnan(spread) or not spread:
-        return spread
-    return float(stdtrit(freedom_of(squares, degrees), 0.5 + level / 2) * math.sqrt(spread))
-
-
-def student_p(squares: Sequence[float], degrees: Sequence[float], value: float) -> float:
-    """Return the two-sided p of a difference whose squared error is a sum, as `student_half`.
-
-    It is 0 without noise, and where a part of the error is not known: permutations alone decide there.
-    """
-    from scipy.special import stdtr
-
-    spread = sum(squares)
-    if math.isnan(spread) or not spread:
-        return 0.0
-    return float(2 * stdtr(freedom_of(squares, degrees), -abs(value) / math.sqrt(spread)))
-
-
-def freedom_of(squares: Sequence[float], degrees: Sequence[float]) -> float:
-    """Return the degrees of freedom of a sum of squared errors (Welch and Satterthwaite); `squares` are not all 0."""
-    spread = sum(squares)
-    # Shares are used because the squares may be too small to be squared again.
-    return 1 / sum((own / spread) ** 2 / n for own, n in zip(squares, degrees, strict=True))
 
 
 def pairs_of(n_groups: int) -> list[tuple[int, int]]:
