@@ -196,7 +196,7 @@ def refuse_alike(name: str, groups: Iterable[str], *, case: bool = True) -> None
     The two codings of an accent are one sign, and invisible signs are none.
     """
     spelled: dict[str, str] = {}
-    for group in groups:
+    for group in dict.fromkeys(groups):  # a column of a million rows has few of them
         other = spelled.setdefault(_folded(group) if case else _shown(group), group)
         if other != group:
             seen = repr if other.casefold().split() == group.casefold().split() else ascii

@@ -193,13 +193,13 @@ def noise_over_clusters(
     alike = [_alikeness(shares[:, part], known[:, place]) for place, part in enumerate(slices)]
     factors, spreads, added = [], [], []
     for code, (pulls, freedom) in enumerate(each):
+        n_own = int((heard & (group_of_cluster == code)).sum())
         pulls = pulls[np.lexsort(pulls.T[::-1])]
         stacked = [pulls * np.sqrt(freedom / (freedom + PRIOR_DEGREES))]
         simple = np.zeros(n_columns)
         further = [np.empty((0, n_columns))]
         for place, part in enumerate(slices):
             if freedom:
-                n_own = int((heard & (group_of_cluster == code)).sum())
                 same = shares[code, part] if variances[code, place] <= ALIKE else None
                 further.append(supposed(tables[:, part], code, n_own, part, n_columns, alike=same))
                 if same is not None:

@@ -201,9 +201,9 @@ def _unseen(tables: Sequence[Tables]) -> float:
     square = 0.0
     for *conditions, groups in tables:
         for counts in conditions:
+            whole = np.asarray(counts.sum(axis=0))[np.newaxis]
             for columns, within in groups:
                 n = int((counts[:, columns].sum(axis=1) > 0).sum())
-                whole = np.asarray(counts.sum(axis=0))[np.newaxis]
                 if _entropy(whole, [(columns, within)])[0] <= TINY:
                     more = (math.log2(n + 1) - n / (n + 1) * math.log2(n)) / len(groups)
                     square += (more / len(tables)) ** 2
