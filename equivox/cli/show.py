@@ -21,6 +21,7 @@ from equivox.core.samples import TRUNCATED, WITHHELD
 from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.core.variants import dose_of, is_intervention
+from equivox.report.failures import annotation_failures, request_failures
 from equivox.report.numbers import DASH, how_many, in_words, interval
 from equivox.report.opening import Opening, opening
 from equivox.report.progress_bars import progress_bars
@@ -169,13 +170,10 @@ def _show_losses(out: Console, run: ComparedRun) -> None:
 
 def _show_failures(out: Console, folder: Path, shown: int = 10) -> None:
     """Print what requests to the model failed on, by their errors, and how they are asked again."""
-    failures = count_failures(folder)
-    for error, count in failures.most_common(shown):
-        out.print(f"  failed {how_many(count, 'time')}: {error}", markup=False)
-    if len(failures) > shown:
-        out.print(f"  … and {len(failures) - shown} other reasons, see {folder}/responses", markup=False)
+    for line in request_failures(folder, shown):
+        out.print(f"  {line}", markup=False)
     # A recording that cannot be used is the corpus's, and no model was asked about it.
-    asked = [error for error in failures if not error.startswith("unusable media")]
+    asked = [error for error in count_failures(folder) if not error.startswith("unusable media")]
     if asked and read_manifest(folder)["identity"]["model"]["engine"] != IMPORTED:
         out.print("  The run's command with --retry-failed asks the model again for what failed.", style="yellow")
 
@@ -284,14 +282,14 @@ def live_line(live: Live, now: float) -> str:
     )
 
 
-def _show_annotation_failures(out: Console, folder: Path, annotator: str, shown: int = 5) -> int:
+def _show_annotation_failures(out: Console, folder: Path, annotator: str) -> int:
     """Print what an annotator failed on, by its errors; return how often it failed."""
-    failures = count_annotation_failures(folder, annotator)
-    for error, count in failures.most_common(shown):
-        out.print(f"  {annotator} failed {how_many(count, 'time')}: {error}", markup=False)
-    if failures:
+    for line in annotation_failures(folder, annotator, example=True):
+        out.print(f"  {line}", markup=False)
+    failed = count_annotation_failures(folder, annotator).total()
+    if failed:
         out.print("  What failed says nothing and is in no score; --retry-failed asks it again.", style="yellow")
-    return sum(failures.values())
+    return failed
 
 
 def figure_format(path: Path, option: str) -> Format:

@@ -600,13 +600,14 @@ def test_with_stop_after_0_nothing_is_an_outage(server: Server, equivox: Cli, tm
 
 
 def test_an_annotators_outage_is_a_failure_and_is_asked_again(server: Server, equivox: Cli, tmp_path: Path) -> None:
-    form = {"hobby": ["chess", "yoga", "golf"], "field": ["law", "art", "music"], "refusal": "no"}
-    annotating = {"broken": 60}
+    form = {"hobby": ["chess", "yoga", "golf"], "refusal": "no"}
+    annotating = {"broken": 60, "invalid": 3}
 
     def answer(body: dict[str, Any]) -> dict[str, Any]:
         if "response_format" not in body:
             return {"content": ANSWER}
-        return {"content": json.dumps(form)}
+        annotating["invalid"] -= 1
+        return {"content": json.dumps(form if annotating["invalid"] < 0 else {"refusal": False})}
 
     def reply(handler: BaseHTTPRequestHandler, body: dict[str, Any], kind: str) -> None:
         if "response_format" in body and annotating["broken"] > 0:
@@ -624,6 +625,9 @@ def test_an_annotators_outage_is_a_failure_and_is_asked_again(server: Server, eq
     code, out, err = equivox(*run_of(server, tmp_path / "run", annotator=judge))
     assert code == 1, err
     assert "failed 60 times" in out and "fault 500" in out
+    assert 'judge filled in no valid form for 3 texts, such as: {"refusal": false}' in out
+    page = build_report([tmp_path / "run"])
+    assert "judge failed 60 times" in page and "judge filled in no valid form for 3 texts</p>" in page
     # The judge was not there for 60: nobody knows whether they are refusals.
     assert "96 requested → 96 generated → 36 answered (60 refused, empty or not annotated)" in out
     code, out, _ = equivox("status", tmp_path / "run")

@@ -20,11 +20,11 @@ from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_
 from equivox.core.scores import Score
 from equivox.core.version import __version__
 from equivox.report.comparison_tables import correlation_tables
+from equivox.report.failures import annotation_failures, request_failures
 from equivox.report.impact_files import HOW, NOT_AN_AUDIT, side_by_side_tables
 from equivox.report.numbers import (
     UNEVEN,
     UNTOLD,
-    how_many,
     interval,
     percent,
     share,
@@ -45,7 +45,6 @@ from equivox.report.score_tables import (
     share_table,
 )
 from equivox.report.table import Table, as_html, drawn
-from equivox.run.generating import count_failures
 from equivox.run.manifest import public_manifest, read_manifest
 from equivox.run.opening import LeftOut
 
@@ -319,8 +318,8 @@ def _covered(comparison: Comparison) -> str:
 
 def _failures(comparison: Comparison) -> Iterator[str]:
     for run in comparison.runs:
-        for error, count in count_failures(run.folder).most_common(5):
-            yield f"{run.model}: failed {how_many(count, 'time')}: {error}"
+        for line in (*request_failures(run.folder, 5), *annotation_failures(run.folder, run.annotator, example=False)):
+            yield f"{run.model}: {line}"
 
 
 def _manifests(comparison: Comparison) -> Iterator[dict[str, str]]:
