@@ -54,10 +54,14 @@ def load_task(name: str) -> Task:
 
 @dataclass(frozen=True)
 class Result:
-    """A scored run; all its content is read from `folder`."""
+    """A scored run; all its content is read from `folder`.
+
+    `annotator` is the one whose annotations and scores these are, None: the run's own.
+    """
 
     folder: Path
     scores: Sequence[Score] = field(repr=False)
+    annotator: str | None = None
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -90,13 +94,13 @@ class Result:
         from equivox.report.figures import figure_of
 
         refuse_unless(isinstance(name, str), "name", name, "the name of a figure, such as forest:FAMILY")
-        return figure_of([self.folder], name)
+        return figure_of([self.folder], name, self.annotator)
 
     def _repr_html_(self) -> str:
         """Return the opening of the run and its scores, as a notebook shows them."""
         from equivox.report.notebook import run_html
 
-        return run_html(self.folder)
+        return run_html(self.folder, self.annotator)
 
     def to_pandas(self, table: Table = "scores") -> pandas.DataFrame:
         """Return a table of the run.
@@ -133,7 +137,8 @@ class Result:
 
         tables: list[pandas.DataFrame] = []
         texts = stored_texts(self.folder)
-        samples = open_samples(self.folder, read_tasks(self.folder), str(self.manifest["command"]["annotator"]))
+        annotator = self.annotator or str(self.manifest["command"]["annotator"])
+        samples = open_samples(self.folder, read_tasks(self.folder), annotator)
         for task, own in samples.items():
             whole = _plain_names(own.columns)
             table = own.read(list(whole)).rename_columns(list(whole.values())).to_pandas()
@@ -194,6 +199,7 @@ def measure(
     RunError
         The run could not go on; everything finished before is in `output`.
     """
+    from equivox.annotate import annotator_name
     from equivox.engines import an_engine
     from equivox.run.pipeline import execute
     from equivox.run.spec import RunSpec
@@ -205,7 +211,7 @@ def measure(
     if spec.workers.pooled and engine is not None:
         raise RequestError("`workers` open a model by its name, an engine is open already; name the model, or leave it")
     scores = execute(spec, engine=engine, progress=progress)
-    return Result(spec.output, scores)
+    return Result(spec.output, scores, annotator_name(spec.annotator))
 
 
 def _chosen(tasks: str | Task | Iterable[Task]) -> list[Task]:
@@ -265,6 +271,7 @@ def import_responses(
     A request without a row, and a row without a text, is a failed response, which is counted in coverage. For
     responses from elsewhere it is not known whether media reached the model.
     """
+    from equivox.annotate import annotator_name
     from equivox.run.importing import import_responses as imported
     from equivox.run.spec import RunSpec
 
@@ -279,7 +286,8 @@ def import_responses(
         "match", match, "a list of columns",
     )  # fmt: skip
     spec = RunSpec.typed(model, _chosen(tasks), output, **settings)
-    return Result(spec.output, imported(responses, spec, columns=columns, match=match, progress=progress)[0])
+    scores, _ = imported(responses, spec, columns=columns, match=match, progress=progress)
+    return Result(spec.output, scores, annotator_name(spec.annotator))
 
 
 def open_run(folder: str | Path, *, tasks: str = "") -> Result:

@@ -36,6 +36,7 @@ __all__ = [
     "Status",
     "Value",
     "annotation_key",
+    "annotator_name",
     "declared_annotator",
     "evaluation_of",
     "open_annotator",
@@ -82,6 +83,19 @@ def evaluation_of(name: str) -> tuple[str, int | None]:
     """
     found = _EVALUATION.fullmatch(name)
     return (found[1], int(found[2])) if found else (name, None)
+
+
+def annotator_name(named: str) -> str:
+    """Return the name under which a run stores the annotations by the annotator that is `named`; no model is opened.
+
+    >>> annotator_name("rules"), annotator_name("endpoint:model_name=org/judge,base_url=http://127.0.0.1:9/v1@2")
+    ('rules', 'endpoint-org-judge@2')
+    """
+    own, number = evaluation_of(named)
+    if own == RULES or own in added_annotators():
+        return open_annotator(named).identity.name
+    name, _ = declared_annotator(own)
+    return name if number is None else f"{name}@{number}"
 
 
 def open_annotator(name: str, workers: Workers | None = None) -> Annotator:

@@ -73,6 +73,7 @@ vllm = _engine_command(
 
 def _run(spec: RunSpec, *, quiet: bool) -> int:
     """Run or resume `spec` and show its scores."""
+    from equivox.annotate import annotator_name
     from equivox.cli.show import show_scores
     from equivox.engines import model_label
     from equivox.run.pipeline import execute
@@ -80,7 +81,7 @@ def _run(spec: RunSpec, *, quiet: bool) -> int:
     warning = warnings_of(spec.model, spec.annotator, spec.tasks)
     with progress_bars(quiet=quiet, warning=warning) as progress:
         scores = execute(spec, progress=progress)
-    return show_scores([(model_label(spec.model), spec.output, scores)])
+    return show_scores([(model_label(spec.model), spec.output, scores, annotator_name(spec.annotator))])
 
 
 def _show_dry_run(spec: RunSpec) -> int:
@@ -142,6 +143,7 @@ def import_(
     **settings: Any,
 ) -> int:
     """Make a run of responses that were made elsewhere, annotate and score them as if the model had been asked here."""
+    from equivox.annotate import annotator_name
     from equivox.cli.show import show_scores
     from equivox.run.generating import IMPORTED
     from equivox.run.importing import import_responses
@@ -153,7 +155,8 @@ def import_(
         scores, told = import_responses(
             responses, spec, columns=columns_named(column or []), match=names_in(match or ""), progress=progress
         )
-    code = show_scores([(f"{IMPORTED}:{spec.model}", spec.output, scores)], by_attribute=by_attribute)
+    named = (f"{IMPORTED}:{spec.model}", spec.output, scores, annotator_name(spec.annotator))
+    code = show_scores([named], by_attribute=by_attribute)
     for line in told:
         console().print(line, markup=False)
     return code

@@ -117,7 +117,9 @@ def _run_all(settings: Sequence[Setting], output: Path, workers: Workers, *, qui
     failed = [run for run in finished if run.error is not None]
     code = EXIT_INCOMPLETE
     if len(failed) < len(finished):
-        code = show_scores([(run.label, run.folder, run.scores) for run in finished if run.error is None])
+        code = show_scores(
+            [(run.label, run.folder, run.scores, run.annotator) for run in finished if run.error is None]
+        )
     for run in failed:
         console().print(f"{run.label} was not run: {run.error}", style="red", markup=False)
     return finished, EXIT_INCOMPLETE if failed else code

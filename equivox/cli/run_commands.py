@@ -17,7 +17,7 @@ from equivox.cli.options import (
     WorkersOption,
     names_in,
 )
-from equivox.cli.output import console, show_tables
+from equivox.cli.output import show_tables
 from equivox.core.errors import RequestError
 from equivox.core.requests import Workers
 from equivox.core.scores import Score, ScoringOptions
@@ -53,7 +53,7 @@ def score(
             scores = use_annotator(run, use, options, progress=progress)
         else:
             scores = rescore(run, annotator=annotator, compare=further, options=options, progress=progress)
-    return _show(run, scores, by_attribute=by_attribute)
+    return _show(run, scores, use or annotator, by_attribute=by_attribute)
 
 
 def annotate(
@@ -70,12 +70,11 @@ def annotate(
     quiet: QuietOption = False,
 ) -> int:
     """Annotate a run with another annotator, score its annotations, and print the agreement of all annotators."""
+    from equivox.annotate import annotator_name
     from equivox.cli.show import show_agreement
     from equivox.run.declarations import read_tasks
-    from equivox.run.manifest import read_manifest
     from equivox.run.pipeline import annotate_run
     from equivox.run.scoring import scored_with
-    from equivox.run.stored import annotators_of
 
     if (annotator is None) == (panel is None):
         raise RequestError("give `--annotator NAME`, or `--panel A,B,C` with annotators that the run has")
@@ -87,16 +86,8 @@ def annotate(
             run, str(annotator), options,
             retry_failed=retry_failed, workers=Workers(workers, ray_address), progress=progress,
         )  # fmt: skip
-    code = _show(run, scores)
+    code = _show(run, scores, annotator_name(str(annotator)))
     show_agreement(run, read_tasks(run))
-    own = read_manifest(run)["command"]["annotator"]
-    others = [name for name in annotators_of(run) if name != own]
-    if others:
-        out = console()
-        out.print(
-            f"Tables and reports show the scores by {own}, the run's own annotator; to change that, give", end=" "
-        )
-        out.print(f"`equivox score {run} --use {others[-1]}`", markup=False)
     return code
 
 
@@ -104,10 +95,10 @@ def _panel(run: Path, members: Sequence[str], options: ScoringOptions) -> int:
     """Score the majority of several annotators, and show what their disagreement changes."""
     from equivox.report.audit_tables import panel_table
     from equivox.run.declarations import read_tasks
-    from equivox.run.panel import score_panel
+    from equivox.run.panel import PANEL, score_panel
 
     scores, compared = score_panel(run, read_tasks(run), members, options)
-    code = _show(run, scores)
+    code = _show(run, scores, PANEL)
     show_tables([panel_table(members, compared)])
     return code
 
@@ -120,11 +111,11 @@ def status(run: RunArgument) -> int:
     return show_status(run, read_tasks(run))
 
 
-def _show(run: Path, scores: Sequence[Score], *, by_attribute: bool = False) -> int:
-    """Show the scores of a stored run; return 1 if a task's score is undefined."""
+def _show(run: Path, scores: Sequence[Score], annotator: str | None, *, by_attribute: bool = False) -> int:
+    """Show the scores of a stored run by `annotator`, None: its own; return 1 if a task's score is undefined."""
     from equivox.cli.show import show_scores
     from equivox.engines import model_label
     from equivox.run.manifest import read_manifest
 
     model = model_label(read_manifest(run)["command"]["model"])
-    return show_scores([(model, run, scores)], by_attribute=by_attribute)
+    return show_scores([(model, run, scores, annotator)], by_attribute=by_attribute)

@@ -70,10 +70,10 @@ def believe_all(runs: Iterable[Path]) -> None:
             believe(run, progress)
 
 
-def show_scores(named: Sequence[tuple[str, Path, Sequence[Score]]], *, by_attribute: bool = False) -> int:
+def show_scores(named: Sequence[tuple[str, Path, Sequence[Score], str | None]], *, by_attribute: bool = False) -> int:
     """Print scores and losses of runs, with q over all of them; return 1 if a task's score is undefined.
 
-    `named` holds the model, the folder and the scores of each run.
+    `named` holds the model, the folder, the scores of each run, and by which annotator they are, None: by its own.
     """
     out = console()
     runs = shown_together([compared_run(*one) for one in named])
@@ -88,6 +88,7 @@ def show_scores(named: Sequence[tuple[str, Path, Sequence[Score]]], *, by_attrib
         _show_losses(out, run)
         failed += _show_annotation_failures(out, run.folder, run.annotator)
         _show_usage(out, run.folder)
+        _show_whose(out, run)
     out.print(f"\nStored in {', '.join(str(run.folder) for run in runs)}", markup=False)
     if not by_attribute:
         out.print("`equivox score RUN --by-attribute` shows every attribute of a run.", markup=False)
@@ -95,6 +96,17 @@ def show_scores(named: Sequence[tuple[str, Path, Sequence[Score]]], *, by_attrib
     if undefined:
         out.print(f"{how_many(undefined, 'score')} of whole tasks undefined, see above.", style="yellow")
     return EXIT_INCOMPLETE if undefined or failed else EXIT_DONE
+
+
+def _show_whose(out: Console, run: ComparedRun) -> None:
+    """Print how the annotator of these scores becomes the run's own, if it is not."""
+    own = read_manifest(run.folder)["command"]["annotator"]
+    if run.annotator != own:
+        out.print(
+            f"  These scores are by {run.annotator}. Tables and reports show the scores by {own}, the run's own "
+            f"annotator; to change that, give `equivox score {run.folder} --use {run.annotator}`",
+            markup=False,
+        )
 
 
 def _show_changes(out: Console, runs: Sequence[ComparedRun]) -> None:

@@ -28,7 +28,7 @@ from equivox.core.task import Task, digest
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import file_hash, read_manifest
 from equivox.run.opening import is_computed
-from equivox.run.scoring import families, open_samples, read_records
+from equivox.run.scoring import families, open_samples, read_records, scores_path
 from equivox.statistics import adjust
 
 OVERALL = "all tasks"
@@ -207,9 +207,9 @@ def with_q(tests: Sequence[PairedTest]) -> list[PairedTest]:
 
 def open_one(run: ComparedRun) -> OpenedRun:
     """Return one compared run with its samples."""
-    document = read_document(run.folder / "scores.json")
+    document = read_document(scores_path(run.folder, run.annotator))
     identity = read_manifest(run.folder)["identity"]
-    records = read_records(run.folder, "", "open_values") or []
+    records = read_records(run.folder, "", "open_values", run.annotator) or []
     try:
         tasks = read_tasks(run.folder)
         samples = open_samples(run.folder, tasks, run.annotator)

@@ -134,11 +134,14 @@ class Comparison:
                 yield run.model, score
 
 
-def open_comparison(folders: Sequence[Path], left_out: Sequence[LeftOut] = ()) -> Comparison:
+def open_comparison(
+    folders: Sequence[Path], left_out: Sequence[LeftOut] = (), annotator: str | None = None
+) -> Comparison:
     """Return the comparison of the runs in `folders`, with q over all of them.
 
     Models have the names that the user gave; runs of one model also show their folders. What is in `left_out` could not
-    be used, which is the first caveat. RequestError if a folder holds no scored run.
+    be used, which is the first caveat. The scores are those by `annotator`, or by each run's own without one.
+    RequestError if a folder holds no scored run.
     """
     manifests = [read_manifest(folder) for folder in folders]
     if len({folder.resolve() for folder in folders}) < len(folders):
@@ -148,7 +151,7 @@ def open_comparison(folders: Sequence[Path], left_out: Sequence[LeftOut] = ()) -
     runs = []
     for folder, model in zip(folders, asked, strict=True):
         name = f"{model} ({folder.name})" if model in twice else model
-        runs.append(compared_run(name, folder, read_scores(folder)))
+        runs.append(compared_run(name, folder, read_scores(folder, annotator), annotator))
     return Comparison(shown_together(runs), [*caveats_of(left_out), *_caveats(runs, manifests)])
 
 
@@ -157,11 +160,14 @@ def caveats_of(left_out: Sequence[LeftOut]) -> list[str]:
     return [redacted_text(f"{Path(name).name} is left out: {reason}") for name, reason in left_out]
 
 
-def compared_run(model: str, folder: Path, scores: Sequence[Score]) -> ComparedRun:
-    """Return the run in `folder` with these scores, under the name `model` and that of the model that answered."""
+def compared_run(model: str, folder: Path, scores: Sequence[Score], annotator: str | None = None) -> ComparedRun:
+    """Return the run in `folder` with these scores, under the name `model` and that of the model that answered.
+
+    The scores are by `annotator`, None: the run's own.
+    """
     manifest = read_manifest(folder)
     model = label_with_answering(model, manifest)
-    annotator = str(manifest["command"]["annotator"])
+    annotator = annotator or str(manifest["command"]["annotator"])
     tasks = _known_tasks(folder)
     return ComparedRun(
         model, folder, annotator, scores, _metrics(tasks), misread_by_rules(model, annotator, tasks), tasks,
@@ -305,7 +311,7 @@ def value_shares(run: ComparedRun) -> list[ValueShares]:
     """Return the shares of every value of every attribute of a run, the most common first if they have no order."""
     found = []
     for task, panel in _tables_of_shares(run).items():
-        if (rows := read_records(run.folder, task, panel.table)) is None:
+        if (rows := read_records(run.folder, task, panel.table, run.annotator)) is None:
             raise RequestError(f"{run.folder} has no {panel.table}.parquet; make it with `equivox score {run.folder}`")
         shares: dict[tuple[str, str], dict[str, float]] = {}
         counts: Counter[tuple[str, str]] = Counter()

@@ -267,13 +267,14 @@ def draw_metric_panel(rows: Sequence[tuple[str, Score]], title: str = "", *, sid
         return figure
 
 
-def figures_of(folders: Sequence[Path]) -> dict[str, Callable[[], Figure]]:
+def figures_of(folders: Sequence[Path], annotator: str | None = None) -> dict[str, Callable[[], Figure]]:
     """Return what draws each figure of the run in `folders`, or of several runs together, by name.
 
     Of one run they are `forest:FAMILY`, `shares:TASK:ATTRIBUTE`, `heat:TASK`, `metrics:FAMILY` (signed measures, a line
-    per task) and `speakers:TASK`; of several `ranks:FAMILY` and `correlations:DIMENSION@CONDITION`.
+    per task) and `speakers:TASK`; of several `ranks:FAMILY` and `correlations:DIMENSION@CONDITION`. They show what
+    `annotator` found, None: the run's own.
     """
-    comparison = open_comparison(folders)
+    comparison = open_comparison(folders, annotator=annotator)
     return _of_several(comparison) if len(comparison.runs) > 1 else _of_one(comparison.runs[0])
 
 
@@ -314,9 +315,9 @@ def _of_several(comparison: Comparison) -> dict[str, Callable[[], Figure]]:
     }
 
 
-def figure_of(folders: Sequence[Path], name: str) -> Figure:
+def figure_of(folders: Sequence[Path], name: str, annotator: str | None = None) -> Figure:
     """Return one figure of `figures_of`; RequestError, with names that there are, for another."""
-    drawn = figures_of(folders)
+    drawn = figures_of(folders, annotator)
     if name not in drawn:
         kind = name.partition(":")[0]
         if kind in OF_ONE and len(folders) > 1:

@@ -12,9 +12,12 @@ from equivox.report.score_tables import task_tables
 from equivox.report.table import as_html
 
 
-def run_html(folder: Path) -> str:
-    """Return the opening of a run and its scores with their evidence, coverage and notes as HTML without scripts."""
-    (run,) = open_comparison([folder]).runs
+def run_html(folder: Path, annotator: str | None = None) -> str:
+    """Return the opening of a run and its scores with their evidence, coverage and notes as HTML without scripts.
+
+    The scores are those by `annotator`, None: the run's own.
+    """
+    (run,) = open_comparison([folder], annotator=annotator).runs
     first = opening_of_one(run)
     sentences = Markup("").join(Markup("<li>{}</li>").format(sentence) for sentence in first.sentences)
     head = Markup("<p><strong>{} {}</strong></p><ul>{}</ul><p><strong>Trust:</strong> {}</p>").format(

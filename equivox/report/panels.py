@@ -22,7 +22,7 @@ def heat_maps(run: ComparedRun) -> dict[str, tuple[Panel, list[dict[str, Any]]]]
     """Return the rows of every table of counts of a run with its panel, by task."""
     found: dict[str, tuple[Panel, list[dict[str, Any]]]] = {}
     for family, panel in panels_of(run, "heat").items():
-        for row in read_records(run.folder, family, panel.table) or ():
+        for row in read_records(run.folder, family, panel.table, run.annotator) or ():
             found.setdefault(row["task"], (panel, []))[1].append(row)
     return found
 

@@ -366,7 +366,11 @@ def _strongest(run: ComparedRun, score: Score) -> list[str]:
     panel = metric.panel("heat") if metric is not None else None
     if panel is None or not panel.top:
         return []
-    rows = [row for row in read_records(run.folder, score.family, panel.top) or () if row["task"] == score.task]
+    rows = [
+        row
+        for row in read_records(run.folder, score.family, panel.top, run.annotator) or ()
+        if row["task"] == score.task
+    ]
     texts = [name for name in panel.top_columns if rows and isinstance(rows[0][name], str)]
     shown = [" · ".join(shortened(str(row[name])) for name in texts) for row in rows[:MOST_VALUES]]
     return [f"The strongest {panel.unit}: {'; '.join(shown)}."] if shown and texts else []

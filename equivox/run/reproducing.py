@@ -39,6 +39,11 @@ class Finished:
         return f"{self.spec.model} ({self.setting.name})" if self.setting.name else self.spec.model
 
     @property
+    def annotator(self) -> str:
+        """The annotator whose scores these are: the first one of the run file."""
+        return self.setting.names_of(self.setting.file.annotators[0])[0]
+
+    @property
     def folder(self) -> Path:
         """The folder of the run."""
         return self.spec.output

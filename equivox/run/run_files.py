@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
-from equivox.annotate import RULES
+from equivox.annotate import RULES, annotator_name
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import RequestError, nearest
 from equivox.core.task import Task, digest
@@ -125,8 +125,7 @@ class Setting:
 
     def names_of(self, annotator: str) -> list[str]:
         """Return the names under which the annotations of `annotator` are stored: one for each evaluation."""
-        own = Path(annotator).stem if annotator.endswith((".yaml", ".yml")) else annotator
-        n = self.file.evaluations
+        own, n = annotator_name(annotator), self.file.evaluations
         return [own] if n == 1 else [f"{own}@{number}" for number in range(1, n + 1)]
 
 

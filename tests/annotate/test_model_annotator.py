@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from equivox.annotate import Job, open_annotator
+from equivox import measure, open_run
+from equivox.annotate import Job, annotator_name, open_annotator
 from equivox.annotate.model import ModelAnnotator, asked_prompts, prompt_text, read_again
 from equivox.annotate.schema import canonical, json_schema, response_form
 from equivox.compare.runs import open_comparison
@@ -23,6 +24,7 @@ from equivox.core.task import GREEDY, Attribute, Task, WorkedExample
 from equivox.engines import Engine, EngineIdentity, Request, Response
 from equivox.run.cost import annotator_effort
 from equivox.run.run_files import EstimateFields
+from equivox.run.scoring import read_scores
 from equivox.run.stored import annotations_folder, stored_annotations
 from equivox.run.verifying import verify
 from equivox.tasks import ALL_TASKS
@@ -324,14 +326,16 @@ def test_an_evaluation_is_sampled_as_the_file_says_for_evaluations(tmp_path: Pat
     assert open_annotator(str(file)).identity.settings["sampling"] == settings["greedy"]
     second = open_annotator(f"{file}@2").identity
     assert (second.name, second.settings["sampling"]) == ("both@2", settings["warm"])
+    assert [annotator_name(f"{file}{number}") for number in ("", "@2")] == ["both", "both@2"]
     # A temperature of 0 that is stated is one.
     with pytest.raises(RequestError, match="greedy answers at temperature 0, so all its evaluations would be alike"):
         open_annotator(f"{tmp_path / 'greedy.yaml'}@2")
 
 
 def test_an_annotator_takes_the_words_that_models_take() -> None:
-    judge = open_annotator("endpoint:model_name=org/judge:free,base_url=http://127.0.0.1:9/v1")
-    assert judge.identity.name == "endpoint-org-judge-free"
+    named = "endpoint:model_name=org/judge:free,base_url=http://127.0.0.1:9/v1"
+    judge = open_annotator(named)
+    assert judge.identity.name == annotator_name(named) == "endpoint-org-judge-free"
     assert judge.identity.settings["engine"]["model"] == "org/judge:free"
     # A dry run reckons with it, too, by the prices in its arguments: 3 calls of 1000 and 120 tokens at 2 and 10.
     priced = "endpoint:model_name=m,base_url=http://127.0.0.1:9/v1,prompt_price=2,completion_price=10"
@@ -370,9 +374,13 @@ def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
 
     second = ModelAnnotator("second", ScriptedReader(agreeable), sampling=GREEDY)
     monkeypatch.setattr("equivox.run.pipeline.open_annotator", lambda name, workers: second)
+    monkeypatch.setattr("equivox.annotate.annotator_name", lambda named: named)
     code, out, err = equivox("annotate", folder, "--annotator", "second")
     assert code == 0, err
     assert "Agreement of rules, second" in out
+    # What is printed are the second's scores, under its own name.
+    assert "annotator second not checked by people" in out and "annotator, rules, cannot err" not in out
+    assert "These scores are by second. Tables and reports show the scores by rules" in " ".join(out.split())
     assert all(path.read_bytes() == content for path, content in before.items())
     assert verify(folder).outcome == "verified"
     assert (folder / "scores-second.json").is_file()
@@ -385,6 +393,15 @@ def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
     page = (tmp_path / "report.html").read_text("utf-8")
     # Each example shows what either of the two has read.
     assert page.count("<b>rules</b>: ") == page.count("<b>second</b>: ") == page.count("<h4>") > 0
+    # The command that made the run, with the other annotator: scores and annotations are by the same one.
+    again = measure(
+        "simulated:biased", "vibe_gender:advisory", data="sample", limit=48, output=folder, annotator="second"
+    )
+    assert [again.to_pandas("responses")["status"].eq("refused").sum(), again.annotator] == [3, "second"]
+    assert [score.as_dict() for score in again.scores] == [score.as_dict() for score in read_scores(folder, "second")]
+    assert "annotator second" in again._repr_html_()
+    own = open_run(folder)
+    assert own.to_pandas("responses")["status"].eq("refused").sum() == 0 and "annotator second" not in own._repr_html_()
     # Scored again from what is stored alone: no annotator can be opened here.
     monkeypatch.setattr("equivox.run.pipeline.open_annotator", lambda name, workers: pytest.fail("opened an annotator"))
     assert equivox("score", folder, "--annotator", "second")[0] == 0

@@ -71,6 +71,14 @@ def test_system_prompts_of_a_file_and_of_its_settings(tmp_path: Path) -> None:
         open_run_file(str(file))
 
 
+def test_annotations_are_found_by_the_names_that_a_run_stores(tmp_path: Path) -> None:
+    judge, file = "endpoint:model_name=org/judge,base_url=http://127.0.0.1:9/v1", tmp_path / "mine.yaml"
+    for evaluations, names in ((1, ["endpoint-org-judge"]), (2, ["endpoint-org-judge@1", "endpoint-org-judge@2"])):
+        file.write_text(f"{RUN_FILE}annotators: ['{judge}']\nevaluations: {evaluations}\n")
+        (setting,) = settings_of(open_run_file(str(file)), resolve_tasks)
+        assert setting.names_of(judge) == names
+
+
 def test_many_models_in_one_command(equivox: Cli, tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(RUN_FILE)

@@ -179,7 +179,7 @@ def heat_maps_in_page(comparison: Comparison) -> Iterator[dict[str, Any]]:
 
 
 def _strongest(run: ComparedRun, task: str, panel: Panel) -> Table:
-    rows = [r for r in read_records(run.folder, family_of(task), panel.top) or () if r["task"] == task]
+    rows = [r for r in read_records(run.folder, family_of(task), panel.top, run.annotator) or () if r["task"] == task]
     return Table(
         caption=f"{run.model}, {task}: the strongest {panel.unit}",
         columns=list(panel.top_columns.values()),
