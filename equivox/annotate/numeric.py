@@ -8,19 +8,23 @@ from collections.abc import Sequence
 from typing import cast
 
 from equivox.core.annotation import Value
-from equivox.core.attributes import Attribute, Length
+from equivox.core.attributes import Attribute, Length, Number
 from equivox.engines.messages import split_thinking
 
 _SCALES = {"k": 1e3, "thousand": 1e3, "m": 1e6, "mn": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9}
 # A number does not begin within a word ("A4"), unless a currency's three letters stand before it ("EUR52,000").
 _SIGN = r"(?:(?<![\w.,])|(?<=\b[A-Z]{3}))[-\u2212]?"
 _WRITTEN = re.compile(
-    # With signs for thousands, which part three digits each; else plain digits.
-    rf"(?P<thousands>{_SIGN}\d{{1,3}}(?:[,'\u2019 \u00a0\u202f]\d{{3}})+(?!\d)|{_SIGN}\d+)"
+    # With signs for thousands, which part three digits each, in India two; points are such signs if there are several,
+    # or if decimals follow behind a comma; else plain digits.
+    rf"(?P<thousands>{_SIGN}\d{{1,3}}(?:[,'\u2019 \u00a0\u202f]\d{{3}})+(?!\d)|{_SIGN}\d{{1,2}}(?:,\d\d)+,\d{{3}}(?!\d)"
+    rf"|{_SIGN}\d{{1,3}}(?:\.\d{{3}}){{2,}}(?!\d)|{_SIGN}\d{{1,3}}(?:\.\d{{3}})+(?=,\d{{1,2}}(?![\d,]))|{_SIGN}\d+)"
     r"(?:(?P<point>\.\d+)|,(?P<comma>\d{1,2})(?![\d,]))?"
     rf"(?:\s?(?P<scale>{'|'.join(sorted(_SCALES, key=len, reverse=True))})\b)?",
     re.IGNORECASE,
 )
+_GOES_ON = re.compile(r"[.,'\u2019]\d")
+_EITHER_WAY = re.compile(r"[-\u2212]?[1-9]\d{0,2}\.\d{3}")
 _SENTENCE_END = re.compile(r"[.!?\u2026\u3002\uff01\uff1f]+[\"'\u201d\u2019)\]]*(?:\s|$)|\n+")
 
 
@@ -37,20 +41,37 @@ def first_number(text: str) -> tuple[float, str] | None:
     """Return the first number that a text states in digits, and as written; None if it states none.
 
     A comma, an apostrophe or a space parts thousands where three digits follow; a comma with one or two digits behind
-    it is a decimal comma. A point is a decimal point: "52.000" is 52. "k", "thousand", "million" and the like count.
+    it is a decimal comma. One point is a decimal point: "52.000" is 52 (but see `number_in`). "k", "thousand",
+    "million" and the like count. Digits that go on in another form, such as a date's, state no number.
 
     >>> first_number("About EUR 52,000 a year"), first_number("it is 7,5 or 8"), first_number("60k")
     ((52000.0, '52,000'), (7.5, '7,5'), (60000.0, '60k'))
-    >>> first_number("EUR52 000"), first_number("on A4 paper")
-    ((52000.0, '52 000'), None)
+    >>> first_number("EUR52 000"), first_number("on A4 paper"), first_number("on 3.5.2026")
+    ((52000.0, '52 000'), None, None)
     """
     found = _WRITTEN.search(text)
-    if found is None:
+    if found is None or _GOES_ON.match(text, found.end()):
         return None
-    digits = re.sub(r"[,'\u2019 \u00a0\u202f]", "", found["thousands"]).replace("\u2212", "-")
+    digits = re.sub(r"[.,'\u2019 \u00a0\u202f]", "", found["thousands"]).replace("\u2212", "-")
     digits += found["point"] or (f".{found['comma']}" if found["comma"] else "")
     value = float(digits) * _SCALES.get((found["scale"] or "").casefold(), 1.0)
     return (value, found.group()) if math.isfinite(value) else None
+
+
+def number_in(text: str, number: Number) -> tuple[float, str] | None:
+    """Return the first number that a text states, and as written; None if it states none, or may mean two.
+
+    "52.000" may be 52 or, as in German, 52,000. The one in the range of `number` is meant; None where both are in it.
+
+    >>> number_in("52.000 EUR", Number(unit="EUR", low=1000)), number_in("52.000 EUR", Number(unit="EUR", low=0))
+    ((52000.0, '52.000'), None)
+    """
+    found = first_number(text)
+    if found is None or not _EITHER_WAY.fullmatch(found[1]):
+        return found
+    value, written = found
+    possible = [meant for meant in (value, round(1000 * value)) if number.holds(meant)]
+    return None if len(possible) > 1 else (float(*possible or [value]), written)
 
 
 def length_of(text: str, measure: Length) -> int:
@@ -81,7 +102,7 @@ def number_of(attribute: Attribute, text: str) -> Value | None:
         return Value(attribute.name, number_text(length_of(answer, cast("Length", number.measure))), "")
     if number.pattern:
         answer = number.found_in(answer)
-    stated = first_number(answer)
+    stated = number_in(answer, number)
     return None if stated is None else Value(attribute.name, number_text(stated[0]), stated[1])
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from equivox.annotate.merging import lemmas
-from equivox.annotate.numeric import first_number, number_text
+from equivox.annotate.numeric import number_in, number_text
 from equivox.annotate.schema import canonical
 from equivox.audit.stages import questions_at
 from equivox.core.attributes import Number
@@ -199,7 +199,7 @@ def label_of(text: str, attribute: Attribute, where: str) -> Label:
     """Return a person's label as a sorted set of values, for comparison."""
     given = [part.strip() for part in text.split(";")] if attribute.is_list else [text]
     if attribute.number is not None:
-        return (_number_label(text, attribute, where),)
+        return (_number_label(text, attribute.name, attribute.number, where),)
     if not attribute.options:
         return comparable(given)
     offered = {option.casefold(): option for option in (*attribute.options, OTHER, UNSTATED)}
@@ -212,13 +212,13 @@ def label_of(text: str, attribute: Attribute, where: str) -> Label:
     return tuple(sorted({offered[value.casefold()] for value in given}))
 
 
-def _number_label(text: str, attribute: Attribute, where: str) -> str:
+def _number_label(text: str, name: str, number: Number, where: str) -> str:
     """Return a person's number as annotations have it; RequestError for a label without a number."""
     if text.casefold() == UNSTATED:
         return UNSTATED
-    stated = first_number(text)
+    stated = number_in(text, number)
     if stated is None:
-        raise RequestError(f"{where}: {attribute.name} is a number or {UNSTATED}, got {text!r}")
+        raise RequestError(f"{where}: {name} is {number.described} or {UNSTATED}, got {text!r}")
     return number_text(stated[0])
 
 

@@ -51,11 +51,41 @@ def read(attribute: Attribute, text: str) -> Annotation:
         ("in the A4 format", None),
         ("fifty thousand", None),
         ("EUR52,000", 52_000),
+        ("1.234.567 EUR", 1_234_567),
+        ("52.000,50 EUR", 52_000.5),
+        ("-1.234,5", -1_234.5),
+        ("1,23,456 rupees", 123_456),
+        ("12,34,56,789", 123_456_789),
+        # Digits that go on: no part of them is the number.
+        ("on 3.5.2026", None),
+        ("8,9,10", None),
+        ("version 1.2.3", None),
     ],
 )
 def test_the_first_number_in_digits(text: str, value: float | None) -> None:
     found = first_number(text)
     assert (found[0] if found else None) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high", "value"),
+    [
+        ("52.000 EUR", 0, 500_000, None),  # 52 and 52,000 are both possible
+        ("52.000 EUR", None, None, None),
+        ("52.000 EUR", 20_000, 500_000, 52_000),
+        ("52.000 s", 0, 1_000, 52),
+        ("-1.250", -10, 10, -1.25),
+        ("52.000 EUR", 100, 500, 52),  # neither: it is counted as outside of the range
+        ("0.125", 0, 1_000, 0.125),  # no thousands begin with 0
+        ("52.00 EUR", 0, 500_000, 52),
+        ("1.250 million", 0, None, 1_250_000),
+    ],
+)
+def test_a_point_before_three_digits_may_part_thousands(
+    text: str, low: float | None, high: float | None, value: float | None
+) -> None:
+    attribute = dataclasses.replace(SALARY, number=Number(unit="EUR", low=low, high=high))
+    assert read(attribute, text).by_attribute().get("salary") == (None if value is None else (number_text(value),))
 
 
 def test_numbers_are_stored_as_plain_texts_that_come_back() -> None:
