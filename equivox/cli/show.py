@@ -172,10 +172,7 @@ def _show_losses(out: Console, run: ComparedRun) -> None:
             f"{no_answer} → {c.parsed} parsed → {c.used} used{worst if math.isfinite(score.worst_low) else ''}",
             markup=False,
         )
-    manifest = read_manifest(run.folder)
-    for corpus, count in manifest.get("samples_without_group", {}).items():
-        out.print(f"  {count} samples of {corpus} have no value of the dimension and were left out", markup=False)
-    if served := manifest.get("served_as"):
+    if served := read_manifest(run.folder).get("served_as"):
         out.print(f"  the server answered as {', '.join(served)}", markup=False)
     _show_failures(out, run.folder)
 

@@ -53,7 +53,8 @@ class Origin:
 
     `data` is `sample`, or the name of the folder or file that the corpora were in; `limit` is the number of samples
     that each task was cut to; `fingerprint` is the SHA-256 of the run's manifest, which states the hashes of its files.
-    `revision` is that of the model: a commit, the hash of a local model, or what its engine states.
+    `revision` is that of the model: a commit, the hash of a local model, or what its engine states. `without_group`
+    counts the samples that have no value of what is compared, by corpus.
     """
 
     date: str = ""
@@ -61,6 +62,7 @@ class Origin:
     limit: int | None = None
     fingerprint: str = ""
     revision: str = ""
+    without_group: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -198,6 +200,7 @@ def _origin(folder: Path, manifest: Mapping[str, Any]) -> Origin:
         limit=manifest["identity"].get("limit"),
         fingerprint=file_hash(folder / MANIFEST_FILE),
         revision=str(manifest["identity"]["model"].get("revision") or ""),
+        without_group=manifest.get("samples_without_group", {}),
     )
 
 

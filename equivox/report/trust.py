@@ -12,6 +12,7 @@ from equivox.audit.stored import StoredAudit
 from equivox.compare.runs import ComparedRun, transcripts_apart
 from equivox.core.variants import is_intervention
 from equivox.dataset_builders.corpus import SAMPLE
+from equivox.report.numbers import how_many
 from equivox.report.verdicts import (
     SMALLEST_GAP,
     clusters_of,
@@ -149,5 +150,7 @@ def _sources(run: ComparedRun) -> Iterator[Trust]:
     elif corpora:
         own = " (own data)" if any(task.data.table is not None for task in run.tasks) else ""
         yield Trust(f"data: {listed(corpora)}{own}", "neutral")
+    for corpus, count in run.origin.without_group.items():
+        yield Trust(f"{how_many(count, 'sample')} of {corpus} without a value of what is compared left out", "bad")
     if run.origin.limit is not None:
         yield Trust(f"cut to {run.origin.limit:,} samples a task", "bad")

@@ -205,7 +205,7 @@ def test_a_group_called_nan_is_missing_and_counted(clip_corpus: Corpus, equivox:
     task_file = clip_corpus(groups=("female", "male", "nan"), extra="prompts: advisory\n")
     code, out, err = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
     assert code == 0, err
-    assert "24 samples of voices have no value of the dimension and were left out" in out
+    assert "24 samples of voices without a value of what is compared left out ✗" in out
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert manifest["samples_without_group"] == {"voices": 24}
     (score, *_) = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]
