@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from equivox.core.errors import EquivoxError
+from equivox.core.errors import EquivoxError, RequestError
 from equivox.core.files import read_document, write_document
 from equivox.core.plain import as_plain
 from equivox.core.progress import Event, Progress, Rates
@@ -100,6 +100,15 @@ def noting(folder: Path, progress: Progress, now: Callable[[], float] = time.tim
                 note(replace(seen, usage={}))
         raise
     (folder / LIVE_FILE).unlink(missing_ok=True)
+
+
+def refuse_unfinished(folder: Path) -> None:
+    """Raise RequestError for a run that is under way or was stopped before its end."""
+    if (live := read_live(folder)) is not None:
+        raise RequestError(
+            f"{folder} is under way or was stopped ({live.stage}: {live.done} of {live.total}); wait for it, or give "
+            "its command again to go on"
+        )
 
 
 SPEED_FILE, USAGE_FILE = "speed.json", "usage.json"

@@ -25,6 +25,7 @@ from equivox.core.task import Task
 from equivox.core.text import inert_record
 from equivox.core.version import __version__
 from equivox.run.annotating import ask, count_answered, stored_follow_ups
+from equivox.run.live import refuse_unfinished
 from equivox.run.losses import loss_scores
 from equivox.run.manifest import read_manifest, state_hashes
 from equivox.run.stored import file_name, samples_note, samples_path, scheme_digest, stored_annotator, stored_texts
@@ -284,6 +285,7 @@ def read_scores(folder: Path, annotator: str | None = None) -> list[Score]:
     try:
         document = read_document(path)
     except FileNotFoundError:
+        refuse_unfinished(folder)
         raise RequestError(f"{folder} has no {path.name}; compute it with `equivox score {folder}`") from None
     try:
         return [Score.from_dict(record) for record in document["scores"]]

@@ -17,6 +17,7 @@ from equivox.core.lazy import pc
 from equivox.core.media import MOST_SOUND_BYTES
 from equivox.core.segments import Status
 from equivox.core.task import Task, digest
+from equivox.run.live import refuse_unfinished
 from equivox.run.store import Store, annotation_schema, response_schema
 
 SOUNDS = "sounds"
@@ -63,6 +64,7 @@ def stored_annotator(folder: Path, name: str) -> AnnotatorIdentity:
     try:
         record = read_document(annotations_folder(folder, name) / "annotator.json")
     except FileNotFoundError:
+        refuse_unfinished(folder)
         known = ", ".join(annotators_of(folder)) or "none"
         raise RequestError(
             f"{folder} has no annotations by {name!r} (there: {known}); make them with "

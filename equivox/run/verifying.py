@@ -22,7 +22,7 @@ from equivox.core.task import Task
 from equivox.core.version import __version__
 from equivox.run.annotating import TOOLS
 from equivox.run.declarations import TASKS_FILE, read_tasks
-from equivox.run.live import read_live
+from equivox.run.live import refuse_unfinished
 from equivox.run.manifest import (
     MANIFEST_FILE,
     NOT_LISTED,
@@ -117,11 +117,7 @@ def verify(run: Path, *, data: str | None = None, progress: Progress = no_progre
     try:
         manifest = read_manifest(run)
         found.manifest = file_hash(run / MANIFEST_FILE)
-        if (live := read_live(run)) is not None:
-            raise RequestError(
-                f"{run} is under way or was stopped ({live.stage}: {live.done} of {live.total}); wait for it, or give "
-                "its command again to go on, and verify it then"
-            )
+        refuse_unfinished(run)
     except DamageError as error:
         _note_damage(found, error)
         return found

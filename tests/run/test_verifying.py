@@ -418,9 +418,12 @@ def test_a_run_that_is_under_way_is_refused(run: Path, equivox: Cli) -> None:
     with pytest.raises(RuntimeError), noting(run, no_progress) as note:
         note(Event("generate", 4, 9))
         raise RuntimeError
-    code, out, err = equivox("verify", run)
-    assert (code, out) == (2, "")
-    assert "under way or was stopped (generate: 4 of 9)" in err
+    (run / "scores.json").unlink()
+    shutil.rmtree(run / "annotations")
+    for command in ("verify", "score", "compare"):
+        code, out, err = equivox(command, run)
+        assert (code, out) == (2, "")
+        assert "under way or was stopped (generate: 4 of 9); wait for it, or give its command again to go on" in err
 
 
 def test_bad_requests(run: Path, tmp_path: Path, equivox: Cli) -> None:
