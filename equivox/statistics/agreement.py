@@ -118,4 +118,4 @@ def clustering(gold: Sequence[Hashable], found: Sequence[Hashable]) -> tuple[flo
 
 def _entropy(labels: Sequence[Hashable]) -> float:
     n = len(labels)
-    return -math.fsum(k / n * math.log(k / n) for k in Counter(labels).values()) + 0.0
+    return -math.fsum(k / n * math.log(k / n) for k in Counter(labels).values())

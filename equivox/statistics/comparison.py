@@ -210,12 +210,12 @@ def _undefined(design: Design, counts: Ints) -> str | None:
         return f"only one group, {design.groups[0]!r}: a difference needs two"
     if counts.shape[2] < 2:
         return "fewer than two values are kept: constant answers show no difference and no fairness"
-    heard = np.asarray(design.group_of_cluster)[counts.sum(axis=(0, 2)) > 0]
+    with_answers = counts.sum(axis=(0, 2)) > 0
+    heard = np.asarray(design.group_of_cluster)[with_answers]
     empty = [name for code, name in enumerate(design.groups) if not (heard == code).any()]
     if empty:
         return f"no sample that both models answered in group {', '.join(map(repr, empty))}"
     if design.held is not None:
-        with_answers = counts.sum(axis=(0, 2)) > 0
         cells = np.unique(design.held[with_answers] * len(design.groups) + heard)
         if np.bincount(cells // len(design.groups)).max() < len(design.groups):
             return f"no {design.held_by} has answers of both models in all groups: nothing to compare"
@@ -252,12 +252,12 @@ def _distance(tables: TwoTables, n_draws: int, confidence: float, rng: np.random
     seen = tables.contrasts(model.errors(seen=True))
     noise = drawn(N_NOISE)
     whole = noise.astype(np.float64)
-    bias = np.empty((2, 2))
+    bias: list[list[float]] = []
     estimates = []
     for which, part in enumerate(of):
         estimates.append(_estimate(tables, deviations[which], seen[:, part]))
-        for column, spread in enumerate(spreads(deviations[which], whole[:, :, part], errors[:, part], tables.slices)):
-            bias[which, column] = _bias(tables, deviations[which], spread, noise[:, :, part])
+        both = spreads(deviations[which], whole[:, :, part], errors[:, part], tables.slices)
+        bias.append([_bias(tables, deviations[which], spread, noise[:, :, part]) for spread in both])
     changes: list[Floats] = []
     left = max(n_draws, N_NOISE)
     while left > 0:
@@ -269,8 +269,8 @@ def _distance(tables: TwoTables, n_draws: int, confidence: float, rng: np.random
     change -= change.mean()
     tail = (1 - confidence) / 2
     difference = tables.length(deviations[0]) - tables.length(deviations[1])
-    least = difference - (bias[0].max() - bias[1].min())
-    most = difference - (bias[0].min() - bias[1].max())
+    least = difference - (max(bias[0]) - min(bias[1]))
+    most = difference - (min(bias[0]) - max(bias[1]))
     further = min((change >= least - TINY).sum(), (change <= most + TINY).sum())
     return {
         "p_distance": min(1.0, 2 * float(1 + further) / (1 + len(change))),

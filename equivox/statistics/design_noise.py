@@ -39,7 +39,7 @@ def noise_of(
     factor on the noise of each group, None for 1. Where every stratum holds a single cluster of each group, such as an
     item that was given to all of them, strata are the units.
     """
-    if design.paired and _clusters_of_groups(rows, design).min() >= 2:
+    if design.paired and _clusters_of_groups(rows, design, weights).min() >= 2:
         return noise_over_pairs(rows, columns, design, slices, rng, weights=weights, scale=scale)
     found = _noise_within_groups(rows, columns, design, slices, rng, weights)
     if scale is None:
@@ -82,18 +82,24 @@ def enough_clusters(rows: Ints, design: Design) -> bool:
     return bool(_clusters_of_groups(rows, design).max() >= 2)
 
 
-def on_few_clusters(rows: Ints, design: Design) -> str | None:
-    """Return a note on the noise where a group has one cluster; None if each has two or more, or without clusters."""
-    if design.cluster_of_row is None or _clusters_of_groups(rows, design).min() >= 2:
+def on_few_clusters(rows: Ints, design: Design, weights: Floats | None = None) -> str | None:
+    """Return a note on the noise where a group has one cluster; None if each has two or more, or without clusters.
+
+    Clusters with `weights` of 0 do not count, as in `noise_of`.
+    """
+    n = _clusters_of_groups(rows, design, weights)
+    if design.cluster_of_row is None or n.min() >= 2:
         return None
-    return LENT if enough_clusters(rows, design) else ONE_CLUSTER
+    return LENT if n.max() >= 2 else ONE_CLUSTER
 
 
-def _clusters_of_groups(rows: Ints, design: Design) -> Ints:
+def _clusters_of_groups(rows: Ints, design: Design, weights: Floats | None = None) -> Ints:
     """Return the number of clusters of each group among the responses `rows`; zeros without clusters."""
     if design.cluster_of_row is None or design.group_of_cluster is None:
         return np.zeros(len(design.groups), dtype=np.int64)
     heard = np.unique(design.cluster_of_row[rows])
+    if weights is not None:
+        heard = heard[weights[heard].any(axis=1)]
     return np.bincount(design.group_of_cluster[heard], minlength=len(design.groups))
 
 

@@ -116,7 +116,7 @@ def draw_evidence(
         cluster, euclidean = both[:, : len(parts)], both[:, len(parts) :]
         if n_labellings == 1:
             notes.append("the clusters have one permutation only: the cluster-level test cannot reject")
-        if (note := on_few_clusters(rows, design)) is not None:
+        if (note := on_few_clusters(rows, design, weights)) is not None:
             notes.append(note)
         notes += _heard_in_one(heard, slices, n_groups)
     noise = noise_of(rows, columns, design, parts, rng, weights=weights)
@@ -270,7 +270,7 @@ def shift_numbers(
     """
     columns = [list(evidence.slices).index(name) for name in names]
     kept = np.concatenate([np.arange(part.start, part.stop) for part in (evidence.slices[name] for name in names)])
-    joint = len(names) > 1 or len(evidence.slices) == 1
+    joint = len(names) > 1
     slices = side_by_side(part.stop - part.start for part in (evidence.slices[name] for name in names))
     scale = evidence.joint_scale if joint else evidence.scales[columns[0]]
     noise = evidence.noise[:, :, kept] * scale[:, None, None]
@@ -288,7 +288,7 @@ def shift_numbers(
     null_mean_response = float(np.nanmean(response))
     p_response = p_value(response, published, exact=False)
     p_permuted, p_euclidean = _p_over_clusters(evidence, columns)
-    places = [] if joint and len(evidence.slices) > 1 else columns
+    places = [] if joint else columns
     further = (mean_ntvd(more, slices) for more in evidence.more_noise(n_resamples, kept, places))
     p_noise = _p_of_noise(seen_lengths, observed, further, p_permuted)
     p_cluster = math.nan if math.isnan(p_permuted) else max(p_permuted, p_noise)

@@ -382,7 +382,7 @@ def _degrees(spreads: Sequence[tuple[Floats, Floats, float]], slices: Sequence[s
         without[:, code] = moved
         sizes.append(np.sqrt(of_deviations(without)).sum(axis=(1, 2)))
     if not sizes:
-        return max(least, 1.0)
+        return least
     size = np.concatenate(sizes)
     n = len(size)
     relative = (n - 1) / n * float(((size - size.mean()) ** 2).sum()) / float(size.mean()) ** 2

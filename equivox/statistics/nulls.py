@@ -12,10 +12,10 @@ from equivox.statistics.encode import Standard
 from equivox.statistics.inputs import Floats, Ints
 from equivox.statistics.permutation import (
     Labels,
-    blocks,
     count_labellings,
     labellings,
     random_row_labellings,
+    row_blocks,
     sizes_and_order,
 )
 
@@ -236,9 +236,9 @@ def _from_tables(
     n_groups = len(sizes)
     draw = random_table(multiplicity, sizes)
     weights = None if of_type is None else of_type.tocsr().astype(_counter(of_type @ multiplicity))
-    step = max(1, BLOCK_CELLS // (n_groups * max(len(multiplicity), slices[-1].stop)))
+    width = n_groups * max(len(multiplicity), slices[-1].stop)
     parts = []
-    for size in blocks(n_resamples, step):
+    for size in row_blocks(n_resamples, width, BLOCK_CELLS):
         drawn = draw.rvs(size, method="patefield", random_state=rng)
         if weights is None:
             tables = drawn.transpose(0, 2, 1).astype(np.float64)
@@ -254,7 +254,7 @@ def _from_rows(
 ) -> Floats:
     """Permute the labels of single responses; `of_row` is V x responses."""
     parts = []
-    for size in blocks(n_resamples, max(1, LABEL_CELLS // of_row.shape[1])):
+    for size in row_blocks(n_resamples, of_row.shape[1], LABEL_CELLS):
         parts.append(_distances(random_row_labellings(sizes, size, rng), of_row, len(sizes), slices))
     return np.concatenate(parts)
 

@@ -133,9 +133,9 @@ BLOCK_CELLS = 2**19
 """The numbers that are in memory at a time while permutations are drawn."""
 
 
-def row_blocks(total: int, width: int) -> Iterator[int]:
-    """Yield block lengths as `blocks` does, each of at most `BLOCK_CELLS` numbers in rows of `width`."""
-    return blocks(total, max(1, BLOCK_CELLS // width))
+def row_blocks(total: int, width: int, cells: int = BLOCK_CELLS) -> Iterator[int]:
+    """Yield block lengths as `blocks` does, each of at most `cells` numbers in rows of `width`."""
+    return blocks(total, max(1, cells // width))
 
 
 def labellings(sizes: Ints, n_resamples: int, step: int, rng: np.random.Generator) -> Iterator[Labels]:
@@ -246,7 +246,7 @@ def least_p(sizes: Ints, *, n_resamples: int) -> LeastP:
     """
     inputs.check_resamples(n_resamples)
     n = count_labellings(sizes)
-    share = float(min(1.0, _renamings(sizes) / n))
+    share = _renamings(sizes) / n
     p = share if n <= n_resamples else max(share, 1 / (1 + n_resamples))
     return LeastP(p=p, n_permutations=n)
 

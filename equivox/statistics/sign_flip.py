@@ -208,7 +208,7 @@ def least_p(n_clusters: int, n_resamples: int) -> float:
     >>> least_p(6, 10_000), least_p(40, 999)
     (0.03125, 0.001)
     """
-    return min(1.0, 2.0 / 2**n_clusters) if all_swaps(n_clusters, n_resamples) else 1.0 / (1 + n_resamples)
+    return 2.0 / 2**n_clusters if all_swaps(n_clusters, n_resamples) else 1.0 / (1 + n_resamples)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from equivox.core.errors import RequestError
 from equivox.statistics import distribution_shift, least_p, least_p_over_clusters, sign_flip_test
-from equivox.statistics.permutation import all_labellings
+from equivox.statistics.permutation import all_labellings, random_labellings
 
 RNG = np.random.default_rng(0)
 
@@ -31,6 +32,19 @@ RNG = np.random.default_rng(0)
 )
 def test_by_hand(sizes: list[list[int]], expected: float) -> None:
     assert least_p(np.array(sizes), n_resamples=10_000).p == pytest.approx(expected)
+
+
+def test_few_permutations_are_told() -> None:
+    told = [least_p(np.array([sizes]), n_resamples=99).too_few for sizes in ([1, 1], [4, 0], [2, 2])]
+    assert told == ["2 permutations: no p below 1", "1 permutation: no p below 1", "6 permutations: no p below 0.33"]
+
+
+@pytest.mark.parametrize("sizes", [[[1, 1], [1, 1], [2, 1]], [[1, 2], [1, 2]], [[1, 1, 1], [2, 1, 0]]])
+def test_every_permutation_is_drawn_equally_often(sizes: list[list[int]]) -> None:
+    every = all_labellings(np.array(sizes)).tolist()
+    drawn, often = np.unique(random_labellings(np.array(sizes), 3_000, RNG), axis=0, return_counts=True)
+    assert drawn.tolist() == sorted(every)
+    assert stats.chisquare(often).pvalue > 0.001
 
 
 def test_drawn_permutations_never_give_less_than_one_of_them() -> None:

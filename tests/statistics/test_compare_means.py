@@ -105,6 +105,8 @@ def test_nothing_to_compare_has_a_reason_and_no_zero() -> None:
     assert "in group 'm'" in reason([1, 2, None, math.nan], "ffmm")
     assert "only one group" in reason([1, 2, 3, 4], "ffff")
     assert "one cluster" in reason([1, 2, 3, 4], "fffm")
+    two = compare_group_means([1, 2, 3, 5], [1, 2, 3, 4], list("ffmm"), clusters=range(4), rng=rng())
+    assert two.undefined is None and two.ci_low < two.further < two.ci_high
     assert "nothing can be compared" in reason([1, 2, 3, 4], "ffmm", strata=list("xxyy"))
     with pytest.raises(RequestError, match="`values_a`"):
         compare_group_means([1.0], [1.0, 2], ["f", "m"], clusters=range(2), rng=rng())
@@ -115,6 +117,11 @@ def test_several_groups_have_the_largest_difference_of_each() -> None:
     found = compare_group_means(a, b, np.repeat(list("fgh"), 3), clusters=range(9), rng=rng())
     assert (found.value_a, found.value_b, found.further) == pytest.approx((10, 2, 8))
     assert 0 < found.ci_low < 8 < found.ci_high and found.p < 0.05
+    # No draw of so little noise is as far out.
+    sure = compare_group_means(
+        np.array(a) + 100 * np.repeat([0, 1, 2], 3), b, np.repeat(list("fgh"), 3), clusters=range(9), rng=rng()
+    )
+    assert sure.p == sure.p_least == 2 / 10_001
     other = compare_group_means(b, a, np.repeat(list("fgh"), 3), clusters=range(9), rng=rng())
     assert other.further == pytest.approx(-8) and other.ci_high < 0
 

@@ -1,5 +1,6 @@
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -7,6 +8,8 @@ from scipy import stats
 
 from equivox.core.errors import RequestError
 from equivox.statistics import compare_joint_shift, ntvd
+from equivox.statistics.noise import Noise
+from equivox.statistics.two_models import ContrastNoise
 
 
 def compare_shift(values_a, values_b, groups, **given):
@@ -48,17 +51,23 @@ def every_swap(a, b, clusters, mean):
 
 
 @pytest.mark.parametrize(
-    ("n_groups", "n_clusters", "weights"),
-    [(2, 4, {"x": 1.0}), (2, 4, {"x": 3.0, "y": 1.0}), (3, 6, {"x": 1.0, "y": 1.0})],
-    ids=["one attribute", "weights", "three groups"],
+    ("n_groups", "n_clusters", "weights", "crossed"),
+    [
+        (2, 4, {"x": 1.0}, False),
+        (2, 4, {"x": 3.0, "y": 1.0}, False),
+        (3, 6, {"x": 1.0, "y": 1.0}, False),
+        (2, 5, {"x": 1.0}, True),
+    ],
+    ids=["one attribute", "weights", "three groups", "units in every group"],
 )
-def test_against_every_swap(n_groups, n_clusters, weights):
+def test_against_every_swap(n_groups, n_clusters, weights, crossed):
     rng = generator(2)
     clusters = [f"s{i}" for i in np.arange(n_clusters).repeat(6)]
-    groups = [f"g{int(name[1:]) % n_groups}" for name in clusters]
+    groups = [f"g{(row if crossed else int(name[1:])) % n_groups}" for row, name in enumerate(clusters)]
     a = {"x": model(rng, 0.6, groups), "y": model(rng, 0.2, groups)}
     b = {"x": model(rng, 0.1, groups), "y": model(rng, 0.4, groups)}
-    a["y"][3] = b["x"][5] = []
+    if not crossed:  # else a missing answer would weigh the others
+        a["y"][3] = b["x"][5] = []
     a, b = ({name: own[name] for name in weights} for own in (a, b))
 
     def mean(one, other):
@@ -159,6 +168,12 @@ def test_undefined_says_why():
         rng=generator(),
     )  # fmt: skip
     assert lost.undefined == "no sample that both models answered in group 'h'"
+    # Model a is silent in one group of each stratum.
+    silent = compare_shift(
+        [["x"], [], [], ["y"]], [["x"], ["y"], ["y"], ["x"]], list("ghgh"), clusters=list("stuv"), min_count=1,
+        strata=[1, 1, 2, 2], rng=generator(),
+    )  # fmt: skip
+    assert silent.undefined == "no stratum or block has answers of both models in all groups: nothing to compare"
 
 
 def test_requests_that_cannot_be_meant():
@@ -298,3 +313,12 @@ def test_the_estimate_lies_in_its_interval_where_one_model_shares_no_answer_betw
     apart = [[group + str(rng.integers(2))] for group in groups]
     found = compare_shift(apart, [["p"], ["q"]] * 16, groups, clusters=clusters, min_count=1, n_resamples=99, rng=rng)
     assert found.ci_low <= found.estimate <= found.ci_high <= 100 == pytest.approx(found.difference)
+
+
+def test_noise_of_half_a_difference_has_both_signs_and_student_s_spread():
+    # Two groups with errors of 3 and 4 in their only value: half the difference has one of 5 / 2.
+    for degrees, variance in ((math.inf, 6.25), (10.0, 6.25 * 10 / 8)):
+        noise = Noise([np.array([[3.0]]), np.array([[4.0]])], (degrees,), degrees)
+        drawn = ContrastNoise(SimpleNamespace(n_groups=2), noise, generator()).draw(200_000)[:, 0, 0]
+        assert drawn.var() == pytest.approx(variance, rel=0.03)
+        assert np.sign(drawn[:100_000]).tolist() == (-np.sign(drawn[100_000:])).tolist()

@@ -111,6 +111,10 @@ def test_one_item_gives_no_second_interval():
         ["x", "y"] * 8, ["a", "b"] * 8, clusters=np.arange(16), items=["i"] * 16, min_count=1, rng=generator()
     )
     assert np.isnan(found.new_items_high)
+    two = distribution_shift(
+        ["x", "y"] * 8, ["a", "b"] * 8, clusters=np.arange(16), items=[*"iijj"] * 4, min_count=1, rng=generator()
+    )
+    assert two.new_items_low <= two.ci_low and two.ci_high <= two.new_items_high
 
 
 def test_rare_values_show_in_a_test_of_their_own():

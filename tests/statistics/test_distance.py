@@ -93,6 +93,8 @@ def test_what_is_hidden_in_the_noise_moves_values_by_their_errors_and_has_the_le
     assert ntvd_of_shares(found[None]) == pytest.approx([1])
     assert found.sum(axis=1) == pytest.approx(np.zeros(shape[0]))
     assert found.sum(axis=0) == pytest.approx(np.zeros(shape[1]))
+    # Half of the groups move to each side, as nearly as can be.
+    assert abs((found[:, 0] > 0).sum() - (found[:, 0] < 0).sum()) <= 1
     # Values that move to one side move by as many errors; the sides have half of the errors each, as nearly as can be.
     size = errors.mean(axis=0)
     for side in (found[0] > 0, found[0] < 0):

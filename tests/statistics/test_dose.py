@@ -45,6 +45,11 @@ def test_a_speakers_slope_is_that_of_a_regression_with_a_level_for_each_clip() -
     expected = np.linalg.lstsq(design[kept], values[kept], rcond=None)[0][0]
     found = slope(np.where(kept, values, np.nan), doses, ["a"] * 30, clip)
     assert found.slope == pytest.approx(expected) and found.n_missing == (~kept).sum()
+    # Speakers who read the same clips have levels of their own in them, as if each had read clips of his own.
+    speakers = np.repeat([0, 1], 15)
+    shared = slope(values, doses, speakers, clip % 3)
+    assert shared.slope == pytest.approx(slope(values, doses, speakers, clip).slope)
+    assert shared.means == pytest.approx(slope(values, doses, speakers, clip).means)
 
 
 def test_clips_that_were_answered_at_some_doses_only_are_no_effect() -> None:
@@ -67,6 +72,8 @@ def test_what_is_missing_is_counted_and_never_a_zero() -> None:
         slope([1, 2], [0, None], ["a", "a"], ["1", "1"])
     with pytest.raises(RequestError, match="`values`"):
         slope([], [], [], [])
+    with pytest.raises(RequestError, match="`doses` has 1 entries, `values` has 2"):
+        slope([1, 2], [0], ["a", "a"], ["1", "1"])
 
 
 @given(st.floats(-3, 3), st.floats(-100, 100), st.floats(0.1, 10))
@@ -130,6 +137,8 @@ def test_sides_by_hand() -> None:
     assert side("x", "d") == pytest.approx(100 * (3 / 7) / (3 / 7 + 2 / 5))
     # Speaker a (x, x) is left out: women then have x 0 of 2: 1/5 against 2/5.
     assert side("x", "a") == pytest.approx(100 * (1 / 5) / (3 / 5)) and side("x", "a", "m") == pytest.approx(200 / 3)
+    # Without speaker b (y, y) women have y 0 of 2, and men 1 of 2.
+    assert side("y", "b") == pytest.approx(100 * (1 / 5) / (1 / 5 + 2 / 5))
     # Mean over an answer's values; a value that nobody has: 1/7 against 1/5.
     assert side("x y", "a") == pytest.approx((side("x", "a") + side("y", "a")) / 2)
     assert side("z", "d") == pytest.approx(100 * (1 / 7) / (1 / 7 + 1 / 5))

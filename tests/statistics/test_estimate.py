@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from equivox.statistics import distribution_shift, ntvd
-from equivox.statistics.distance import _STEP, _log_likelihoods, estimate_shift
+from equivox.statistics.distance import _SPREADS, _STEP, _expected_length, _length, _log_likelihoods, estimate_shift
 
 
 def generator(seed=1):
@@ -103,3 +104,52 @@ def test_how_likely_a_deviation_is_adds_up_to_one_for_every_spread_of_true_sizes
     assert len(density) == 17
     # |z| in steps of `_STEP`, by the trapezoid rule; no density is below 1e-8, so that the far tail adds a little.
     assert np.trapezoid(density, dx=_STEP, axis=1) == pytest.approx(np.ones(17), abs=0.02)
+
+
+SIZES = np.arange(100) / 10
+"""The true sizes over which the estimate is best, in standard errors."""
+
+
+def sizes_spread(share, mean):
+    """Return the probability of each size: 0, or exponential with this mean for `share` of the values."""
+    falling = np.where(SIZES > 0, np.exp(-SIZES / mean), 0.0)
+    return (1 - share) * (SIZES == 0) + share * falling / falling.sum()
+
+
+@pytest.mark.parametrize("terms", [1.0, 20.0])
+@pytest.mark.parametrize("spread", [0, 3, 16])
+def test_no_other_function_of_a_deviation_has_less_bias_and_variance(spread, terms):
+    """Squared bias, weighted by twice the terms, and variance are least: a step at any knot increases their mean."""
+    y = np.arange(-20, 25, 0.01)
+    density = stats.norm.pdf(y[:, None] - SIZES) * 0.01
+    # A tenth of the weight is on sizes of which nothing is known.
+    weights = 0.9 * sizes_spread(*_SPREADS[spread]) + 0.05 * (SIZES == 0) + 0.05 * sizes_spread(1, 2)
+
+    def loss(at_knots):
+        length = np.where(np.abs(y) > 6, np.abs(y), np.interp(np.abs(y), np.arange(61) / 10, at_knots))
+        mean, square = length @ density, length**2 @ density
+        rough = 1e-4 * (np.diff(at_knots, 2) ** 2).sum()
+        return weights @ (2 * terms * (mean - SIZES) ** 2 + square - mean**2) + rough
+
+    found = _length(terms, spread)
+    assert found[60] == 6
+    for knot in np.arange(0, 60, 7):
+        less, same, more = (loss(found + step * (np.arange(61) == knot)) for step in (-0.01, 0.0, 0.01))
+        # The lowest point of the parabola through these three.
+        assert 0.005 * (less - more) / (less - 2 * same + more) == pytest.approx(0, abs=0.002)
+
+
+def test_spreads_of_true_sizes_count_as_much_as_deviations_make_them_likely():
+    # Two groups deviate alike, so that each says half of what an independent deviation says.
+    z = np.array([[0.3, 1.5, 2.5, 0.8]] * 2)
+    density = np.array([
+        [(stats.norm.pdf(one - SIZES) + stats.norm.pdf(one + SIZES)) @ sizes_spread(*spread) for one in z[0]]
+        for spread in _SPREADS
+    ])  # fmt: skip
+    likely = density.prod(axis=1) / density.prod(axis=1).sum()
+    expected = sum(share * _length(2.0, spread) for spread, share in enumerate(likely))
+    assert _expected_length(z, 2.0) == pytest.approx(expected, abs=0.002)
+    # Of three groups, each deviation says two thirds: the likelihoods of nine are to the power of 2/3.
+    three = density.prod(axis=1) ** (3 * 2 / 3)
+    expected = sum(share * _length(2.0, spread) for spread, share in enumerate(three / three.sum()))
+    assert _expected_length(np.concatenate([z, z[:1]]), 2.0) == pytest.approx(expected, abs=0.002)

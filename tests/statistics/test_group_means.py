@@ -180,6 +180,7 @@ def test_the_unit_of_the_numbers_changes_no_p(unit: float) -> None:
         assert (other.p, other.distance_p) == (own.p, own.distance_p)
         assert own.detectable is not None and other.detectable is not None
         assert other.detectable.at_5_percent == pytest.approx(own.detectable.at_5_percent * unit)
+        assert (other.ci_low, other.ci_high) == pytest.approx((own.ci_low * unit, own.ci_high * unit))
         paired = clusters[0] in clusters[1:]
         same = mean_difference(
             values * unit, groups, first="a", second="b", clusters=clusters, paired=paired, rng=rng()
@@ -245,6 +246,8 @@ def test_other_items_widen_the_interval_by_what_items_pull_apart() -> None:
     assert (alone.ci_low, alone.ci_high) == (found.ci_low, found.ci_high) and math.isnan(alone.new_items_low)
     one = group_means(values.ravel(), np.repeat(["f", "m"], 6), rng=rng(), **{**design, "items": ["x"] * 12})
     assert math.isnan(one.new_items_high)
+    two = group_means(values.ravel(), np.repeat(["f", "m"], 6), rng=rng(), **{**design, "items": [*"xxy"] * 4})
+    assert two.new_items_high >= two.ci_high
 
 
 @pytest.mark.parametrize("strata", [True, False])
@@ -348,3 +351,33 @@ def test_a_group_without_spread_supposes_one_more_cluster_that_is_like_the_other
     plain = mean_difference([5] * 12 + list(of_b), ["a"] * 12 + ["b"] * 12, first="a", second="b", paired=False,
                             clusters=range(24), n_resamples=99, rng=generator)  # fmt: skip
     assert (plain.ci_low, plain.ci_high) == pytest.approx((found.ci_low, found.ci_high))
+
+
+def test_how_alike_answers_of_a_cluster_are_is_what_clusters_add_to_the_variance() -> None:
+    # Clusters of four answers: two in a, three in b.
+    each = {"a": [[0, 3, 0, 3], [1.5, 4.5, 1.5, 4.5]], "b": [[0, 2, 0, 2], [1, 3, 1, 3], [0.5, 2.5, 0.5, 2.5]]}
+    a, b = (np.array(own) for own in each.values())
+    found = group_means(
+        [*a.ravel(), *b.ravel()], ["a"] * 8 + ["b"] * 12, clusters=np.arange(5).repeat(4), rng=rng()
+    ).detectable
+    assert found is not None
+    square = a.mean(axis=1).var(ddof=1) / 2 + b.mean(axis=1).var(ddof=1) / 3
+    within = (8 * a.var() + 12 * b.var()) / 18
+    # The variance of a difference of means of 8 and 12 answers, had they nothing in common, is that of one times this.
+    effect = square / (within * (1 / 8 + 1 / 12))
+    assert found.sd == pytest.approx(math.sqrt(within)) and found.answers == 4
+    assert 0 < (effect - 1) / 3 < 1 and found.correlation == pytest.approx((effect - 1) / 3)
+
+
+def test_a_level_that_all_items_of_a_stratum_share_is_no_pull_of_items() -> None:
+    # Clusters of stratum y read other sentences than those of x, two of the groups a sentence more often.
+    values = [1.0, 3, 2, 2, 5, 4, 1, 2, 2.5, 4, 3, 6]
+    strata, groups = np.repeat(["x", "y"], 6), [*"aaabbb" * 2]
+    design = {"clusters": range(12), "items": [*"112122", *"334433"]}
+    plain, moved = (
+        group_means(np.array(values) + level * (strata == "y"), groups, strata=strata, rng=rng(), **design)
+        for level in (0.0, 100.0)
+    )
+    assert plain.new_items_high > plain.ci_high
+    for name in ("difference", "ci_low", "ci_high", "new_items_low", "new_items_high", "p"):
+        assert getattr(moved, name) == pytest.approx(getattr(plain, name))

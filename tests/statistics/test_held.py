@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equivox.core.errors import RequestError
-from equivox.statistics import distribution_shift, joint_shift
+from equivox.statistics import distribution_shift, inputs, joint_shift
 from equivox.statistics.distance import ntvd_of_shares
-from equivox.statistics.encode import encode_design, standard
+from equivox.statistics.encode import encode_design, encode_values, standard
+from equivox.statistics.evidence import draw_evidence
 from equivox.statistics.noise import noise_over_clusters
 from equivox.statistics.nulls import null_over_clusters
 
@@ -128,6 +129,19 @@ def test_an_accent_is_found_beside_gender_in_unequal_numbers():
     assert sum(one.p_cluster <= 0.05 for one in found) >= 7
 
 
+def test_one_speaker_of_each_group_in_blocks_of_both_leaves_one_degree_of_freedom():
+    # The second speaker of each group has a block of his own, where there is nobody to compare him with.
+    speaker = np.arange(4).repeat(10)
+    codes, group, block = generator().integers(0, 3, 40), speaker % 2, np.array([0, 0, 1, 2])[speaker]
+    values = encode_values(inputs.values(codes, "values"), 1)
+    evidence = draw_evidence({"x": values}, encode_design(group, speaker, None, block), 99, generator())
+    assert evidence.model.degrees == (1.0,)
+    found = distribution_shift(codes, group, clusters=speaker, blocks=block, min_count=1, rng=generator())
+    assert 0 == found.ci_low < found.ci_high <= 100 and found.p_cluster == 1
+    assert any("every group has one cluster" in note for note in found.notes)
+    assert any("2 of 4 clusters are in strata or blocks without all groups" in note for note in found.notes)
+
+
 def test_a_lone_speaker_of_a_block_borrows_noise():
     # Three women and one man, and the reverse: a lone speaker shows no noise, which was taken for none.
     counts = [(3, 1), (1, 3), (2, 2), (2, 2), (3, 1), (1, 3)]
@@ -217,6 +231,18 @@ def test_one_item_given_to_every_group_is_compared_within_the_item():
     assert np.mean([one.estimate for one in within]) == pytest.approx(21, abs=4)
     assert sum(one.p_cluster <= 0.05 for one in within) >= 9
     assert sum(one.p_cluster <= 0.05 for one in apart) <= 6
+
+
+def test_items_with_unequal_numbers_of_answers_are_weighed_alike_beside_another_question():
+    codes, item, group, rng = crossed(16, 4, 1.5, 2)
+    kept = rng.random(len(codes)) < 0.7
+    columns = {"few": codes[kept], "many": np.where(rng.random(128) < 0.5, codes, rng.integers(0, 30, 128))[kept]}
+    asked = {"clusters": item[kept], "min_count": 1, "n_resamples": 99}
+    both = joint_shift(columns, group[kept], rng=generator(), **asked).attributes
+    for name, own in columns.items():
+        alone = distribution_shift(own, group[kept], rng=generator(2), **asked)
+        assert both[name].estimate == pytest.approx(alone.estimate)
+        assert (both[name].ci_low, both[name].ci_high) == pytest.approx((alone.ci_low, alone.ci_high), abs=3)
 
 
 def test_swapped_items_without_an_effect():

@@ -149,7 +149,7 @@ def test_groups_that_always_succeed_still_have_an_interval():
     assert math.isnan(found.groups[0].low) and found.notes == ()
 
 
-@pytest.mark.parametrize(("n", "is_few"), [(9, True), (10, False)])
+@pytest.mark.parametrize(("n", "is_few"), [(2, True), (9, True), (10, False)])
 def test_fewer_than_ten_clusters_are_noted(n, is_few):
     column, groups = answers((n - 1, n), (n // 2, n))
     notes = impact_ratios(column, groups=groups, clusters=None).notes

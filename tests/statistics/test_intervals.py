@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from equivox.statistics import distribution_shift, inputs
+from equivox.statistics.design_noise import noise_of_items
 from equivox.statistics.encode import encode_design, encode_values
 from equivox.statistics.evidence import draw_evidence
 from equivox.statistics.intervals import invert, mean_interval, spreads
@@ -11,9 +12,11 @@ from equivox.statistics.noise import (
     MOST_BORROWED,
     Noise,
     _alikeness,
+    _degrees,
     _lent,
     _pull,
     _pulls,
+    hidden_errors,
     noise_over_clusters,
     noise_over_responses,
     of_deviations,
@@ -198,8 +201,12 @@ def test_no_deviation_and_no_noise():
     assert invert(nothing, np.zeros((50, 2, 3)), nothing, [slice(0, 3)], 0.95) == (0.0, 0.0)
     noise = generator(4).normal(0, 0.05, size=(500, 2, 3))
     low, high = invert(nothing, noise, np.full((2, 3), 0.05), [slice(0, 3)], 0.95)
-    assert low == 0.0
-    assert high >= 0.0
+    # Nothing but noise, of which the interval is as wide as its upper half.
+    lengths = 50 * np.abs(noise[:, 0] - noise[:, 1]).sum(axis=1)
+    assert (low, high) == pytest.approx((0, np.quantile(lengths, 0.975) - np.quantile(lengths, 0.5)))
+    # Noise that is in part supposed may hide any distance that it reaches in 95 of 100 draws.
+    low, high = invert(nothing, noise, np.full((2, 3), 0.05), [slice(0, 3)], 0.95, alike=True)
+    assert (low, high) == pytest.approx((0, np.quantile(lengths, 0.95)))
     certain = np.array([[0.5, -0.5, 0], [-0.5, 0.5, 0]])  # nTVD 100 without any noise
     assert invert(certain, np.zeros((50, 2, 3)), nothing, [slice(0, 3)], 0.95) == pytest.approx((100, 100), abs=0.01)
 
@@ -225,7 +232,8 @@ def test_the_sparsest_spread_keeps_what_noise_reaches_nowhere_among_so_many(n_gr
     deviations[0, :4] = [largest + 0.02, largest - 0.02, 2.6, 9.0]
     deviations[1] = -deviations[0]
     noise = generator().normal(size=(50, n_groups, n_values))
-    sparsest, _ = spreads(deviations, noise, np.ones_like(deviations), [slice(0, n_values)])
+    error = np.full_like(deviations, 0.25)
+    sparsest, _ = spreads(deviations * error, noise, error, [slice(0, n_values)])
     assert np.flatnonzero(sparsest[0]).tolist() == np.flatnonzero(sparsest[1]).tolist() == [0, 3]
     # Where noise could reach all of them, the largest is kept.
     few, _ = spreads(deviations / 9, noise, np.ones_like(deviations), [slice(0, n_values)])
@@ -233,13 +241,13 @@ def test_the_sparsest_spread_keeps_what_noise_reaches_nowhere_among_so_many(n_gr
 
 
 def test_the_densest_spread_gives_all_the_size_that_their_mean_square_allows():
-    # All deviate by 2 errors of 0.5, so the surplus is 4 - 0.973. The mean square of the draws is 0 or 2: its standard
-    # deviation is 1, and √(1 + 2 · 3.027) times that at this size.
-    deviations = np.array([[1.0, -1.0], [-1.0, 1.0]])
-    noise = np.stack([np.zeros((2, 2)), np.full((2, 2), math.sqrt(2) * 0.5)])
-    _, densest = spreads(deviations, noise, np.full((2, 2), 0.5), [slice(0, 2)])
+    # Two deviate by 2 errors of 0.5, so the surplus is 4 - 0.973. The mean square of the draws is 0 or 2: its standard
+    # deviation is 1, and √(1 + 2 · 3.027) times that at this size. The third deviates by 4 errors, and is kept.
+    deviations = np.array([[1.0, -1.0, 2.0], [-1.0, 1.0, -2.0]])
+    noise = np.stack([np.zeros((2, 3)), np.full((2, 3), math.sqrt(2) * 0.5)])
+    _, densest = spreads(deviations, noise, np.full((2, 3), 0.5), [slice(0, 3)])
     size = math.sqrt(3.027 + math.sqrt(1 + 2 * 3.027)) * 0.5
-    assert densest == pytest.approx(np.array([[size, -size], [-size, size]]))
+    assert densest == pytest.approx(np.array([[size, -size, 2], [-size, size, -2]]))
 
 
 def evidence_of(columns, group, cluster, items=None, seed=1):
@@ -325,3 +333,36 @@ def test_units_that_agree_in_what_they_say_of_groups_leave_an_interval(n: int, a
     # Few units leave Student's t with few degrees of freedom.
     assert 0.7 * 300 / n < far < 1.6 * 300 / n
     assert found.ci_low - 1e-9 <= found.estimate <= found.ci_high + 1e-9
+
+
+@pytest.mark.parametrize("n_values", [1, 9])
+def test_the_size_of_noise_has_the_degrees_of_the_clusters_less_the_groups_for_each_value(n_values):
+    # Of 100 normal pulls in each of two groups, all values have as much noise and none depends on another.
+    drawn = generator(7).normal(size=(60, 2, 100, n_values))
+    found = [1 / _degrees([(own, np.zeros(n_values), 99.0) for own in both], [slice(0, n_values)]) for both in drawn]
+    assert 1 / np.mean(found) == pytest.approx(198 * n_values, rel=0.1)
+
+
+def test_errors_that_labels_did_not_show_by_hand():
+    shares = np.array([[0.6, 0.3, 0.1], [0.2, 0.3, 0.5]])
+    # If 1 - .025^(1/10) of all labels were wrong, ten would show none in 2.5 %; a normal number exceeds 1.96 as often.
+    unseen = hidden_errors(shares, 0, 10.0, 0.025, seen=False, left=0.5)
+    moved = 0.5 * (1 - 0.025**0.1) / 1.959964
+    # Towards the mean of the groups, and from the first value to the rarest one.
+    assert unseen == pytest.approx(moved * np.array([[-0.2, 0, 0.2], [-1, 1, 0]]), rel=1e-6)
+    seen = hidden_errors(shares, 1, 9.0, 0.025, seen=True, left=1.0)
+    assert seen == pytest.approx(np.array([[0.2, 0, -0.2], [0, 1, -1]]) / 10)
+
+
+def test_what_many_items_pull_depends_on_no_name_and_no_order():
+    rng = generator(11)
+    rows, item, group = np.arange(40_000), rng.integers(0, 100, 40_000), rng.integers(0, 3, 40_000)
+    code = (rng.random(40_000) * (2 + item % 4)).astype(int)
+
+    def pulls(order, item, group):
+        return noise_of_items(rows, code[order], group[order], item[order], [slice(0, 5)], 3, generator(1))
+
+    found = pulls(rows, item, group)
+    assert found.shape == (64, 3, 5)
+    moved = pulls(rng.permutation(40_000), rng.permutation(100)[item], np.array([2, 0, 1])[group])
+    assert moved[:, [2, 0, 1]] == pytest.approx(found)

@@ -293,7 +293,7 @@ def test_few_labels_say_how_many_are_needed() -> None:
     (note,) = [note for note in found.notes if "points wide" in note]
     assert f"{found.ci_high - found.ci_low:.0f} points wide" in note
     assert f"about {found.labels_to_halve} labels in each group would halve it" in note
-    enough, _ = world(np.random.default_rng(6), 60)
+    enough, _ = world(np.random.default_rng(6), 50)
     assert not any("points wide" in note for note in enough.notes)
 
 
@@ -332,6 +332,8 @@ def test_what_cannot_be_known_is_no_fairness(case: str) -> None:
     read, groups, rows, labels, reason = UNDEFINED[case]
     found = shift(read, groups, list(rows), labels)
     assert reason in str(found.undefined)
+    assert any(found.wrong) == case.startswith("people")
+    assert found.by_group.shape == (len(found.groups), len(found.values))
     assert all(math.isnan(number) for number in (found.estimate, found.ci_low, found.ci_high))
 
 
@@ -354,3 +356,14 @@ def test_what_is_refused(case: str) -> None:
     } | changed  # fmt: skip
     with pytest.raises(RequestError, match=hint):
         corrected_shift(["x", "y", "x", "y"], ["a", "a", "b", "b"], **given)
+
+
+def test_values_that_people_do_not_find_leave_the_answers_their_noise() -> None:
+    # Six speakers of each group say x in 90 or in 10 % of 40 answers; people find a value in every second answer only.
+    # The shares are the same, and so is their noise, which is that of so unlike speakers.
+    said = np.concatenate([np.where(np.arange(40) < often, "x", "y") for often in (36, 4, 36, 4, 36, 36, 4, 4) * 2])
+    speaker, groups = np.arange(16).repeat(40), ["a"] * 320 + ["b"] * 320
+    half = [value if place % 2 else None for place, value in enumerate(said)]
+    every, found = (shift(said.tolist(), groups, range(640), people, clusters=speaker) for people in (said, half))
+    assert found.by_group == pytest.approx(every.by_group)
+    assert found.ci_high == pytest.approx(every.ci_high, rel=0.2)

@@ -365,6 +365,21 @@ def test_the_same_attribute_twice_is_no_more_evidence():
     assert (task.ci_low, task.ci_high) == pytest.approx((alone.ci_low, alone.ci_high), abs=0.5)
 
 
+def test_an_attribute_has_the_same_noise_alone_and_beside_another():
+    # About one question some of six speakers agree more, so that its noise has fewer degrees of freedom.
+    rng, speaker = generator(5), np.arange(6).repeat(30)
+    columns = {
+        "few": (rng.random(180) < np.where(np.arange(6) < 2, 0.9, 0.5)[speaker]).astype(int),
+        "many": rng.integers(0, 30, 180),
+    }
+    asked = {"clusters": speaker, "min_count": 1, "n_resamples": 99}
+    both = joint_shift(columns, speaker % 2, rng=generator(), **asked).attributes
+    for name, codes in columns.items():
+        alone = distribution_shift(codes, speaker % 2, rng=generator(2), **asked)
+        assert both[name].ci_high == pytest.approx(alone.ci_high, rel=0.1)
+        assert both[name].p_noise == pytest.approx(alone.p_noise, abs=0.02)
+
+
 def test_joint_leaves_out_what_is_undefined():
     groups, clusters = design()
     task = joint_shift(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -46,16 +47,22 @@ def test_the_interval_is_that_of_leaving_out_each_cluster() -> None:
     assert found.difference == pytest.approx(bits(first) - bits(second))
     assert (found.ci_low, found.ci_high) == pytest.approx((found.difference - half, found.difference + half))
     assert found.p_least == 2 / 2**8
+    null = []
+    for exchanged in itertools.product([False, True], repeat=8):
+        here = np.array(exchanged)[cluster]
+        null.append(bits(np.where(here, second, first)) - bits(np.where(here, first, second)))
+    assert found.p == pytest.approx(np.mean(np.abs(null) >= abs(found.difference) - 1e-9))
     assert varied([["a"]] * 24, [["b"]] * 24, ["f"] * 24, list("abcdefghijklmnopqrstuvwx"), n=99).p_least == 1 / 100
 
 
 def test_several_values_of_one_answer_are_no_variety() -> None:
     groups, clusters = ["f"] * 4, list("abcd")
     same = [["yoga", "chess", "yoga"]] * 4
-    other = [["a", "b"], ["a", "b"], ["c", "d"], ["c", "d"]]
+    other = [["a", "a", "b"], ["b", "a", "a"], ["c", "d"], ["c", "d"]]
     found = varied(other, same, groups, clusters)
-    # Two bits over all mentions, one within each answer: two kinds of answers, so one bit.
-    assert found.first == pytest.approx(1.0) and found.second == pytest.approx(0.0)
+    # Of ten mentions a has 4, and within the six of a and b there is the entropy of 2 and 1.
+    over, within = stats.entropy([4, 2, 2, 2], base=2), 0.6 * stats.entropy([2, 1], base=2) + 0.4
+    assert found.first == pytest.approx(over - within) and found.second == pytest.approx(0.0)
 
 
 def test_attributes_are_averaged_and_only_what_both_answered_counts() -> None:
@@ -122,6 +129,10 @@ def test_a_condition_of_one_answer_supposes_one_more_cluster_that_answers_otherw
     found = varied([["y"]] * 12, [["y"]] * 12, ["f"] * 12, list("abcdefghijkl"), n=99)
     half = stats.t.ppf(0.975, 11) * math.sqrt(2) * stats.entropy([1, 12], base=2)
     assert (found.difference, found.ci_low, found.ci_high) == pytest.approx((0, -half, half))
+    # Five clusters of another group have one answer too: each group's error counts for half of the mean.
+    found = varied([["y"]] * 17, [["y"]] * 17, ["f"] * 12 + ["m"] * 5, list("abcdefghijklmnopq"), n=99)
+    each = [stats.entropy([1, n], base=2) / 2 for n in (12, 5)]
+    assert found.ci_high == pytest.approx(stats.t.ppf(0.975, 16) * math.sqrt(2 * (each[0] ** 2 + each[1] ** 2)))
 
 
 def test_an_interval_that_no_cluster_moves_is_none() -> None:

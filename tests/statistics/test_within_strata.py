@@ -169,3 +169,9 @@ def test_neither_names_nor_order_matter_and_p_is_a_probability(
 def test_what_is_no_table_of_strata_is_refused(have: object, members: object, hint: str) -> None:
     with pytest.raises(RequestError, match=hint):
         association_within_strata(have, members, rng=RNG)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("times", [[1, 2], [-1]])
+def test_each_row_needs_a_count_of_its_own_from_0(times: list[int]) -> None:
+    with pytest.raises(RequestError, match="`times` must hold a count for each of the 1 strata"):
+        association_within_strata([[1, 0]], [[1, 1]], times=times, rng=RNG)
