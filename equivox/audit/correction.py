@@ -11,10 +11,11 @@ from typing import Any
 from equivox.audit.labels import Label, Unit, comparable
 from equivox.audit.stored import AdjustedScore
 from equivox.core.encoded import EncodedLabels, EncodedValues
+from equivox.core.hashing import seed_of
 from equivox.core.metric import Measure
 from equivox.core.samples import UNANSWERED, Samples
 from equivox.core.scores import Score
-from equivox.core.task import UNSTATED, Attribute, Task, digest
+from equivox.core.task import UNSTATED, Attribute, Task
 from equivox.engines import model_label
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
@@ -156,7 +157,7 @@ def _corrected(
         weights=[weight for _, _, weight in settled],
         min_count=min_count,
         min_labels=MIN_LABELS,
-        rng=np.random.default_rng(int(digest([score.task, score.attribute])[:16], 16)),
+        rng=np.random.default_rng(seed_of(score.task, score.attribute)),
     )
     split = len(known) - len(settled)
     return replace(

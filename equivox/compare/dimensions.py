@@ -11,9 +11,9 @@ from itertools import combinations
 from statistics import fmean
 
 from equivox.compare.runs import Comparison
+from equivox.core.hashing import seed_of
 from equivox.core.lazy import np
 from equivox.core.scores import Score
-from equivox.core.task import digest
 from equivox.statistics import mean_difference
 
 _LEAST = 2
@@ -94,7 +94,7 @@ def _contrast(
         clusters=[model for model, _, _ in pairs for _ in range(2)],
         paired=True,
         n_resamples=n_resamples,
-        rng=np.random.default_rng(int(digest(["dimensions", *named])[:16], 16)),
+        rng=np.random.default_rng(seed_of("dimensions", *named)),
     )
     return DimensionContrast(
         first=first,

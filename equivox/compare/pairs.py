@@ -20,11 +20,12 @@ from equivox.annotate.merging import as_scored
 from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.errors import DamageError, RequestError, StorageError
 from equivox.core.files import cache_folder, read_document, write_document
+from equivox.core.hashing import digest, seed_of
 from equivox.core.lazy import np, on_one_core
 from equivox.core.metric import Measure, PairedTask, PairedValues
 from equivox.core.samples import Samples, rows_of
 from equivox.core.scores import DEFAULT_OPTIONS, NAN, Score
-from equivox.core.task import Task, digest
+from equivox.core.task import Task
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import file_hash, read_manifest
 from equivox.run.opening import is_computed
@@ -368,7 +369,7 @@ def empty_test(score: Score, task: str, a: str, b: str) -> PairedTest:
 
 def paired_generator(*parts: Any) -> np.random.Generator:
     """Return a generator that depends on `parts` alone."""
-    return np.random.default_rng(int(digest(["paired", *parts])[:16], 16))
+    return np.random.default_rng(seed_of("paired", *parts))
 
 
 def unscored(named: Sequence[tuple[str, Score]]) -> str | None:

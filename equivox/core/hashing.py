@@ -35,6 +35,15 @@ def digest(content: Any) -> str:
     return hashlib.sha256(_CANONICAL.encode(content).encode()).hexdigest()
 
 
+def seed_of(*parts: Any) -> int:
+    """Return a whole number from 0 to 2^64 - 1, for a generator of random numbers, that `parts` determine as JSON.
+
+    >>> seed_of("paired", 1) == int(digest(["paired", 1])[:16], 16)
+    True
+    """
+    return int(digest(list(parts))[:16], 16)
+
+
 def hashed_number(*parts: object) -> int:
     """Return a whole number from 0 to 2^64 - 1 that the texts of `parts` determine.
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from equivox.core.encoded import EncodedLabels
 from equivox.core.errors import RequestError
-from equivox.core.hashing import digest
+from equivox.core.hashing import seed_of
 from equivox.core.samples import UNANNOTATED, UNANSWERED, Samples, value_column
 from equivox.core.scores import NAN, Mover, Score, ScoringOptions
 from equivox.core.task import REFUSAL, UNSTATED, Attribute, Task
@@ -102,7 +102,7 @@ def _loss(task: Task, samples: Samples, options: ScoringOptions, name: str) -> S
     )  # fmt: skip
     if reason is not None:
         return score
-    seed = int(digest([options.seed, task.name, task.condition])[:16], 16)
+    seed = seed_of(options.seed, task.name, task.condition)
     groups, clusters = samples.groups.take(used), samples.clusters.take(used)
     strata = samples.strata.take(used) if task.strata else None
     blocks = samples.blocks.take(used) if samples.blocks else None
