@@ -129,7 +129,7 @@ def noise_over_pairs(
     of_stratum[held, group] = counts
     of_stratum = of_stratum[of_stratum.any(axis=(1, 2))]
     pulls = _pulls_apart(of_stratum, slices, rng, scale)
-    degrees = float(max(1, len(of_stratum) - 1))
+    degrees = float(len(of_stratum) - 1)
     none = [np.empty((0, n_columns))] * n_groups
     added = [[own] for own in none]
     tables = of_stratum.sum(axis=0)

@@ -218,14 +218,12 @@ class _Responses:
     """The values that the annotator found in all responses, and that people found in the labelled ones.
 
     `rows` and `columns` have one (response, value) pair per kept value that the annotator found. `annotator` and
-    `people` count the values of the labelled responses, one row each, divided by `scale`: the mean number of values of
-    a response that has any. `_rectify` divides its counts of the pairs by it too.
+    `people` count the values of the labelled responses, one row each.
     """
 
     names: tuple[str, ...]
     rows: Ints
     columns: Ints
-    scale: float
     annotator: Floats
     people: Floats
 
@@ -249,16 +247,14 @@ class _Responses:
         position = np.cumsum(keep) - 1
         kept, kept_told = keep[columns], keep[told]
         rows, columns = given.rows[kept], position[columns[kept]]
-        scale = len(rows) / max(len(np.unique(rows)), 1) or 1.0
         shape = (len(labelled), int(keep.sum()))
         mine = number[rows] >= 0
         return cls(
             tuple(name for name, is_kept in zip(names, keep, strict=True) if is_kept),
             rows,
             columns,
-            scale,
-            cross_count(number[rows[mine]], columns[mine], shape) / scale,
-            cross_count(said.rows[kept_told], position[told[kept_told]], shape) / scale,
+            cross_count(number[rows[mine]], columns[mine], shape).astype(np.float64),
+            cross_count(said.rows[kept_told], position[told[kept_told]], shape).astype(np.float64),
         )
 
 
@@ -289,7 +285,7 @@ def _rectify(
     counts_as = np.ones(len(all_rows)) if mix is None else mix
     here = all_rows[table.rows]
     own = np.bincount(table.columns[here], weights=counts_as[table.rows[here]], minlength=len(table.names))
-    own = own / (counts_as[all_rows].sum() * table.scale)
+    own = own / counts_as[all_rows].sum()
     wrong = int((np.abs(read - people) > 1e-9).any(axis=1).sum())
     tuning = 1.0 if wrong == 0 else power_tuning(read, people, weight)
     rectifiers = people - tuning * read

@@ -76,6 +76,8 @@ def test_undefined_says_why():
 
 
 def test_three_labels_within_a_cluster_cannot_swap():
+    with pytest.raises(RequestError, match="`y` has 2 entries, `x` has 3"):
+        cluster_correlation([0, 1, 2], [1, 2], clusters=list("abc"), rng=generator())
     with pytest.raises(RequestError, match="`x` varies within clusters"):
         cluster_correlation([0, 1, 2, 0], [1, 2, 3, 4], clusters=list("aabb"), rng=generator())
 

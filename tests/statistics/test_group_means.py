@@ -167,7 +167,8 @@ def test_nothing_to_compare_has_a_reason_and_no_zero() -> None:
     assert "one group" in str(one.undefined)
     apart = group_means([1, 2, 3, 4], list("aabb"), clusters=range(4), strata=list("xxyy"), rng=rng())
     assert "no stratum, block or unit" in str(apart.undefined)
-    with pytest.raises(RequestError, match="units in one group and units in several"):
+    told = r"units in several: of 4, 1 in 2, 3 in 1 of 2 groups \('w' in b\)"
+    with pytest.raises(RequestError, match=told):
         group_means([1, 2, 3, 4, 5], list("abaab"), clusters=list("xxyzw"), rng=rng())
 
 

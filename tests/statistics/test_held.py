@@ -236,13 +236,15 @@ def test_one_item_given_to_every_group_is_compared_within_the_item():
 def test_items_with_unequal_numbers_of_answers_are_weighed_alike_beside_another_question():
     codes, item, group, rng = crossed(16, 4, 1.5, 2)
     kept = rng.random(len(codes)) < 0.7
-    columns = {"few": codes[kept], "many": np.where(rng.random(128) < 0.5, codes, rng.integers(0, 30, 128))[kept]}
+    many = np.where(rng.random(128) < 0.5, codes, rng.integers(0, 30, 128))
+    columns = {"few": codes[kept], "many": many[kept], "third": np.where(rng.random(128) < 0.5, codes, 3)[kept]}
     asked = {"clusters": item[kept], "min_count": 1, "n_resamples": 99}
     both = joint_shift(columns, group[kept], rng=generator(), **asked).attributes
     for name, own in columns.items():
         alone = distribution_shift(own, group[kept], rng=generator(2), **asked)
         assert both[name].estimate == pytest.approx(alone.estimate)
         assert (both[name].ci_low, both[name].ci_high) == pytest.approx((alone.ci_low, alone.ci_high), abs=3)
+        assert both[name].same_units_high == pytest.approx(alone.same_units_high, abs=3)
 
 
 def test_swapped_items_without_an_effect():
@@ -260,6 +262,10 @@ def test_paired_answers_against_the_exact_sign_test():
     values = ["x"] * 6 + ["x", "y"] + ["y"] * 6 + ["x", "y"]
     found = distribution_shift(values, ["f"] * 8 + ["m"] * 8, clusters=list(range(8)) * 2, min_count=1, rng=generator())
     assert (found.n_labellings, found.exact_cluster, found.ntvd) == (256, True, 75.0)
+    design = encode_design(["f"] * 8 + ["m"] * 8, list(range(8)) * 2, None, None)
+    own = draw_evidence({"x": encode_values(inputs.values(values, "values"), 1)}, design, 99, generator())
+    # Eight differences of pairs.
+    assert own.model.degrees == (7,) and own.model.joint_degrees == 7
     assert found.p_cluster == pytest.approx(max(2 / 64, found.p_noise))
 
 

@@ -156,6 +156,11 @@ def test_fewer_than_ten_clusters_are_noted(n, is_few):
     assert any(f"a group has {n} clusters" in note for note in notes) == is_few
 
 
+def test_one_known_answer_is_a_share():
+    found = impact_ratios([1, 0, 1], groups=list("aab"), clusters=None)
+    assert [group.share for group in found.groups] == [50, 100] and found.groups[0].ratio == 0.5
+
+
 def test_a_cluster_in_both_groups_adds_its_covariance():
     # Five clusters give four answers in each group: Rao and Scott's ratio estimates, clusters as pairs.
     hits = np.array([[4, 3], [3, 1], [2, 2], [4, 2], [1, 0]], dtype=float)

@@ -367,3 +367,9 @@ def test_values_that_people_do_not_find_leave_the_answers_their_noise() -> None:
     every, found = (shift(said.tolist(), groups, range(640), people, clusters=speaker) for people in (said, half))
     assert found.by_group == pytest.approx(every.by_group)
     assert found.ci_high == pytest.approx(every.ci_high, rel=0.2)
+
+
+def test_answers_of_one_cluster_in_each_group_are_noted() -> None:
+    found = shift([*"xyxyxxyy"], ["a"] * 4 + ["b"] * 4, range(8), [*"xyxyxxyy"], clusters=[*"ssssuuuu"])
+    assert any(note.startswith("every group has one cluster") for note in found.notes)
+    assert any("the labels of a group come from one cluster" in note for note in found.notes)

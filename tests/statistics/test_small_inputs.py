@@ -1,12 +1,15 @@
 """Tiny, ragged and degenerate inputs: every number is defined and in range, or NaN with a reason; nothing warns."""
 
 import dataclasses
+import inspect
 import math
 import sys
 
 import numpy as np
 import pytest
 
+from equivox import statistics
+from equivox.core.errors import RequestError
 from equivox.statistics import (
     association_test,
     cluster_correlation,
@@ -36,6 +39,25 @@ def test_a_result_of_nothing_has_no_number_and_has_counted_nothing():
             elif isinstance(given, int):
                 # Whether a table is sparse asks for the exact test: without numbers it is asked for.
                 assert given == (field.name == "sparse"), (kind, field.name)
+
+
+WRONG = {"n_resamples": 0, "confidence": 95, "min_count": 0, "level": 5, "alpha": 5, "power": 80}
+SETTINGS = [
+    (called, name)
+    for called in map(vars(statistics).get, statistics.__all__) if inspect.isfunction(called)
+    for name in WRONG if name in inspect.signature(called).parameters
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("called", "name"), SETTINGS, ids=lambda one: getattr(one, "__name__", one))
+def test_a_setting_that_cannot_be_meant_is_refused_whatever_it_is_used_with(called, name):
+    given = {"groups": ["a", "b"], "clusters": ["s", "t"], "choices": [0, 1]}
+    needed = {
+        one.name: given.get(one.name)
+        for one in inspect.signature(called).parameters.values() if one.default is inspect.Parameter.empty
+    }  # fmt: skip
+    with pytest.raises(RequestError, match=f"`{name}` is {WRONG[name]}: use"):
+        called(**{**needed, name: WRONG[name]})
 
 
 def drawn(rng):
