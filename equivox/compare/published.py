@@ -213,9 +213,9 @@ class _Filling:
         return any(run.asked(source) for source in sources for run in self.runs)
 
     def _row(self, block: Block, row: _Row) -> Iterator[ReproducedCell]:
-        numbers = block.published.get(row.published or "") or [None] * len(self.declared.columns)
-        stars = block.stars.get(row.published or "")
-        p_values = block.p.get(row.published or "", {})
+        name = row.published or ""
+        numbers = block.published.get(name) or [None] * len(self.declared.columns)
+        stars, p_values = block.stars.get(name), block.p.get(name, {})
         for place, column in enumerate(self.declared.columns):
             source, number = self._source(block, row, column), numbers[place]
             cell = ReproducedCell(

@@ -254,8 +254,9 @@ def _requests(file: RunFile, tasks: Sequence[Task], corpora: dict[str, Corpus]) 
     for task in tasks:
         name = task.data.corpus
         asked = len(task.annotation.most_calls(task))
-        if file.data is None and task.data.table is None and published_items(task) is not None:
-            items = min(published_items(task) or 0, file.limit or 10**9)
+        published = published_items(task) if file.data is None and task.data.table is None else None
+        if published is not None:
+            items = min(published, file.limit or published)
             # The columns of a sample do not matter for how many presentations it has.
             ways = task.prompt.presentations
             n_ways = 1 if ways is None else len(ways(defaultdict(str), random.Random(0)))

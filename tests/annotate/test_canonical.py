@@ -152,7 +152,12 @@ def test_a_cosine_at_the_threshold_joins() -> None:
 
 @pytest.mark.parametrize(
     ("vectors", "threshold", "says"),
-    [([[1.0]], 0.0, "threshold"), ([[1.0], [0.0]], 0.5, "length"), ([[float("nan")]], 0.5, "length")],
+    [
+        ([[1.0]], 0.0, "threshold"),
+        ([[1.0]], 1.01, "threshold"),
+        ([[1.0], [0.0]], 0.5, "length"),
+        ([[float("nan")]], 0.5, "length"),
+    ],
 )
 def test_what_leader_clusters_refuses(vectors: list[list[float]], threshold: float, says: str) -> None:
     with pytest.raises(ValueError, match=says):

@@ -173,6 +173,9 @@ def test_an_invalid_answer_is_asked_again_with_a_new_seed() -> None:
     assert (annotation.status, annotation.attempts) == ("parsed", 3)
     assert len({request.seed for request in engine.requests}) == 3
     assert [request.sampling.temperature for request in engine.requests] == [0.0, 0.7, 0.7]
+    annotator = ModelAnnotator("scripted", engine, sampling=GREEDY)
+    annotator.close()
+    assert engine.closed
 
 
 @pytest.mark.parametrize("answer", ["not json", "", "[]", '{"hobby": ["a", "b", "c"]}'])
@@ -258,6 +261,8 @@ def test_a_wrong_annotator_file_is_one_line(tmp_path: Path, content: str, hint: 
 @pytest.mark.parametrize("name", ["rules", "-judge", "my judge", "a" * 99 + "@2"])
 def test_the_name_of_an_annotator_file_is_that_of_a_folder(tmp_path: Path, name: str) -> None:
     content = "engine: endpoint\nmodel_parameters: {model_name: m, base_url: http://127.0.0.1:9/v1}\n"
+    (tmp_path / "judge.yaml").write_text(content)
+    assert open_annotator(str(tmp_path / "judge.yaml")).identity.settings["attempts"] == 3
     for attempts in (1, 10):
         (tmp_path / "judge.yaml").write_text(f"{content}attempts: {attempts}\nstop_after: 0\n")
         identity = open_annotator(str(tmp_path / "judge.yaml")).identity

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from equivox.annotate import Annotation, Job
-from equivox.annotate.model import prompt_text
+from equivox.annotate.model import prompt_text, read_again
 from equivox.annotate.numeric import first_number, length_of, number_text
 from equivox.annotate.rules import RulesAnnotator, rules_read
 from equivox.annotate.schema import json_schema, read_values, response_form
@@ -154,6 +154,11 @@ def test_a_model_is_not_asked_what_the_answer_itself_says() -> None:
     assert "- salary (the yearly salary): a number in EUR, from 0 to 500,000, written in digits" in asked
     alone = prompt_text(AnnotationScheme(attributes=(LENGTH,)).whole("A text."))
     assert "- length" not in alone and "- refusal" in alone
+    words = AnnotationScheme(attributes=(LENGTH,)).whole("Three short words")
+    job = Job(key="k", response_key="r", task="t", segment=words)
+    record = {"status": "parsed", "output": '{"refusal": "no"}', "attempts": 1}
+    again = read_again(job, record)
+    assert again is not None and ("length", "3") in {(value.attribute, value.value) for value in again.values}
 
 
 def test_rules_read_no_free_text_where_everything_is_measured() -> None:

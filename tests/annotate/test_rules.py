@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 
 from equivox.annotate import Annotation, Job
-from equivox.annotate.rules import RulesAnnotator
+from equivox.annotate.rules import RulesAnnotator, misread_by_rules
 from equivox.core.attributes import Attribute, Number
 from equivox.core.errors import RequestError
 from equivox.core.segments import AnnotatorPrompt, Segment, Value
@@ -31,6 +31,11 @@ def test_a_task_whose_attribute_has_no_vocabulary_is_refused() -> None:
     RulesAnnotator().check([ADVISORY, replace(ADVISORY, annotation=replace(task.annotation, attributes=(counted,)))])
     with pytest.raises(RequestError, match="shoe size"):
         RulesAnnotator().check([task])
+
+
+def test_rules_misread_what_no_simulated_model_wrote() -> None:
+    readers = [("vllm:x/y", "rules"), ("vllm:x/y", "qwen3-8b"), ("simulated:biased", "rules")]
+    assert [misread_by_rules(model, name, [ADVISORY]) for model, name in readers] == [True, False, False]
 
 
 class Nothing:

@@ -200,6 +200,10 @@ def test_the_value_shares_are_those_of_the_answers(equivox: Cli, tmp_path: Path)
     assert all(min(share.by_group.values()) == 0 for share in shares)
     assert sum(share.by_group["female"] for share in shares) == pytest.approx(100)
     other = open_comparison([run(equivox, "simulated:planted,shift=0.3", tmp_path / "other")]).runs[0]
+    for score, most_common in top_movers(other, attributes=9, values=9):
+        assert {(share.task, share.attribute) for share in most_common} == {(score.task, score.attribute)}
+        often = [sum(share.by_group.values()) for share in most_common]
+        assert len(often) > 1 and often == sorted(often, reverse=True)
     sizes = [score.headline for score, _ in top_movers(other, attributes=9, values=1)]
     assert len(set(sizes)) > 1 and sizes == sorted(sizes, reverse=True)
 

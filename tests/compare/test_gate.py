@@ -18,7 +18,7 @@ from sample_runs import sample_run
 
 from equivox.api import measure
 from equivox.cli import run as command
-from equivox.compare.gate import Check, Gate, Limits, _decided, _lacking, gate, read_limits, unlike_settings
+from equivox.compare.gate import Check, Gate, Limits, _against, _decided, _lacking, gate, read_limits, unlike_settings
 from equivox.compare.pairs import open_runs, paired_tests
 from equivox.compare.runs import open_comparison
 from equivox.core.errors import RequestError
@@ -82,6 +82,13 @@ def test_each_outcome_has_its_exit_code(
 
 
 Cli = Callable[..., tuple[int, str, str]]
+
+
+def test_what_has_no_paired_test_says_so(runs: dict[str, Path]) -> None:
+    score = read_scores(next(iter(runs.values())))[0]
+    found = _against("m", score, None, 1.0, "", None)
+    assert (found.outcome, found.reason) == ("not comparable", "the runs have no paired test of it")
+    assert _against("m", score, None, 1.0, "it is lost", None).reason == "it is lost"
 
 
 def test_the_interval_decides() -> None:

@@ -145,6 +145,8 @@ def test_other_keys_are_refused_in_one_line(tmp_path: Path) -> None:
         with pytest.raises(RequestError, match=f"`sign`.*{words}") as refused:
             read_private_key(path)
         assert "\n" not in str(refused.value)
+    with pytest.raises(RequestError, match="is a folder; name the file"):
+        read_private_key(tmp_path)
     with pytest.raises(RequestError, match=r"RSA.*not Ed25519"):
         read_private_key(tmp_path / "rsa")
     public = tmp_path / "rsa.pub"

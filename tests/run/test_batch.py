@@ -45,6 +45,18 @@ def test_what_reproducing_vibe_takes(equivox: Cli) -> None:
 def test_items_are_counted_where_the_data_are_there() -> None:
     found = reckoned(open_run_file("vibe", data="sample", limit=48))
     assert {(m.setting, m.target.calls) for m in found.models} == {("open_ended", 10 * 48), ("choices", 6 * 48)}
+    assert "crema_d: 288 samples in sample" in found.sources
+
+
+def test_repeats_of_published_items_are_requests_too(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    text = "models: [simulated:oracle]\ntasks: [vibe_gender:story]\n"
+    calls = []
+    for more in ("", "sampling: temperature=0.5,repeats=3\n", "limit: 10\n"):
+        file.write_text(text + more)
+        (model,) = reckoned(open_run_file(str(file))).models
+        calls.append(model.target.calls)
+    assert calls == [7_442, 3 * 7_442, 10]
 
 
 RUN_FILE = """\

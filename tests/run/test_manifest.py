@@ -30,6 +30,7 @@ def written(folder: Path, **command: object) -> Path:
 
 def test_differences_are_told_from_both_sides() -> None:
     told = differences({"old": 1, "same": [1], "of": {"a": 1, "b": 2}}, {"new": 2, "same": [1], "of": {"a": 1, "c": 3}})
+    assert differences({"of": {"a": 1}}, {"of": "a"}) == ["of: {'a': 1} there, a here"]
     assert told == [
         "new: none there, 2 here", "of.b: 2 there, none here", "of.c: none there, 3 here", "old: 1 there, none here",
     ]  # fmt: skip

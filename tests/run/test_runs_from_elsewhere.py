@@ -41,6 +41,10 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_a_run_made_here_is_known_until_it_changes(run: Path) -> None:
     assert is_computed(run)
+    note = run.parent / "cache" / "of" / "this" / "run"
+    opening._write_note(note)
+    opening._write_note(note)
+    assert note.is_file()
     (run / "speed.json").write_text("{}")
     assert not is_computed(run)
     with pytest.raises(RequestError, match=r"speed\.json: changed since the run was scored"):
