@@ -349,6 +349,10 @@ def test_an_annotator_takes_the_words_that_models_take() -> None:
     )
     # A packaged model that is no packaged annotator.
     assert open_annotator("gpt-4o").identity.name == "gpt-4o"
+    with pytest.raises(RequestError, match=r"code from the model's repository .* would run with phi-4-multimodal"):
+        open_annotator("phi-4-multimodal-instruct")
+    with pytest.raises(RequestError, match="unknown `annotator` 'bogus:model_name=m'"):
+        open_annotator("bogus:model_name=m")
     with pytest.raises(RequestError, match="is a simulated model, which reads nothing; use rules"):
         open_annotator("simulated:oracle")
     with pytest.raises(RequestError, match="endpoint has no argument 'model'; did you mean model_name"):

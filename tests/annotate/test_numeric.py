@@ -10,13 +10,14 @@ import pytest
 from pydantic import ValidationError
 
 from equivox.annotate import Annotation, Job
-from equivox.annotate.model import prompt_text, read_again
-from equivox.annotate.numeric import first_number, length_of, number_text
+from equivox.annotate.model import _worked, prompt_text, read_again
+from equivox.annotate.numeric import first_number, length_of, number_text, reads_itself
 from equivox.annotate.rules import RulesAnnotator, rules_read
 from equivox.annotate.schema import json_schema, read_values, response_form
 from equivox.core.attributes import REFUSAL, Attribute, Number
 from equivox.core.errors import RequestError
 from equivox.core.segments import AnnotationScheme, _attributes_digest
+from equivox.core.task import WorkedExample
 
 SALARY = Attribute(name="salary", asks="the yearly salary", number=Number(unit="EUR", low=0, high=500_000))
 LENGTH = Attribute(name="length", asks="the length", number=Number(measure="words"))
@@ -158,7 +159,15 @@ def test_a_model_is_not_asked_what_the_answer_itself_says() -> None:
     job = Job(key="k", response_key="r", task="t", segment=words)
     record = {"status": "parsed", "output": '{"refusal": "no"}', "attempts": 1}
     again = read_again(job, record)
+    assert reads_itself((LENGTH, REFUSAL)) and not reads_itself((REFUSAL,)) and not reads_itself((SALARY, REFUSAL))
     assert again is not None and ("length", "3") in {(value.attribute, value.value) for value in again.values}
+
+
+def test_a_worked_number_is_shown_as_a_number_and_one_that_is_not_stated_as_text() -> None:
+    for values, shown in (({"salary": "52000"}, 52_000), ({}, "unstated")):
+        example = WorkedExample(text="A text.", values=values)
+        answer = _worked(example, (SALARY, REFUSAL)).partition("Answer: ")[2]
+        assert json.loads(answer) == {"refusal": "no", "salary": shown}
 
 
 def test_rules_read_no_free_text_where_everything_is_measured() -> None:

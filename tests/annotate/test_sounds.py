@@ -57,6 +57,15 @@ def test_loudness_is_the_level_of_what_is_said() -> None:
     assert whole - half == pytest.approx(20 * math.log10(2), abs=0.05)
 
 
+def test_lengths_and_pauses_are_those_of_their_levels() -> None:
+    # A fifth of a second has 19 windows of 20 ms. Two of them with two fifths of silence between have 79, of which 39
+    # hold nothing else: those that begin from 3200 to 9280.
+    loud = np.full(3200, 0.5)
+    assert measured(loud, wanted=["seconds"])["seconds"] == pytest.approx(0.19)
+    found = measured(np.concatenate([loud, np.zeros(6400), loud]), wanted=["seconds", "pauses"])
+    assert (found["seconds"], found["pauses"]) == pytest.approx((0.79, 100 * 39 / 79))
+
+
 def test_pauses_shorter_than_a_quarter_of_a_second_are_none() -> None:
     short, long = (
         measured(np.concatenate([hum(1), quiet(gap), hum(1)]), wanted=["pauses"])["pauses"] for gap in (0.2, 0.4)

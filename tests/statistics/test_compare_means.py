@@ -11,6 +11,7 @@ from scipy import stats
 
 from equivox.core.errors import RequestError
 from equivox.statistics import compare_group_means, group_means
+from equivox.statistics.compare_means import _most_added
 
 RNG = np.random.default_rng(23)
 
@@ -159,6 +160,12 @@ def test_p_is_where_the_interval_ends_at_zero(n_groups: int) -> None:
     again = compare_group_means(a, b, groups, rng=rng(), confidence=1 - found.p, **design)
     # For two groups p is the larger one of permutations and Student's t, which may lie a little beyond the interval's.
     assert again.ci_low == pytest.approx(0, abs=0.05 if n_groups == 2 else 0.01)
+
+
+def test_what_noise_adds_is_most_where_half_of_the_groups_share_each_end() -> None:
+    # Each draw moves one of four groups up by 1. Where two lie at the upper end, s above the two others, the largest
+    # difference is s + 1 in two draws and s in two: s + 1/2 on average, which is what was observed, 3.
+    assert _most_added(np.array([0.0, 1.0, 2.0, 3.0]), np.eye(4)) == pytest.approx(0.5)
 
 
 def test_order_and_names_change_nothing() -> None:

@@ -109,6 +109,13 @@ def test_order_of_the_models_only_turns_the_sign():
     assert one.difference == pytest.approx(-two.difference)
     assert one.p == pytest.approx(two.p, abs=0.01)
     assert one.ci_low == pytest.approx(-two.ci_high, abs=2)
+    # Noise adds more to the distance of many values.
+    few, many = answers(rng, groups, 2, 0.25), answers(rng, groups, 25, 0.25)
+    one, two = (
+        compare_shift(*both, groups, clusters=clusters, min_count=1, rng=generator())
+        for both in ((few, many), (many, few))
+    )
+    assert (one.ci_low, one.ci_high) == pytest.approx((-two.ci_high, -two.ci_low), abs=4)
 
 
 def test_a_model_against_itself():

@@ -219,6 +219,12 @@ def test_the_noise_of_the_same_units_is_that_of_their_answers():
     design = encode_design(group, unit, None)
     noise = noise_within_units(found.rows, found.codes, design, [slice(0, 2)], None)
     assert noise.errors() == pytest.approx(np.full((2, 2), math.sqrt(7 / 384)))
+    # A third unit answers once in each group, and is taken to vary like the others: 8 answers of 9 show the noise.
+    # The variance of an answer is 1/4 in group 0 and 1/3 in group 1; of the mean of nine it is 1/36 and 1/27.
+    third = encode_values(inputs.values([*said, 1, 0], "values"), 1)
+    uneven = encode_design([*group, 0, 1], [*unit, 2, 2], None)
+    noise = noise_within_units(third.rows, third.codes, uneven, [slice(0, 2)], None)
+    assert noise.errors() == pytest.approx(np.full((2, 2), math.sqrt(7 / 432)))
     nested = encode_design(group, [f"{u} {g}" for u, g in zip(unit, group, strict=True)], None)
     assert noise_within_units(found.rows, found.codes, nested, [slice(0, 2)], None) is None
     once = slice(None, None, 4)

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from equivox.statistics import distribution_shift, inputs
+from equivox.statistics import distribution_shift, inputs, joint_shift
 from equivox.statistics.design_noise import noise_of_items
 from equivox.statistics.encode import encode_design, encode_values
 from equivox.statistics.evidence import draw_evidence
@@ -333,6 +333,11 @@ def test_units_that_agree_in_what_they_say_of_groups_leave_an_interval(n: int, a
     # Few units leave Student's t with few degrees of freedom.
     assert 0.7 * 300 / n < far < 1.6 * 300 / n
     assert found.ci_low - 1e-9 <= found.estimate <= found.ci_high + 1e-9
+    # A second question that is answered in the same way has the same interval.
+    asked = {"first": values, "second": values}
+    both = joint_shift(asked, ["a"] * n + ["b"] * n, clusters=units, min_count=1, n_resamples=99, rng=generator())
+    for one in both.attributes.values():
+        assert (one.ci_low, one.ci_high) == pytest.approx((found.ci_low, found.ci_high), rel=0.15, abs=0.5)
 
 
 @pytest.mark.parametrize("n_values", [1, 9])
