@@ -589,6 +589,10 @@ def test_one_measured_model_joins_the_published_cohort(runs: dict[str, Path], wi
         total += abs(value - statistics.fmean([*members, value])) / statistics.pstdev([*members, value])
     assert cell.measured == pytest.approx(total) and math.isnan(cell.deviation)
     assert any("relative to published-glm-4-9b and Janus-7B" in line for line in tables[0].remarks)
+    # Two measured models that are alike in a metric have no spread in it to be measured by.
+    same = TableRun(runs["standin"], "simulated:same", annotators={"glm-4-9b-chat": ["rules"]})
+    alike = cell_of(reproduced(with_stand_ins, [given, same]), "table_2", "GLM-4-9B", "Janus-7B", "TBS")
+    assert alike.undefined is not None and math.isnan(alike.measured)
 
 
 def test_badf_from_the_stored_table(runs: dict[str, Path]) -> None:

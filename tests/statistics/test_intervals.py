@@ -348,6 +348,16 @@ def test_the_size_of_noise_has_the_degrees_of_the_clusters_less_the_groups_for_e
     assert 1 / np.mean(found) == pytest.approx(198 * n_values, rel=0.1)
 
 
+def test_degrees_of_noise_are_those_of_leaving_out_each_cluster_by_hand():
+    # Squared pulls 4, 1 and 1 in one group and a variance of 4 in the other. Without each cluster, 2, 5 and 5 are left,
+    # times 3/2 for one cluster less, times 2 / (2 + 4) degrees: 1, 2.5 and 2.5. A deviation has half of the difference
+    # of both groups, so that the two errors add up to the root of the sum of both variances.
+    one, other = np.array([[2.0], [1.0], [1.0]]), np.zeros((3, 1))
+    found = _degrees([(one, np.zeros(1), 2.0), (other, np.array([4.0]), 2.0)], [slice(0, 1)])
+    sizes = np.sqrt([5, 6.5, 6.5])
+    assert found == pytest.approx(1 / (2 * 2 / 3 * ((sizes - sizes.mean()) ** 2).sum() / sizes.mean() ** 2))
+
+
 def test_errors_that_labels_did_not_show_by_hand():
     shares = np.array([[0.6, 0.3, 0.1], [0.2, 0.3, 0.5]])
     # If 1 - .025^(1/10) of all labels were wrong, ten would show none in 2.5 %; a normal number exceeds 1.96 as often.
@@ -369,5 +379,12 @@ def test_what_many_items_pull_depends_on_no_name_and_no_order():
 
     found = pulls(rows, item, group)
     assert found.shape == (64, 3, 5)
+    # Items dealt into heaps pull as far as each by itself, on average.
+    counts = np.zeros((100, 3, 5))
+    np.add.at(counts, (item, group, code), 1)
+    sizes = counts.sum(axis=2, keepdims=True)
+    each = (counts - sizes * counts.sum(axis=0) / sizes.sum(axis=0)) / sizes.sum(axis=0)
+    each -= each.mean(axis=1, keepdims=True)
+    assert (found**2).sum() == pytest.approx((each**2).sum() * 100 / 99, rel=0.2)
     moved = pulls(rng.permutation(40_000), rng.permutation(100)[item], np.array([2, 0, 1])[group])
     assert moved[:, [2, 0, 1]] == pytest.approx(found)
