@@ -267,6 +267,8 @@ def test_silence_needs_the_length_of_a_recording_and_not_the_recording() -> None
 
     assert problems() == ["f0_0.wav: it is empty", None, None]
     assert problems(condition="silence") == [None, "f0_1.wav: its length is not known", None]
+    silent = make_plan([variant(condition="silence")], corpora, IDENTITY)
+    assert {part.duration_s for row in (0, 2) for part in silent.request(row).media} == {2.0, 1.0}
     assert problems(media=()) == [None, None, None]
 
 

@@ -38,6 +38,7 @@ from equivox.run.run_files import (
     split_models,
 )
 from equivox.run.scoring import read_scores, sample_rows
+from equivox.run.spec import RunSpec
 from equivox.run.stored import annotators_of, evaluations_of
 from equivox.tasks.registry import resolve_tasks
 
@@ -175,6 +176,16 @@ def test_a_folder_has_a_name_of_at_most_eighty_characters_and_eight_of_a_hash(le
     assert not cut or (found.startswith(whole[:80] + "-") and len(found) == 89)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [({"limit": "5"}, "an int"), ({"seed": True}, "an int"), ({"compare": [5]}, "a text"), ({"compare": 5}, "a text")],
+)
+def test_a_setting_of_another_type_is_refused(wrong: dict[str, Any], told: str) -> None:
+    (name,) = wrong
+    with pytest.raises(RequestError, match=f"`{name}` is {told}"):
+        RunSpec.typed("simulated:oracle", [], "runs", **wrong)
+
+
 def test_two_models_with_one_folder_are_refused() -> None:
     with pytest.raises(RequestError, match="share the folder model"):
         settings_of(declared(models=["a/model.yaml", "b/model.yaml"]), resolve_tasks)
@@ -186,6 +197,7 @@ def test_two_models_with_one_folder_are_refused() -> None:
         ("", []),
         ("qwen3-8b, simulated:planted,shift=0.2", ["qwen3-8b", "simulated:planted,shift=0.2"]),
         ("vllm:model_name=a,dtype=bfloat16,b.yaml", ["vllm:model_name=a,dtype=bfloat16", "b.yaml"]),
+        ("vllm:model_name=a,chat_template=b.yaml", ["vllm:model_name=a,chat_template=b.yaml"]),
         ("unknown,qwen3-8b", ["unknown", "qwen3-8b"]),
     ],
 )
