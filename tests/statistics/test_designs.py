@@ -225,6 +225,7 @@ def test_the_noise_of_the_same_units_is_that_of_their_answers():
     uneven = encode_design([*group, 0, 1], [*unit, 2, 2], None)
     noise = noise_within_units(third.rows, third.codes, uneven, [slice(0, 2)], None)
     assert noise.errors() == pytest.approx(np.full((2, 2), math.sqrt(7 / 432)))
+    assert [float((own**2).sum(axis=0)[0]) for own in noise.factors] == pytest.approx([1 / 36, 1 / 27])
     nested = encode_design(group, [f"{u} {g}" for u, g in zip(unit, group, strict=True)], None)
     assert noise_within_units(found.rows, found.codes, nested, [slice(0, 2)], None) is None
     once = slice(None, None, 4)
