@@ -296,10 +296,10 @@ def shift_numbers(
     if not evidence.exact and (1 + drawn) * (1 - confidence) < 1 - 1e-9:
         decides = 0.0  # So few permutations were drawn that p says nothing.
     unclipped = float(estimate_shift(deviations, seen_errors, slices).mean())
-    low, high = _interval(deviations, noise, errors, slices, confidence, decides, largest, alike=alike)
+    low, high = _interval(deviations, noise, errors, slices, confidence, decides, largest, lengths, alike=alike)
     if low == 0.0 and alike:
         # Noise that is only supposed raises the upper limit; a finding of the test stands without it.
-        low = _interval(deviations, seen_noise, seen_errors, slices, confidence, decides, largest)[0]
+        low = _interval(deviations, seen_noise, seen_errors, slices, confidence, decides, largest, seen_lengths)[0]
     answers = evidence.n_used / max(evidence.n_clusters, 1)
     effect = float((errors**2).sum() / max(evidence.independent[:, kept].sum(), 1e-300))
     new_low = new_high = math.nan
@@ -378,10 +378,11 @@ def _interval(
     confidence: float,
     p: float,
     largest: float,
+    lengths: Floats | None = None,
     *,
     alike: bool = False,
 ) -> tuple[float, float]:
     """Return the interval; its lower end is 0 unless the test rejects at the same level, so that they agree."""
     rejected = p <= 1 - confidence + 1e-9
-    low, high = invert(deviations, noise, errors, slices, confidence, alike=alike, rejected=rejected)
+    low, high = invert(deviations, noise, errors, slices, confidence, lengths=lengths, alike=alike, rejected=rejected)
     return (min(low, largest) if rejected else 0.0), min(high, largest)

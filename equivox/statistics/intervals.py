@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
-from equivox.statistics.distance import mean_ntvd, ntvd, ntvd_of_shares
+from equivox.statistics.distance import mean_ntvd, ntvd, ntvd_of_shares, quantile
 from equivox.statistics.inputs import Floats, NumberColumn
 
 RESAMPLES = 9999
@@ -31,6 +31,7 @@ def invert(
     slices: Sequence[slice],
     confidence: float,
     *,
+    lengths: Floats | None = None,
     alike: bool = False,
     rejected: bool = False,
 ) -> tuple[float, float]:
@@ -61,6 +62,8 @@ def invert(
         The columns of each attribute; the distance is the mean over attributes.
     confidence
         Coverage; half of the remaining probability is on each side.
+    lengths
+        The distances of `noise` alone, B, where they are known already.
     alike
         Whether part of the noise is only supposed (`Noise.alike`). Then the upper limit is at least the distance that
         noise alone stays below with the probability `confidence`.
@@ -78,34 +81,38 @@ def invert(
 
     distance = partial(mean_ntvd, slices=slices)
     observed = float(distance(deviations[None])[0])
-    largest = 2.0 * observed + 4.0 * float(np.quantile(distance(noise), 0.99)) + 1.0
+    lengths = distance(noise) if lengths is None else lengths
+    largest = 2.0 * observed + 4.0 * quantile(lengths, 0.99) + 1.0
 
-    def limit(spread: Floats, quantile: float) -> float:
+    def limit(spread: Floats, share: float) -> float:
         length = float(distance(spread[None])[0])
         if length == 0.0:  # no deviation at all: zero is the only candidate
             return 0.0
         unit = spread / length
-        return _root(lambda t: float(np.quantile(distance(t * unit + noise), quantile)) - observed, largest)
+        alone = quantile(lengths, share) - observed
+        return _root(lambda t: quantile(distance(t * unit + noise), share) - observed, alone, largest)
 
     sparsest, densest = spreads(deviations, noise, errors, slices)
     low, high = limit(sparsest, 1.0 - tail), limit(densest, tail)
     if rejected and low == 0.0:
         low = limit(sparsest, confidence)
     # An observed distance below nearly all of noise would leave nothing: the interval is never narrower than the noise.
-    lengths = distance(noise)
-    high = max(high, low + float(np.quantile(lengths, 1.0 - tail) - np.quantile(lengths, 0.5)))
-    return low, max(high, float(np.quantile(lengths, confidence))) if alike else high
+    high = max(high, low + (quantile(lengths, 1.0 - tail) - quantile(lengths, 0.5)))
+    return low, max(high, quantile(lengths, confidence)) if alike else high
 
 
-def _root(rising: Callable[[float], float], largest: float) -> float:
-    """Return the point where a rising function crosses zero on [0, largest]; 0 if it starts above zero."""
+def _root(rising: Callable[[float], float], first: float, largest: float) -> float:
+    """Return the point where a rising function, `first` at 0, crosses zero on [0, largest]; 0 if it starts above."""
     from scipy.optimize import brentq
 
-    if rising(0.0) >= 0.0:
+    if first >= 0.0:
         return 0.0
-    if rising(largest) <= 0.0:
+    last = rising(largest)
+    if last <= 0.0:
         return largest
-    return float(brentq(rising, 0.0, largest, xtol=1e-2))
+    # Each value costs the distances of all draws; scipy asks for both ends again.
+    ends = {0.0: first, largest: last}
+    return float(brentq(lambda t: ends[t] if t in ends else rising(t), 0.0, largest, xtol=1e-2))
 
 
 def spreads(deviations: Floats, noise: Floats, errors: Floats, slices: Sequence[slice]) -> tuple[Floats, Floats]:

@@ -15,6 +15,7 @@ from equivox.statistics.distance import (
     detectable,
     euclidean_of_shares,
     ntvd_of_shares,
+    quantile,
 )
 
 
@@ -140,3 +141,8 @@ def test_ceiling_needs_two_groups_and_a_value():
         attainable_shift(4, 1)
     with pytest.raises(RequestError, match="`n_values` is 0"):
         attainable_shift(0, 2)
+
+
+@given(values=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), share=st.floats(0, 1))
+def test_a_quantile_is_that_of_numpy_bit_by_bit(values, share):
+    assert quantile(np.array(values), share) == np.quantile(values, share)
