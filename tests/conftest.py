@@ -56,6 +56,15 @@ def _one_core() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _cycles_are_sought_as_in_a_command() -> Iterator[None]:
+    """Look for cycles as rarely as the command line does; many tests call what is below `cli.main`."""
+    before = gc.get_threshold()
+    gc.set_threshold(cli.CYCLES_AFTER, *before[1:])
+    yield
+    gc.set_threshold(*before)
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _cache_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep what is kept in a folder that all processes of the tests share: they note thousands of runs."""
     own = tmp_path_factory.getbasetemp()
