@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 import tiny_models
-from asking import SMALL
+from asking import SMALL, on_gpu
 
 collect_ignore = ["asking.py", "cpu_torch_extras.py", "remote_code", "tiny_models.py"]
 
@@ -22,6 +23,21 @@ os.environ |= tiny_models.ALONE
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let those that share what they start run first, one after another."""
     items.sort(key=lambda item: "kept" not in getattr(item, "fixturenames", ()))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _architectures_are_inspected_here() -> Iterator[None]:
+    """Let vLLM look at an architecture in this process, which imports it anyway.
+
+    For each that it has not seen on this machine, vLLM starts another process, lest CUDA start here. On a CPU nothing
+    can start, and that process takes twelve seconds to import what this one has imported.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if importlib.util.find_spec("vllm") is not None and not on_gpu():
+            from vllm.model_executor.models import registry
+
+            patch.setattr(registry, "_run_in_subprocess", lambda inspect: inspect())
+        yield
 
 
 @pytest.fixture(scope="session")
