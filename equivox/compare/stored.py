@@ -139,6 +139,8 @@ class StoredRun:
     undefined: str | None = None
     families: Mapping[str, str] = field(default_factory=dict)
     _read: dict[str, list[Score]] = field(default_factory=dict, repr=False)
+    _scored: dict[str, int | None] = field(default_factory=dict, repr=False)
+    _tables: dict[tuple[str, str, str], list[dict[str, Any]] | None] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, run: TableRun, families: Mapping[str, str]) -> StoredRun:
@@ -228,7 +230,7 @@ class StoredRun:
 
     def number(self, source: Source, annotator: str) -> Number:
         """Return the number of a cell as one annotator's annotations give it."""
-        if not scores_path(self.folder, annotator).is_file():
+        if self._scored_responses(annotator) is None:
             return Number(undefined=f"no scores by {annotator}: `equivox annotate`, then `equivox score`")
         task = self.named(source.task_name)
         found = self._entry(source, task, annotator) if source.table else _score(source, task, self._scores(annotator))
@@ -241,10 +243,24 @@ class StoredRun:
             self._read[annotator] = read_scores(self.folder, annotator)
         return self._read[annotator]
 
+    def _scored_responses(self, annotator: str) -> int | None:
+        """Return how many responses there were when an annotator's scores were computed; None without scores."""
+        if annotator not in self._scored:
+            path = scores_path(self.folder, annotator)
+            self._scored[annotator] = read_document(path)["answered"] if path.is_file() else None
+        return self._scored[annotator]
+
+    def _records(self, task: str, table: str, annotator: str) -> list[dict[str, Any]] | None:
+        """Return the rows of a stored table, which many cells ask for; None where the run has none."""
+        asked = (task, table, annotator)
+        if asked not in self._tables:
+            self._tables[asked] = read_records(self.folder, *asked)
+        return self._tables[asked]
+
     def _entry(self, source: Source, task: str, annotator: str) -> Number:
         """Return an entry of a stored table of a task."""
         what = f"the table {source.table} of {task}"
-        records = read_records(self.folder, task, source.table, annotator)
+        records = self._records(task, source.table, annotator)
         if records is None:
             return Number(undefined=f"the run has no {what.removeprefix('the ')}")
         rows = [row for row in records if all(row.get(name) == value for name, value in source.where.items())]
@@ -261,7 +277,7 @@ class StoredRun:
     def findings(self, source: Source, table: str, annotator: str) -> list[Mapping[str, Any]] | None:
         """Return the rows of a family's table for the source's task, by rank; None where the run has no such table."""
         task = self.named(source.task_name)
-        records = read_records(self.folder, family_of(task), table, annotator)
+        records = self._records(family_of(task), table, annotator)
         if records is None:
             return None
         wanted = {"task": task, **source.where}
@@ -288,8 +304,8 @@ class StoredRun:
 
     def stale(self, annotators: Sequence[str]) -> list[str]:
         """Return a line if responses came after the scores were computed."""
-        stored = [path for name in annotators if (path := scores_path(self.folder, name)).is_file()]
-        early = [n for path in stored if (n := read_document(path)["answered"]) != self._answered]
+        stored = [n for name in annotators if (n := self._scored_responses(name)) is not None]
+        early = [n for n in stored if n != self._answered]
         return [f"scored with {early[0]:,} of now {self._answered:,} responses: `equivox score`"] if early else []
 
     @cached_property
