@@ -57,10 +57,12 @@ def _one_core() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _cycles_are_sought_as_in_a_command() -> Iterator[None]:
-    """Look for cycles as rarely as the command line does; many tests call what is below `cli.main`."""
+    """Look for cycles as rarely as the command line does, and not among the modules: tests call what is below it."""
     before = gc.get_threshold()
     gc.set_threshold(cli.CYCLES_AFTER, *before[1:])
+    gc.freeze()
     yield
+    gc.unfreeze()
     gc.set_threshold(*before)
 
 
