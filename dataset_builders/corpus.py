@@ -9,21 +9,18 @@ from __future__ import annotations
 import bisect
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equivox.core import media
-from equivox.core.errors import DamageError, RequestError, StorageError
-from equivox.core.files import cache_folder, read_document, write_document
+from equivox.core.errors import RequestError
 from equivox.core.lazy import pq
 from equivox.core.media import AudioFacts
-from equivox.core.task import Column, DataSource, digest
-from equivox.core.version import __version__
+from equivox.core.task import Column, DataSource
 from equivox.dataset_builders.clip_folder import ClipFolder
-from equivox.dataset_builders.schema import read_clip
+from equivox.dataset_builders.schema import kept_facts, read_clip
 
 if TYPE_CHECKING:
     from equivox.dataset_builders import Builder
@@ -184,23 +181,16 @@ def table_in(source: DataSource, data: str | Path | None) -> DataSource:
 def from_builder(builder: Builder) -> Corpus:
     """Return the corpus that `builder` reads from its source, without a build.
 
-    What decoding told of its clips is kept in the user's cache, so that the next process need not decode them.
+    What decoding told of its clips is kept (`kept_facts`), so that the next process need not decode them.
     """
-    fingerprint = builder.fingerprint()
-    kept = cache_folder("clips") / f"{digest([__version__, fingerprint])}.json"
-    known: dict[str, AudioFacts] = {}
-    with suppress(OSError, DamageError, TypeError):
-        known = {content: AudioFacts(**facts) for content, facts in read_document(kept).items()}
-    n_known = len(known)
-    samples = tuple(_read(clip, builder.MEDIA, known) for clip in builder.clips())
-    if len(known) > n_known and len(known) >= FEWEST_KEPT:
-        with suppress(StorageError):
-            write_document(kept, {content: asdict(facts) for content, facts in known.items()})
-    return Corpus(name=builder.facts.name, fingerprint=fingerprint, samples=samples, notes=tuple(builder.differences()))
-
-
-FEWEST_KEPT = 100
-"""Of fewer clips nothing is kept: they are decoded in less than a second."""
+    with kept_facts(builder) as known:
+        samples = tuple(_read(clip, builder.MEDIA, known) for clip in builder.clips())
+    return Corpus(
+        name=builder.facts.name,
+        fingerprint=builder.fingerprint(),
+        samples=samples,
+        notes=tuple(builder.differences()),
+    )
 
 
 def _read(clip: Clip, kind: str, known: dict[str, AudioFacts]) -> Sample:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from typing import Any
 
+from equivox.core.errors import DamageError, StorageError
+from equivox.core.files import cache_folder, read_document, write_document
+from equivox.core.hashing import digest
 from equivox.core.lazy import datasets
 from equivox.core.media import AudioFacts, inspect_audio, inspect_image, sha256
+from equivox.core.version import __version__
 from equivox.dataset_builders.base import Builder, Clip, CorpusFacts
 
 Row = dict[str, Any]
@@ -65,20 +71,46 @@ def read_clip(
     return data, AudioFacts(0, 0.0, inspect_image(data, name=clip.path.name))
 
 
+FEWEST_KEPT = 100
+"""Of fewer clips nothing is kept: they are decoded in less than a second."""
+
+
+@contextmanager
+def kept_facts(builder: Builder) -> Iterator[dict[str, AudioFacts]]:
+    """Give what decoding told of a source's clips, by SHA-256, from the user's cache; what is added to it is kept."""
+    kept = cache_folder("clips") / f"{digest([__version__, builder.fingerprint()])}.json"
+    known: dict[str, AudioFacts] = {}
+    with suppress(OSError, DamageError, TypeError):
+        known = {content: AudioFacts(**facts) for content, facts in read_document(kept).items()}
+    n_known = len(known)
+    yield known
+    if len(known) > n_known and len(known) >= FEWEST_KEPT:
+        with suppress(StorageError):
+            write_document(kept, {content: asdict(facts) for content, facts in known.items()})
+
+
 def rows(builder: Builder) -> Iterator[tuple[Row, AudioFacts]]:
-    """Yield a row per clip or image, sorted by id, with the facts of its audio; damaged ones are rows too."""
+    """Yield a row per clip or image, sorted by id, with the facts of its audio; damaged ones are rows too.
+
+    A recording that was decoded before is not decoded again (`kept_facts`): its bytes are the same.
+    """
+    with kept_facts(builder) as known:
+        for clip in builder.clips():
+            yield _row(builder, clip, known)
+
+
+def _row(builder: Builder, clip: Clip, known: dict[str, AudioFacts]) -> tuple[Row, AudioFacts]:
     media = builder.MEDIA
-    for clip in builder.clips():
-        data, facts = read_clip(clip, media)
-        heard = {"sampling_rate": facts.sampling_rate or None, "duration_s": facts.duration_s or None}
-        row = {
-            media: {"bytes": data, "path": builder.relative(clip.path)},
-            f"{media}_sha256": None if data is None else sha256(data),
-            "text": clip.text,
-            "speaker": clip.speaker,
-            "clip_id": clip.clip_id,
-            **{column.name: clip.columns[column.name] for column in builder.facts.columns},
-            **(heard if media == "audio" else {}),
-            f"{media}_problem": facts.problem,
-        }
-        yield row, facts
+    data, facts = read_clip(clip, media, known)
+    heard = {"sampling_rate": facts.sampling_rate or None, "duration_s": facts.duration_s or None}
+    row = {
+        media: {"bytes": data, "path": builder.relative(clip.path)},
+        f"{media}_sha256": None if data is None else sha256(data),
+        "text": clip.text,
+        "speaker": clip.speaker,
+        "clip_id": clip.clip_id,
+        **{column.name: clip.columns[column.name] for column in builder.facts.columns},
+        **(heard if media == "audio" else {}),
+        f"{media}_problem": facts.problem,
+    }
+    return row, facts

@@ -11,8 +11,8 @@ import pytest
 from equivox.core import media
 from equivox.core.errors import RequestError
 from equivox.core.task import DataSource
-from equivox.dataset_builders import corpus, sample_source
-from equivox.dataset_builders.corpus import Corpus
+from equivox.dataset_builders import sample_source, schema
+from equivox.dataset_builders.corpus import Corpus, builder_of
 from equivox.dataset_builders.opening import open_corpus
 from equivox.tasks.registry import resolve_tasks
 
@@ -74,9 +74,16 @@ def test_the_next_process_need_not_decode_the_clips(
     first = opened("cache")
     assert len(first.samples) == 48 and len(decoded) == 47  # one is no audio
     assert not (tmp_path / "cache").exists() and opened("cache") == first and len(decoded) == 2 * 47
-    monkeypatch.setattr(corpus, "FEWEST_KEPT", 48)
+    monkeypatch.setattr(schema, "FEWEST_KEPT", 48)
     assert opened("cache") == first and len(decoded) == 3 * 47
     assert opened("cache") == first and len(decoded) == 3 * 47
+    # Nor need a build, which has the same rows.
+    builder = builder_of(source, None)
+    assert builder is not None
+    again = [(row["clip_id"], row["duration_s"], row["audio_problem"]) for row, _ in schema.rows(builder)]
+    assert len(decoded) == 3 * 47
+    assert [(clip, seconds) for clip, seconds, _ in again] == [(own.sample_id, own.duration_s) for own in first.samples]
+    assert [clip for clip, _, problem in again if problem] == [own.sample_id for own in first.samples if own.problem]
     # What was kept and is damaged, and a cache that cannot be written, cost time and nothing else.
     (kept,) = (tmp_path / "cache" / "clips").iterdir()
     kept.write_text(kept.read_text().replace('"problem": null', '"problem": "silent"', 1))
