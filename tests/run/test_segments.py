@@ -95,24 +95,24 @@ def test_code_of_a_task_file_is_found_only_where_the_user_names_the_file(tmp_pat
         "items = tuple(corpus.text_sample(f'item{n}', {'topic': f'topic{n % 2}', 'orders': 'one'}) for n in range(4));"
         "corpora.openers = lambda: {'toy': lambda source, data: "
         "corpus.Corpus(name='toy', fingerprint='0', samples=items)};"
-        "sys.exit(cli.run(sys.argv[1:]))"
+        "print(*[cli.run(line.split(chr(31))) for line in sys.argv[1:]])"
     )
 
-    def equivox(*arguments: object) -> tuple[int, str]:
-        done = subprocess.run(
-            [sys.executable, "-c", start, *map(str, arguments)], capture_output=True, text=True, check=False
-        )
-        return done.returncode, done.stderr
+    def equivox(*commands: tuple[object, ...]) -> tuple[list[int], str]:
+        """Run commands one after the other in a process of their own, which knows no file of an earlier one."""
+        lines = [chr(31).join(map(str, command)) for command in commands]
+        done = subprocess.run([sys.executable, "-c", start, *lines], capture_output=True, text=True, check=True)
+        return [int(code) for code in done.stdout.splitlines()[-1].split()], done.stderr
 
     folder, moved = tmp_path / "run", tmp_path / "elsewhere" / "toy_tasks.py"
-    assert equivox("run", "simulated:random", TOY, "--output", folder, "--quiet") == (0, "")
-    code, err = equivox("score", folder)
-    assert code == 2 and "name the file behind the run, as in `equivox score RUN toy_tasks.py`" in err
-    assert equivox("score", folder, TOY, "--quiet") == (0, "")
+    assert equivox(("run", "simulated:random", TOY, "--output", folder, "--quiet")) == ([0], "")
+    codes, err = equivox(("score", folder), ("score", folder, TOY, "--quiet"))
+    assert codes == [2, 0] and err.count("\n") == 1
+    assert "name the file behind the run, as in `equivox score RUN toy_tasks.py`" in err
     # The file may lie anywhere; another text of it is another file.
     moved.parent.mkdir()
     shutil.copy(TOY, moved)
-    assert equivox("score", folder, moved, "--quiet") == (0, "")
-    assert equivox("compare", folder, moved)[0] == 0
+    assert equivox(("score", folder, moved, "--quiet")) == ([0], "")
+    assert equivox(("compare", folder, moved))[0] == [0]
     moved.write_text(f"{moved.read_text()}\n# changed\n")
-    assert equivox("score", folder, moved)[0] == 2
+    assert equivox(("score", folder, moved))[0] == [2]

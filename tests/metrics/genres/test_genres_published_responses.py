@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from equivox.core.segments import WHOLE, Segment, SegmentAnnotation, SegmentTool
 from equivox.core.task import Task
 from equivox.dataset_builders.genres_protocol import FEMALE_NAMES, MALE_NAMES, RELATIONSHIPS, plot_of
 from equivox.metrics.genres.annotation.tools import STAND_INS, Tools
+from equivox.metrics.genres.cohort import published_cohort
 from equivox.metrics.genres.scorer import score_genres_family
 from equivox.tasks.genres import genres_task
 
@@ -62,16 +63,6 @@ def read(task: Task, metadata: list[dict[str, str]], texts: list[str]) -> list[R
     ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def scored(request: pytest.FixtureRequest) -> Mapping[str, Mapping[str, object]]:
-    import os
-
-    folder = os.environ.get("EQUIVOX_REFERENCE_DATA")
-    if not folder or not Path(folder).is_dir():
-        pytest.skip("EQUIVOX_REFERENCE_DATA names no folder with the published data")
-    return {model: {"result": whole_family(Path(folder), model)} for model in ("qwen2v5VL3b", "janus")}
-
-
 def whole_family(folder: Path, model: str, **named: str) -> Scored:
     """Annotate and score all released responses of a model; `named` are tools that are no stand-ins."""
     lexicon = folder / "genres" / "nrc_emotion_lexicon_wordlevel_v0.92.txt"
@@ -86,15 +77,18 @@ def whole_family(folder: Path, model: str, **named: str) -> Scored:
 
 @pytest.mark.paper
 @pytest.mark.slow
-@pytest.mark.parametrize(("model", "split", "english"), [("qwen2v5VL3b", 1440, 1433), ("janus", 1434, 1434)])
-def test_every_released_response_is_accounted_for(
-    scored: Mapping[str, Mapping[str, object]], model: str, split: int, english: int
+@pytest.mark.parametrize(
+    ("model", "printed", "split", "english"),
+    [("qwen2v5VL3b", "Qwen-3B", 1440, 1433), ("janus", "Janus-7B", 1434, 1434)],
+)
+def test_every_released_response_is_accounted_for_and_signs_and_sizes_are_near_the_printed_ones(
+    reference_data: Path, model: str, printed: str, split: int, english: int
 ) -> None:
-    result = scored[model]["result"]
-    counts = {line["what"]: line["count"] for line in result.tables["splitting"]}  # type: ignore[attr-defined]
+    result = whole_family(reference_data, model)
+    counts = {line["what"]: line["count"] for line in result.tables["splitting"]}
     assert counts["responses"] == 1440 and counts["split"] >= split
     assert counts["narratives that stay in English"] == english
-    metrics = {score.name: score for score in result.scores if not score.subset}  # type: ignore[attr-defined]
+    metrics = {score.name: score for score in result.scores if not score.subset}
     for name in ("M3", "M5"):
         assert metrics[name].coverage.used == english and metrics[name].defined
     assert 0.9 * english < metrics["M6"].coverage.used <= english
@@ -102,19 +96,8 @@ def test_every_released_response_is_accounted_for(
     # not decided has no score.
     for name in ("M4", "M8"):
         assert not metrics[name].defined and metrics[name].undefined == "no narrative was decided"
-
-
-@pytest.mark.paper
-@pytest.mark.slow
-@pytest.mark.parametrize(("model", "printed"), [("qwen2v5VL3b", "Qwen-3B"), ("janus", "Janus-7B")])
-def test_signs_and_sizes_are_near_the_printed_ones(
-    scored: Mapping[str, Mapping[str, object]], model: str, printed: str
-) -> None:
-    from equivox.metrics.genres.cohort import published_cohort
-
     expected = published_cohort("published-llama-3.1-8b")[printed]
-    result = scored[model]["result"]
-    published = {s.name: s for s in result.scores if s.subset == "arithmetic=published"}  # type: ignore[attr-defined]
+    published = {score.name: score for score in result.scores if score.subset == "arithmetic=published"}
     # Rules in place of a parser: the same sign as printed, and no further off than a narrative's sampling error.
     for name, tolerance in (("M3", 0.2), ("M5", 2.0)):
         assert published[name].value * expected[name] > 0
