@@ -89,21 +89,29 @@ def _assignments(sizes: tuple[int, ...], n_units: int) -> Iterator[list[int]]:
 
 def random_labellings(sizes: Ints, n: int, rng: np.random.Generator) -> Labels:
     """Draw `n` permutations uniformly: one row each, the units in stratum order."""
-    dtype = label_dtype(sizes.shape[1])
+    if (sizes == sizes[0]).all():
+        return _dealt(sizes[0], len(sizes), n, rng)
     alike, kind = np.unique(sizes, axis=0, return_inverse=True)
     starts = np.cumsum(sizes.sum(axis=1)) - sizes.sum(axis=1)
-    found = np.empty((n, int(sizes.sum())), dtype=dtype)
+    found = np.empty((n, int(sizes.sum())), dtype=label_dtype(sizes.shape[1]))
     for code, row in enumerate(alike):
         # Strata of the same sizes are dealt together: there may be thousands of pairs.
-        labels = np.repeat(np.arange(len(row), dtype=dtype), row)
         first = starts[kind.ravel() == code]
-        place = (first[:, None] + np.arange(len(labels))).ravel()
-        if row.tolist() == [1, 1]:
-            one = rng.integers(0, 2, size=(n, len(first)), dtype=np.uint8).astype(dtype)
-            found[:, place] = np.stack([one, 1 - one], axis=2).reshape(n, -1)
-        else:
-            found[:, place] = rng.permuted(np.tile(labels, (n, len(first), 1)), axis=2).reshape(n, -1)
+        place = (first[:, None] + np.arange(row.sum())).ravel()
+        found[:, place] = _dealt(row, len(first), n, rng)
     return found
+
+
+def _dealt(row: Ints, n_strata: int, n: int, rng: np.random.Generator) -> Labels:
+    """Draw `n` permutations of strata that all have the sizes `row`."""
+    dtype = label_dtype(len(row))
+    if row.tolist() == [1, 1]:
+        found = np.empty((n, n_strata, 2), dtype=dtype)
+        found[..., 0] = rng.integers(0, 2, size=(n, n_strata), dtype=np.uint8)
+        found[..., 1] = 1 - found[..., 0]
+        return found.reshape(n, -1)
+    labels = np.repeat(np.arange(len(row), dtype=dtype), row)
+    return rng.permuted(np.tile(labels, (n, n_strata, 1)), axis=2).reshape(n, -1)
 
 
 def random_row_labellings(sizes: Ints, n: int, rng: np.random.Generator) -> Labels:

@@ -57,17 +57,19 @@ class _Plan:
         truth = np.zeros(self.n_groups)
         truth[0], truth[-1] = difference / 2, -difference / 2
         sizes = np.bincount(group, minlength=self.n_groups)
+        every, deals = np.arange(len(group)), np.tile(1 / sizes, (len(group), 1))
+        stratum = every // self.n_groups if self.crossed else np.zeros_like(group)
         rejected = 0
         for _ in range(n):
             means = truth[group] + np.sqrt(self.variance) * rng.standard_normal(len(group))
             units = Units(
                 means=means[:, None],
                 group=group,
-                stratum=np.arange(len(group)) // self.n_groups if self.crossed else np.zeros_like(group),
-                deals=np.tile(1 / sizes, (len(group), 1)),
+                stratum=stratum,
+                deals=deals,
                 values=means[:, None],
-                cluster_of_value=np.arange(len(group)),
-                rows=np.arange(len(group)),
+                cluster_of_value=every,
+                rows=every,
             )
             labellings, exact = units.permuted(N_LABELLINGS, rng)
             null = np.concatenate([np.abs(units.permuted_gaps(labels)) for labels in labellings])
