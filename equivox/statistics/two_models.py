@@ -212,8 +212,15 @@ def _portions(batch: NDArray[Any]) -> list[NDArray[Any]]:
 
 
 def _short(factor: Floats) -> Floats:
-    """Return a factor of the same covariance with as many rows as columns at most, which takes fewer random numbers."""
-    return factor if len(factor) <= factor.shape[1] else np.asarray(np.linalg.qr(factor, mode="r"))
+    """Return a factor of the same covariance with as many rows as columns at most, which takes fewer random numbers.
+
+    It is the symmetric root. Of all roots it alone does not depend on how a processor rounds where columns depend on
+    each other, as shares do, so that another machine draws the same noise.
+    """
+    if len(factor) <= factor.shape[1]:
+        return factor
+    variances, directions = np.linalg.eigh(factor.T @ factor)
+    return np.asarray((directions * np.sqrt(variances.clip(0.0))) @ directions.T)
 
 
 def _numbered(codes: Ints) -> Ints:

@@ -9,7 +9,7 @@ from scipy import stats
 from equivox.core.errors import RequestError
 from equivox.statistics import compare_joint_shift, ntvd
 from equivox.statistics.noise import Noise
-from equivox.statistics.two_models import ContrastNoise
+from equivox.statistics.two_models import ContrastNoise, _short
 
 
 def compare_shift(values_a, values_b, groups, **given):
@@ -329,3 +329,16 @@ def test_noise_of_half_a_difference_has_both_signs_and_student_s_spread():
         drawn = ContrastNoise(SimpleNamespace(n_groups=2), noise, generator()).draw(200_000)[:, 0, 0]
         assert drawn.var() == pytest.approx(variance, rel=0.03)
         assert np.sign(drawn[:100_000]).tolist() == (-np.sign(drawn[100_000:])).tolist()
+
+
+def test_noise_has_one_root_where_columns_depend_on_each_other() -> None:
+    # The same covariance by other rows: rounding would choose another triangular root.
+    rng = np.random.default_rng(3)
+    shares = rng.normal(size=(40, 3)) @ rng.normal(size=(3, 8))
+    shares -= shares.mean(axis=1, keepdims=True)
+    rotation, _ = np.linalg.qr(rng.normal(size=(40, 40)))
+    root = _short(shares)
+    assert root.shape == (8, 8)
+    np.testing.assert_allclose(root.T @ root, shares.T @ shares, atol=1e-9)
+    np.testing.assert_allclose(_short(rotation @ shares), root, atol=1e-6)
+    np.testing.assert_array_equal(_short(shares[:5]), shares[:5])
