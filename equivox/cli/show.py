@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -85,8 +86,9 @@ def show_scores(named: Sequence[tuple[str, Path, Sequence[Score], str | None]], 
     for run in runs:
         if by_attribute:
             print_tables(out, attribute_tables(run))
-        _show_losses(out, run)
-        failed += _show_annotation_failures(out, run.folder, run.annotator)
+        counted = count_annotation_failures(run.folder, run.annotator)
+        _show_losses(out, run, unread=bool(counted[0]))
+        failed += _show_annotation_failures(out, run.annotator, *counted)
         _show_usage(out, run.folder)
         _show_whose(out, run)
     out.print(f"\nStored in {', '.join(str(run.folder) for run in runs)}", markup=False)
@@ -154,9 +156,8 @@ def _show_usage(out: Console, folder: Path) -> None:
         out.print(f"  cost of all: {total:.2f}", markup=False)
 
 
-def _show_losses(out: Console, run: ComparedRun) -> None:
+def _show_losses(out: Console, run: ComparedRun, *, unread: bool) -> None:
     told = set()
-    unread = count_annotation_failures(run.folder, run.annotator)
     lost = "refused, empty or not annotated" if unread else "refused or empty"
     for score in run.scores:
         c = score.coverage
@@ -179,10 +180,11 @@ def _show_losses(out: Console, run: ComparedRun) -> None:
 
 def _show_failures(out: Console, folder: Path, shown: int = 10) -> None:
     """Print what requests to the model failed on, by their errors, and how they are asked again."""
-    for line in request_failures(folder, shown):
+    failures = count_failures(folder)
+    for line in request_failures(failures, shown):
         out.print(f"  {line}", markup=False)
     # A recording that cannot be used is the corpus's, and no model was asked about it.
-    asked = [error for error in count_failures(folder) if not error.startswith("unusable media")]
+    asked = [error for error in failures if not error.startswith("unusable media")]
     if asked and read_manifest(folder)["identity"]["model"]["engine"] != IMPORTED:
         out.print("  The run's command with --retry-failed asks the model again for what failed.", style="yellow")
 
@@ -220,7 +222,9 @@ def show_status(folder: Path, tasks: Sequence[Task]) -> int:
     live = read_live(folder)
     if live is not None:
         out.print(f"  {live_line(live, time.time())}", markup=False)
-    unannotated = sum([_show_annotation_failures(out, folder, name) for name in names])
+    unannotated = sum(
+        [_show_annotation_failures(out, name, *count_annotation_failures(folder, name)) for name in names]
+    )
     _show_usage(out, folder)
     if missing and (live is None or live.age(time.time()) > SILENT_S):
         out.print("Give the command that began this run again to go on.")
@@ -291,14 +295,13 @@ def live_line(live: Live, now: float) -> str:
     )
 
 
-def _show_annotation_failures(out: Console, folder: Path, annotator: str) -> int:
+def _show_annotation_failures(out: Console, annotator: str, failures: Counter[str], invalid: Counter[str]) -> int:
     """Print what an annotator failed on, by its errors; return how often it failed."""
-    for line in annotation_failures(folder, annotator, example=True):
+    for line in annotation_failures(annotator, failures, invalid, example=True):
         out.print(f"  {line}", markup=False)
-    failed = count_annotation_failures(folder, annotator).total()
-    if failed:
+    if failures:
         out.print("  What failed says nothing and is in no score; --retry-failed asks it again.", style="yellow")
-    return failed
+    return failures.total()
 
 
 def figure_format(path: Path, option: str) -> Format:

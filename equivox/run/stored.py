@@ -15,7 +15,6 @@ from equivox.core.errors import RequestError
 from equivox.core.files import read_document, read_schema, write_whole
 from equivox.core.lazy import pc
 from equivox.core.media import MOST_SOUND_BYTES
-from equivox.core.segments import Status
 from equivox.core.task import Task, digest
 from equivox.run.live import refuse_unfinished
 from equivox.run.store import Store, annotation_schema, response_schema
@@ -73,10 +72,12 @@ def stored_annotator(folder: Path, name: str) -> AnnotatorIdentity:
     return AnnotatorIdentity(**record)
 
 
-def count_annotation_failures(folder: Path, name: str, status: Status = "failed") -> Counter[str]:
-    """Count the responses and questions that `name` failed on, by the error; of "unparsed", by its invalid output."""
+def count_annotation_failures(folder: Path, name: str) -> tuple[Counter[str], Counter[str]]:
+    """Count the texts that `name` failed on, by the error, and those for which its output was no valid form, by it."""
     table = Store(annotations_folder(folder, name), annotation_schema()).table(("status", "output"))
-    return Counter(table.filter(pc.equal(table["status"], status))["output"].drop_null().to_pylist())
+    failed, unparsed = (table.filter(pc.equal(table["status"], status))["output"] for status in ("failed", "unparsed"))
+    # Rules write nothing that could be invalid.
+    return Counter(failed.fill_null("no reason given").to_pylist()), Counter(unparsed.drop_null().to_pylist())
 
 
 def stored_annotations(folder: Path, name: str) -> dict[str, dict[str, Any]]:

@@ -45,8 +45,10 @@ from equivox.report.score_tables import (
     share_table,
 )
 from equivox.report.table import Table, as_html, drawn
+from equivox.run.generating import count_failures
 from equivox.run.manifest import public_manifest, read_manifest
 from equivox.run.opening import LeftOut
+from equivox.run.stored import count_annotation_failures
 
 METHODS = (
     ("favourable answers", f"{HOW[:1].upper()}{HOW[1:]}"),
@@ -318,7 +320,9 @@ def _covered(comparison: Comparison) -> str:
 
 def _failures(comparison: Comparison) -> Iterator[str]:
     for run in comparison.runs:
-        for line in (*request_failures(run.folder, 5), *annotation_failures(run.folder, run.annotator, example=False)):
+        annotated = count_annotation_failures(run.folder, run.annotator)
+        lines = request_failures(count_failures(run.folder), 5)
+        for line in (*lines, *annotation_failures(run.annotator, *annotated, example=False)):
             yield f"{run.model}: {line}"
 
 
