@@ -139,8 +139,8 @@ def main() -> None:
         for name, model in models.items():
 
             def arguments(folder: Path, model: str = model) -> list[str]:
-                options = ["--data", "sample", "--limit", "60", "--scoring", "n_resamples=99", "--output", str(folder)]
-                return ["run", model, TASKS, *options]
+                options = ["--data", "sample", "--limit", "60", "--scoring", "n_resamples=99", "--annotator", "rules"]
+                return ["run", model, TASKS, *options, "--output", str(folder)]
 
             def start(folder: Path) -> Any:
                 process = context.Process(target=run_command, args=(arguments(folder),))
