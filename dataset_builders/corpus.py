@@ -29,9 +29,12 @@ if TYPE_CHECKING:
 SAMPLE = "sample"
 """The value of `--data` for the embedded sample."""
 
+SAMPLING_RATE = "sampling_rate"
+"""The column with the samples per second of a recording; None where it cannot be read."""
+
 BUILD = "build.json"
 _MEDIA = ("audio", "image")
-_NOT_COLUMNS = frozenset({"clip_id", "sample_id", "sampling_rate", "duration_s"}) | {
+_NOT_COLUMNS = frozenset({"clip_id", "sample_id", "duration_s"}) | {
     f"{kind}{suffix}" for kind in _MEDIA for suffix in ("", "_sha256", "_problem")
 }
 
@@ -197,7 +200,12 @@ def _read(clip: Clip, kind: str, known: dict[str, AudioFacts]) -> Sample:
     data, facts = read_clip(clip, kind, known)
     return Sample(
         sample_id=clip.clip_id,
-        columns={"text": clip.text, "speaker": clip.speaker, **clip.columns},
+        columns={
+            "text": clip.text,
+            "speaker": clip.speaker,
+            **clip.columns,
+            **({SAMPLING_RATE: facts.sampling_rate or None} if kind == "audio" else {}),
+        },
         sha256=_digest(data, clip.clip_id),
         file_name=clip.path.name,
         problem=_named(clip.path.name, facts.problem),

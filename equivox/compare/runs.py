@@ -24,6 +24,8 @@ from equivox.core.metric import Measure, Metric, Panel
 from equivox.core.redact import redacted_text
 from equivox.core.scores import NAN, Score
 from equivox.core.task import Task
+from equivox.core.variants import SHUFFLED
+from equivox.dataset_builders.corpus import SAMPLING_RATE
 from equivox.engines import model_label
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import (
@@ -35,13 +37,18 @@ from equivox.run.manifest import (
     read_manifest,
 )
 from equivox.run.opening import LeftOut
-from equivox.run.plan import read_plan
+from equivox.run.plan import COLUMN, read_plan
 from equivox.run.scoring import families, read_records, read_scores, with_common_q
 from equivox.run.store import Store, response_schema
 from equivox.statistics import adjust, correlations
 
 NOT_AUDITED = "annotator not audited: no labels from people are stored with a run; `equivox audit` measures its errors"
 """The mark of scores whose annotator may err."""
+
+HEARD_RATE = 16_000
+"""Samples per second of the sound that models of speech take; recordings at higher rates are reduced to it."""
+
+RATES = f"{COLUMN}{SAMPLING_RATE}"
 
 CORRELATED = 4
 """The number of models that the interval of a correlation between tasks needs."""
@@ -357,6 +364,29 @@ def transcripts_apart(run: ComparedRun) -> dict[str, float]:
         errors, words = word_errors(row["said"], row["text"])
         counts.setdefault(group_of.get(row["key"], ""), Counter()).update(errors=errors, words=words)
     return {group: 100 * one["errors"] / one["words"] for group, one in sorted(counts.items()) if one["words"]}
+
+
+def recorded_apart(run: ComparedRun) -> Iterator[tuple[int, dict[str, float]]]:
+    """Yield a low sampling rate and the percent of each group's recordings that have it, for each task.
+
+    It is the rate in which the groups differ most; a task without recordings below `HEARD_RATE`, or that holds
+    `sampling_rate` equal, yields nothing. What a recording lacks above half its rate tells nothing of the person.
+    """
+    heard = [task for task in run.tasks if any(medium.kind == "audio" for medium in task.media)]
+    plan = read_plan(run.folder) if heard else None
+    if plan is None or RATES not in plan.column_names:
+        return
+    plan = plan.filter(pc.greater(pc.list_value_length(plan["media_sha256"]), 0))
+    for task in heard:
+        own = plan.filter(pc.equal(plan["task"], task.name))
+        if task.condition == SHUFFLED or SAMPLING_RATE in (*task.strata, *task.blocks) or not len(own):
+            continue
+        counts = Counter(zip(own["group"].to_pylist(), own[RATES].to_pylist(), strict=True))
+        sizes = sorted(Counter(own["group"].to_pylist()).items())
+        low = sorted({int(rate) for _, rate in counts if rate and int(rate) < HEARD_RATE})
+        shares = [(rate, {group: 100 * counts[group, str(rate)] / n for group, n in sizes}) for rate in low]
+        if shares:
+            yield max(shares, key=lambda one: max(one[1].values()) - min(one[1].values()))
 
 
 def top_movers(run: ComparedRun, *, attributes: int, values: int) -> list[tuple[Score, list[ValueShares]]]:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from equivox.annotate.rules import is_exact
 from equivox.audit.stored import StoredAudit
-from equivox.compare.runs import ComparedRun, transcripts_apart
+from equivox.compare.runs import ComparedRun, recorded_apart, transcripts_apart
 from equivox.core.variants import is_intervention
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.report.numbers import how_many
@@ -78,6 +78,7 @@ def reasons_to_trust(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
             yield Trust(f"{run.answered_by} answered, not the model that was asked", "bad")
     yield from _lost(runs)
     yield from dict.fromkeys(_annotated(run) for run in runs)
+    yield from dict.fromkeys(one for run in runs for one in _recorded(run))
     for run in runs:
         if apart := transcripts_apart(run):
             groups = ", ".join(f"{group or 'all'} {share:.0f} %" for group, share in apart.items())
@@ -101,6 +102,14 @@ def _lost(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
             if most is not None and name not in losses:
                 told_gap = f"{_LOSSES[name]}{whose}: {lost_shares(most)}"
                 yield Trust(f"{told_gap}, which this design cannot tell from chance", "bad")
+
+
+def _recorded(run: ComparedRun) -> Iterator[Trust]:
+    """Yield a bad mark for each low sampling rate that the recordings of one group have more often than another's."""
+    for rate, shares in recorded_apart(run):
+        if max(shares.values()) - min(shares.values()) >= SMALLEST_GAP:
+            told = ", ".join(f"{group} {share:.0f} %" for group, share in shares.items())
+            yield Trust(f"groups differ in their recordings, of which {rate:,} Hz have: {told}", "bad")
 
 
 def _percents(shares: Sequence[float]) -> str:

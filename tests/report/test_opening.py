@@ -57,7 +57,7 @@ def metric(**given: Any) -> Metric:
 def task(name: str) -> Task:
     return Task(
         name=f"talk:{name}", version=1, card="Card: x", data=DataSource(corpus="voices"),
-        prompt=Prompt(name="p", version=1, text="?", source="here"), group=("gender",), cluster="speaker",
+        prompt=Prompt(name="p", version=1, text="?", source="here"), group=("gender",), cluster="speaker", media=(),
         annotation=AnnotationScheme(attributes=(Attribute(name="hobby", asks="a hobby"),)), metric=metric(),
     )  # fmt: skip
 

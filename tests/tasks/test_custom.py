@@ -7,9 +7,11 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from equivox.core.errors import RequestError
+from equivox.core.media import encode_audio
 from equivox.core.task import Task
 from equivox.tasks.registry import resolve_tasks
 
@@ -215,6 +217,22 @@ def test_a_group_called_nan_is_missing_and_counted(clip_corpus: Corpus, equivox:
     assert equivox("run", "simulated:biased", task_file, "--output", tmp_path / "declared", *FEW)[0] == 0
     (score, *_) = json.loads((tmp_path / "declared" / "scores.json").read_text())["scores"]
     assert set(score["coverage"]["used_by_group"]) == {"female", "male", "nan"}
+
+
+def test_recordings_of_one_group_at_a_lower_rate_are_told(clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> None:
+    """A telephone's sound of one group is no difference between people; 44,100 Hz are heard as 16,000 are."""
+    task_file = clip_corpus(extra="prompts: advisory\n")
+    for place, clip in enumerate(sorted((tmp_path / "clips").iterdir())):
+        rate = 8000 if place < 18 else 44_100  # the 24 clips of women come first
+        tone = 0.3 * np.sin(2 * np.pi * (100 + place) * np.arange(rate // 5) / rate)
+        clip.write_bytes(encode_audio(tone, sampling_rate=rate, container="WAV", subtype="PCM_16"))
+    told = "groups differ in their recordings, of which 8,000 Hz have: female 75 %, male 0 % ✗"
+    code, out, err = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
+    assert code == 0 and told in out, err
+    # The rate is a column that a task can hold equal.
+    task_file.write_text(task_file.read_text().replace("strata: text", "strata: [text, sampling_rate]"))
+    code, out, err = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "held", *FEW)
+    assert "groups differ in their recordings" not in out and "This design cannot tell" in out, err
 
 
 def test_a_corpus_that_was_moved_is_found_by_data(clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> None:
