@@ -16,7 +16,8 @@ from equivox.statistics import inputs
 from equivox.statistics.design_noise import apart, pulls_of
 from equivox.statistics.encode import Design, encode_design
 from equivox.statistics.inputs import Floats, LabelColumn, NumberColumn
-from equivox.statistics.intervals import freedom_of, student_half
+from equivox.statistics.intervals import freedom_of, student_half, student_p
+from equivox.statistics.noise import N_NOISE
 from equivox.statistics.permutation import Labels, p_value, row_blocks
 from equivox.statistics.unit_means import (
     NO_NOISE,
@@ -52,8 +53,8 @@ class GroupMeans:
     new_items_low, new_items_high
         The same interval for other items of the same kind beside other clusters; NaN without items.
     p
-        Two-sided p of the difference, from permutations of the clusters, and never below that of the groups' own noise
-        where permutations need clusters that vary alike.
+        Two-sided p of the difference, from permutations of the clusters, and never below that of the groups' own noise.
+        It is at most 1 - confidence where, and only where, the interval leaves out 0.
     null_mean
         The mean size of the difference under the permutations; with more than two groups noise alone keeps it above 0.
     distance, distance_p, distance_null_mean
@@ -135,15 +136,14 @@ def group_means(
     Notes
     -----
     The interval is Student's over units that are in every group, and Welch's otherwise, with the spread of a group's
-    clusters pooled over strata; with more than two groups each pair has a level of (1 - confidence) / pairs
-    (Bonferroni), and the interval goes from the largest lower end to the largest upper end. Where all clusters of a
-    group have one mean, one more is supposed that is like those of the other groups. p is that of the difference
-    under permutations (for more than two groups of the largest minus the smallest mean). The distance is that of
-    `scipy.stats.wasserstein_distance` with every cluster weighing the same.
-
-    Permutations of unequal numbers of clusters reject too often where the fewer clusters vary more, as those with fewer
-    answers do. p is then the larger of theirs and Welch's, of more than two groups that of draws of the groups' own
-    noise (`Units.noise`), and `distance_p` the larger of theirs and that of such draws.
+    clusters pooled over strata; with more than two groups its width is that of draws of the groups' own noise
+    (`Units.noise`): what the largest minus the smallest of them is at most, with the probability `confidence`. Where
+    all clusters of a group have one mean, one more is supposed that is like those of the other groups. p is the larger
+    one of that of permutations and that of the same noise: permutations of unequal numbers of clusters reject too often
+    where the fewer clusters vary more, and the interval would contain 0 beside a small p where single numbers are far
+    from all others. Where permutations give the larger p, the interval is extended to 0. The distance is that of
+    `scipy.stats.wasserstein_distance` with every cluster weighing the same; `distance_p` is the larger of both only
+    where permutations need clusters that vary alike.
 
     Examples
     --------
@@ -170,20 +170,22 @@ def group_means(
     if np.ptp(units.values) == 0:
         return GroupMeans(**told, notes=notes, undefined=SAME)
     found = units.of_groups()[:, 0]
-    low, high = _interval(units, found, confidence)
-    new_low, new_high = math.nan, math.nan
-    if (pulls := _pulls_of_items(units, design)) is not None:
-        ends = _interval(units, found, confidence, pulls)
-        new_low, new_high = min(low, ends[0]), max(high, ends[1])
     null, distances, exact = _null(units, n_resamples, rng)
     difference, distance = float(gap(found[None])[0]), float(_distances(units, units.group[None], len(found))[0])
     n_clusters = len(np.unique(units.stratum)) if design.crossed else len(units.means)
     sd = _sd(units)
     size = units.size()
     p = p_value(np.abs(null), abs(difference), exact=exact, size=size)
+    p_noise, half = _noise_of_difference(units, difference, n_resamples, confidence, rng)
+    p = max(p, p_noise)
+    low, high = _interval(units, difference, half, p, confidence)
+    new_low, new_high = math.nan, math.nan
+    if (pulls := _pulls_of_items(units, design)) is not None:
+        _, half = _noise_of_difference(units, difference, n_resamples, confidence, rng, pulls)
+        ends = _interval(units, difference, half, p, confidence)
+        new_low, new_high = min(low, ends[0]), max(high, ends[1])
     distance_p = p_value(distances, distance, exact=exact, size=size)
     if not units.permutations_hold:
-        p = max(p, units.p_of_noise(difference, n_resamples, rng))
         distance_p = max(distance_p, _distance_p_of_noise(units, distance, n_resamples, rng))
     return GroupMeans(
         **told,
@@ -267,28 +269,41 @@ def _furthest(units: Units, weights: Sequence[Floats]) -> Floats:
     return found
 
 
-def _interval(units: Units, means: Floats, confidence: float, pulls: Floats | None = None) -> tuple[float, float]:
-    """Return the interval of the difference, for other items as well with their `pulls`; NaN without noise."""
-    pairs = pairs_of(len(means))
-    level = 1 - (1 - confidence) / len(pairs)
-    halves = np.array([_half(units, one, other, level, pulls) for one, other in pairs])
-    if np.isnan(halves).any():
-        return math.nan, math.nan
-    gaps = np.array([means[one] - means[other] for one, other in pairs])
-    if len(pairs) == 1:
-        return float(gaps[0] - halves[0]), float(gaps[0] + halves[0])
-    return max(0.0, float((np.abs(gaps) - halves).max())), float((np.abs(gaps) + halves).max())
+def _noise_of_difference(
+    units: Units,
+    difference: float,
+    n_resamples: int,
+    confidence: float,
+    rng: np.random.Generator,
+    pulls: Floats | None = None,
+) -> tuple[float, float]:
+    """Return the p of the difference by the groups' own noise, and half the width of its interval.
+
+    Without noise to be seen p is 0 and half the width NaN: permutations alone decide. With `pulls` the noise is that of
+    other items, too. An interval without 0 has p up to 1 - confidence, and the reverse.
+    """
+    least = NO_NOISE * float(np.abs(units.means).max()) ** 2
+    if units.deals.shape[1] == 2:
+        squares, degrees = units.error(0, 1)
+        if not sum(squares) > least:
+            return student_p(squares, degrees, difference), math.nan
+        if pulls is not None:
+            squares = [*squares, float((np.subtract(*pulls.T) ** 2).sum())]
+            degrees = [*degrees, len(pulls) - 1]
+        return student_p(squares, degrees, difference), student_half(squares, degrees, confidence)
+    drawn = units.noise_of_gap(max(n_resamples, N_NOISE), rng, pulls)
+    if drawn is None or not float((drawn**2).max()) > least:
+        return 0.0, math.nan
+    further = int((1 - confidence) * (1 + len(drawn)))
+    return p_value(drawn, difference, exact=False, size=units.size()), float(np.sort(drawn)[-further])
 
 
-def _half(units: Units, one: int, other: int, level: float, pulls: Floats | None) -> float:
-    """Return half the width of the interval of mean(one) - mean(other); NaN without noise to be seen."""
-    squares, degrees = units.error(one, other)
-    if not sum(squares) > NO_NOISE * float(np.abs(units.means).max()) ** 2:
-        return math.nan
-    if pulls is not None:
-        squares = [*squares, float(((pulls[:, one] - pulls[:, other]) ** 2).sum())]
-        degrees = [*degrees, len(pulls) - 1]
-    return student_half(squares, degrees, level)
+def _interval(units: Units, difference: float, half: float, p: float, confidence: float) -> tuple[float, float]:
+    """Return the interval of the difference; it has 0 where p, which permutations may have raised, is not small."""
+    low, high = difference - half, difference + half
+    if p > 1 - confidence:
+        low, high = min(low, 0.0), max(high, 0.0)
+    return (low if units.deals.shape[1] == 2 else max(low, 0.0)), high
 
 
 def _pulls_of_items(units: Units, design: Design) -> Floats | None:

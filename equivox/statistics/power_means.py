@@ -74,9 +74,7 @@ class _Plan:
             labellings, exact = units.permuted(N_LABELLINGS, rng)
             null = np.concatenate([np.abs(units.permuted_gaps(labels)) for labels in labellings])
             observed = abs(float(gap(units.of_groups().T)[0]))
-            p = p_value(null, observed, exact=exact)
-            if not units.permutations_hold:
-                p = max(p, units.p_of_noise(observed, N_LABELLINGS, rng))
+            p = max(p_value(null, observed, exact=exact), units.p_of_noise(observed, N_LABELLINGS, rng))
             rejected += p <= self.alpha + 1e-12
         return rejected
 

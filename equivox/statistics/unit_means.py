@@ -146,19 +146,49 @@ class Units:
         given = [(self.deals[own, code] ** 2).sum() for code, own in enumerate(mine)]
         return [drawn * own * math.sqrt(by / n) for own, by, n in zip(mine, given, degrees, strict=True)]
 
-    def p_of_noise(self, difference: float, n_resamples: int, rng: np.random.Generator) -> float:
+    def noise_of_gap(self, n_draws: int, rng: np.random.Generator, pulls: Floats | None = None) -> Floats | None:
+        """Draw the difference that the groups' own noise alone makes, B; None where the noise is not known.
+
+        With `pulls`, items x G, other items of the same kind make noise beside the clusters.
+        """
+        found: list[Floats] = []
+        for size in row_blocks(n_draws, len(self.means)):
+            moved = self._noise_of_pairs(size, rng) if self.paired else self._noise_of_groups(size, rng)
+            if moved is None:
+                return None
+            if pulls is not None:
+                scale = np.sqrt((len(pulls) - 1) / rng.chisquare(len(pulls) - 1, size))
+                moved += scale[:, None] * (rng.standard_normal((size, len(pulls))) @ pulls)
+            found.append(gap(moved))
+        return np.concatenate(found)
+
+    def _noise_of_groups(self, size: int, rng: np.random.Generator) -> Floats | None:
+        """Draw the noise of the groups' means from the clusters of each, B x G; None where it is not known."""
+        weights = self.noise(size, rng)
+        centred = self.means[:, 0] - self.means[:, 0].mean()
+        return None if weights is None else np.stack([own @ centred for own in weights], axis=1)
+
+    def _noise_of_pairs(self, size: int, rng: np.random.Generator) -> Floats:
+        """Draw the noise of the means of groups that are in every stratum once, B x G.
+
+        It is normal, with the variance that strata and groups together leave (as of Tukey's range in blocks).
+        """
+        order = np.lexsort([self.group, self.stratum])
+        own = self.means[order, 0].reshape(-1, self.deals.shape[1])
+        left = own - own.mean(axis=0) - own.mean(axis=1, keepdims=True) + own.mean()
+        freedom = (len(own) - 1) * (own.shape[1] - 1)
+        scale = np.sqrt((left**2).sum() / len(own) / rng.chisquare(freedom, size))
+        return np.asarray(scale[:, None] * rng.standard_normal((size, own.shape[1])), dtype=np.float64)
+
+    def p_of_noise(self, difference: float, n_draws: int, rng: np.random.Generator) -> float:
         """Return the p of the groups' difference by their own noise; 0 where it is not known.
 
         Of two groups it is Welch's, of more that of draws of the largest mean minus the smallest.
         """
         if self.deals.shape[1] == 2:
             return student_p(*self.error(0, 1), difference)
-        centred, found = self.means[:, 0] - self.means[:, 0].mean(), []
-        for size in row_blocks(n_resamples, len(centred)):
-            if (weights := self.noise(size, rng)) is None:
-                return 0.0
-            found.append(gap(np.stack([own @ centred for own in weights], axis=1)))
-        return p_value(np.concatenate(found), difference, exact=False, size=self.size())
+        drawn = self.noise_of_gap(n_draws, rng)
+        return 0.0 if drawn is None else p_value(drawn, difference, exact=False, size=self.size())
 
     def apart(self, mine: Bools, column: int = 0) -> Floats:
         """Return how far a group's clusters lie from the mean of these in their stratum: clusters vary within it.
