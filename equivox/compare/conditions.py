@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from equivox.compare.pairs import (
     OVERALL,
@@ -22,17 +21,14 @@ from equivox.compare.pairs import (
     PairedTest,
     aligned,
     averaged_scores,
-    empty_test,
     paired_generator,
-    paired_result,
     tasks_of,
-    unscored,
+    tested,
     with_q,
 )
 from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.errors import RequestError
 from equivox.core.lazy import NDArray, np
-from equivox.core.metric import Measure
 from equivox.core.samples import Samples
 from equivox.core.scores import Score
 from equivox.core.task import Task
@@ -204,11 +200,8 @@ def _tests(one: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
         mine, measure = whole.get((reference, name)), one.run.measure(other)
         if not at or condition == SHUFFLED or mine is None or measure is None or measure.compare is None:
             continue
-        tasks = [(reference, task)]
-        if ":" not in declared:
-            tasks = [(_reference(member, one.asked), member) for member in tasks_of(one, task)]
-        pairs = [(a, b, mine, other) for a, b in tasks]
-        yield _tested(one, measure, _between(mine, other, declared), pairs, n_resamples, [0, task])
+        members = [(_reference(member, one.asked), member, mine, other) for member in tasks_of(one, task)]
+        yield tested(_between(mine, other, declared), measure, (one, one), members, n_resamples, [task])
 
 
 def _overall(one: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
@@ -231,28 +224,11 @@ def _overall(one: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
         if len(pairs) < max(len(mine), len(others)):
             yield replace(test, undefined="the two conditions do not have the same tasks")
         elif measure is not None:
-            yield _tested(one, measure, test, pairs, n_resamples, [0, family, dimension])
+            yield tested(test, measure, (one, one), pairs, n_resamples, [family, dimension])
 
 
 def _between(mine: Score, other: Score, task: str) -> PairedTest:
     """Return a test without numbers between the conditions of two scores, under the name of the declared family."""
     a, b = mine.condition, other.condition
     family = mine.family.partition("@")[0]
-    return replace(empty_test(mine, task, a, b), condition=f"{a} against {b}", family=family)
-
-
-def _tested(
-    one: OpenedRun,
-    measure: Measure,
-    test: PairedTest,
-    pairs: Sequence[tuple[str, str, Score, Score]],
-    n_resamples: int,
-    named: Sequence[Any],
-) -> PairedTest:
-    if one.unreadable:
-        return replace(test, undefined=one.unreadable)
-    if reason := unscored([named_score for a, b, mine, other in pairs for named_score in ((a, mine), (b, other))]):
-        return replace(test, undefined=reason)
-    asked = [(one.asked[a], one.asked[b], mine, other) for a, b, mine, other in pairs]
-    rng = paired_generator("conditions", *named, measure.name)
-    return paired_result(test, measure, asked, n_resamples, rng, what="conditions")
+    return PairedTest.of(mine, task=task, condition=f"{a} against {b}", family=family, model_a=a, model_b=b)

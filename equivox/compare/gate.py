@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from equivox.compare.loss_changes import LossChange, loss_changes
-from equivox.compare.pairs import PairedTest, open_runs, paired_tests
+from equivox.compare.pairs import PairedTest, Subject, open_runs, paired_tests
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison
 from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import Measure
@@ -33,13 +33,11 @@ DECODING = ("generation_parameters", "extra_body", "chat_template")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check:
+class Check(Subject):
     """One number of the new run, held against a limit.
 
     Attributes
     ----------
-    task, condition, dimension, metric, unit
-        What was measured.
     against
         The baseline's model; empty for a check of the new run alone (`limit` is the largest value then).
     value, baseline
@@ -57,11 +55,6 @@ class Check:
         The result, and its reason where no interval gives it.
     """
 
-    task: str
-    condition: str
-    dimension: str
-    metric: str
-    unit: str
     against: str
     limit: float
     outcome: Outcome
@@ -84,8 +77,8 @@ class Check:
 
         An interval narrows with the root of the number of clusters:
 
-        >>> Check(task="t", condition="text", dimension="g", metric="M", unit="percent", against="", limit=10.0,
-        ...       outcome="inconclusive", difference=4.0, low=0.0, high=16.0).would_do
+        >>> Check(task="f:t", condition="text", dimension="g", family="f", metric="M", unit="percent", against="",
+        ...       limit=10.0, outcome="inconclusive", difference=4.0, low=0.0, high=16.0).would_do
         '4 times as many clusters would do'
         """
         if self.outcome != "inconclusive" or math.isnan(self.low) or self.difference == self.limit:
@@ -279,9 +272,9 @@ def _alone(
     score: Score, metric: str, limit: float, outcome: Outcome, value: float, low: float, high: float, reason: str = ""
 ) -> Check:
     """Return the check of a number of the new run against a limit of its own."""
-    return Check(
-        task=score.task, condition=score.condition, dimension=score.dimension, metric=metric, unit=score.unit,
-        against="", limit=limit, outcome=outcome, value=value, difference=value, low=low, high=high, reason=reason,
+    return Check.of(
+        score, metric=metric, against="", limit=limit, outcome=outcome, value=value, difference=value, low=low,
+        high=high, reason=reason,
     )  # fmt: skip
 
 
@@ -337,9 +330,8 @@ def unlike_settings(new: Path, old: Path) -> str:
 
 
 def _against(
-    model: str, named: Score | PairedTest, test: PairedTest | None, limit: float, lacking: str, measure: Measure | None
+    model: str, about: Score | PairedTest, test: PairedTest | None, limit: float, lacking: str, measure: Measure | None
 ) -> Check:
-    metric = named.metric if isinstance(named, PairedTest) else named.name
     untested = ": ".join(filter(None, ("the runs have no paired test of it", measure.not_compared if measure else "")))
     reason = lacking or (untested if test is None else test.undefined or "")
     values = {}
@@ -354,10 +346,7 @@ def _against(
         if not reason and math.isnan(test.ci_low):
             reason = "the difference has no interval"
     outcome = "not comparable" if reason or test is None else _decided(test.ci_low, test.ci_high, limit)
-    return Check(
-        task=named.task, condition=named.condition, dimension=named.dimension, metric=metric, unit=named.unit,
-        against=model, limit=limit, outcome=outcome, reason=reason, **values,
-    )  # fmt: skip
+    return Check.of(about, against=model, limit=limit, outcome=outcome, reason=reason, **values)
 
 
 def _distance(known: float, value: float, measure: Measure | None) -> float:
@@ -394,9 +383,7 @@ def _changed_loss(change: LossChange, against: str) -> Check:
             f"group {new.high_group} loses {new.high_share:.3g} % and group {new.low_group} {new.low_share:.3g} %, "
             f"in the baseline {old.high_group} {old.high_share:.3g} % and {old.low_group} {old.low_share:.3g} % ({why})"
         )
-    return Check(
-        task=change.task, condition=change.condition, dimension=change.dimension, metric=change.attribute,
-        unit="percentage points", against=against, limit=0.0, outcome=outcome, reason=reason,
+    return Check.of(
+        change, against=against, limit=0.0, outcome=outcome, reason=reason, difference=change.growth,
         value=change.new.high_share - change.new.low_share, baseline=change.old.high_share - change.old.low_share,
-        difference=change.growth,
     )  # fmt: skip

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from equivox.compare.pairs import Asked, OpenedRun, aligned, paired_generator, refusal
+from equivox.compare.pairs import Asked, OpenedRun, Subject, aligned, paired_generator, refusal
 from equivox.core.encoded import EncodedLabels
 from equivox.core.errors import RequestError
 from equivox.core.lazy import NDArray, np
 from equivox.core.samples import Samples
-from equivox.core.scores import LEVEL, NAN, Mover
+from equivox.core.scores import LEVEL, NAN, Mover, family_of
 from equivox.run.losses import LOST, lost_of
 from equivox.statistics import adjust, distribution_shift, least_p_over_clusters
 
@@ -19,13 +19,13 @@ SMALLEST_GROWTH = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class LossChange:
+class LossChange(Subject):
     """One way to lose an answer to one task, in two runs with the same requests.
 
     Attributes
     ----------
-    task, attribute
-        The task, and the way: refusal, failure, unannotated, unstated or truncated.
+    metric
+        The way: refusal, failure, unannotated, unstated or truncated.
     new, old
         The groups with the largest and the smallest share of lost answers in each run, with these shares in percent.
     p, q
@@ -35,10 +35,6 @@ class LossChange:
         The smallest p that the clusters allow, and the q that it would have among the other changes.
     """
 
-    task: str
-    condition: str
-    dimension: str
-    attribute: str
     new: Mover
     old: Mover
     p: float = NAN
@@ -104,8 +100,8 @@ def _change(asked: Asked, new: Samples, old: Samples, attribute: str) -> LossCha
     if not (mine.any() or theirs.any()):
         return None
     found = LossChange(
-        task=task.name, condition=task.condition, dimension=task.dimension, attribute=attribute,
-        new=_shares(mine, groups), old=_shares(theirs, groups),
+        dimension=task.dimension, condition=task.condition, family=family_of(task.name), task=task.name,
+        metric=attribute, unit="percentage points", new=_shares(mine, groups), old=_shares(theirs, groups),
     )  # fmt: skip
     change = mine.astype(np.int64) - theirs.astype(np.int64)
     if not change.any():

@@ -7,14 +7,14 @@ The unit is the cluster that carries the group, since both models share it. The 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cache, lru_cache, partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from equivox.annotate.merging import as_scored
 from equivox.compare.runs import ComparedRun, Comparison
@@ -38,13 +38,33 @@ KEPT = "paired"
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairedTest:
+class Subject:
+    """What a number is about: a measure of a task in one condition.
+
+    `task` is a task, a family (scores over all its tasks), or a family's `all tasks`: the mean over its tasks.
+    """
+
+    dimension: str
+    condition: str
+    family: str
+    task: str
+    metric: str
+    unit: str
+
+    @classmethod
+    def of(cls, about: Score | Subject, **given: Any) -> Self:
+        """Return one about the same as a score, or another subject; `given` are its other fields, and what differs."""
+        same = {name: getattr(about, name) for name in ("dimension", "condition", "family", "task", "unit")}
+        metric = about.metric if isinstance(about, Subject) else about.name
+        return cls(**({"metric": metric} | same | given))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedTest(Subject):
     """Test between two models' scores of one task on the samples that both answered; NaN if `undefined` gives a reason.
 
     Attributes
     ----------
-    task
-        A task, a family (scores over all its tasks), or a family's `all tasks`: the mean over its tasks.
     value_a, value_b, difference
         The scores on the samples that both answered (they can differ from the printed ones), and value_a − value_b.
     distance_a, distance_b
@@ -70,12 +90,6 @@ class PairedTest:
         The attributes that entered a mean: those that are defined for both runs.
     """
 
-    dimension: str
-    condition: str
-    family: str
-    task: str
-    metric: str
-    unit: str
     model_a: str
     model_b: str
     value_a: float = NAN
@@ -291,80 +305,63 @@ def _tests(one: OpenedRun, other: OpenedRun, n_resamples: int) -> Iterator[Paire
     theirs = {(s.task, s.name): s for s in other.run.scores if s.is_whole}
     for mine in one.run.scores:
         score = theirs.get((mine.task, mine.name))
-        if not mine.is_whole or score is None:
-            continue
         measure = one.run.measure(mine) or other.run.measure(mine)
-        if measure is not None and measure.compare is None:
+        if not mine.is_whole or score is None or (measure is not None and measure.compare is None):
             continue
-        test = empty_test(mine, mine.task, one.run.model, other.run.model)
-        tasks = [mine.task] if ":" in mine.task else tasks_of(one, mine.task)
-        reason = unscored([(one.run.model, mine), (other.run.model, score)])
-        if reason is None and (measure is None or not tasks):
-            reason = one.unreadable or other.unreadable or "no paired test is known for this metric"
-        if reason is not None or measure is None:
-            yield replace(test, undefined=reason)
-            continue
-        members = [(task, mine, score) for task in tasks]
-        yield partial(_tested, test, measure, one, other, members, n_resamples, [0, mine.task])
+        test = PairedTest.of(mine, model_a=one.run.model, model_b=other.run.model)
+        members = [(task, task, mine, score) for task in tasks_of(one, mine.task)]
+        if measure is None or not members:
+            unknown = one.unreadable or other.unreadable or "no paired test is known for this metric"
+            yield replace(test, undefined=unknown)
+        else:
+            yield partial(tested, test, measure, (one, other), members, n_resamples, [mine.task])
 
 
-def _tested(
+Member = tuple[str, str, Score, Score]
+"""A task by its names on two sides, with its score on each."""
+
+
+def tested(
     test: PairedTest,
     measure: Measure,
-    one: OpenedRun,
-    other: OpenedRun,
-    tasks: Sequence[tuple[str, Score, Score]],
+    sides: tuple[OpenedRun, OpenedRun],
+    members: Sequence[Member],
     n_resamples: int,
     named: Sequence[object],
 ) -> PairedTest:
-    if reason := refusal(one, other, [task for task, *_ in tasks]):
-        return replace(test, undefined=reason)
-    pairs = [(one.asked[name], other.asked[name], mine, theirs) for name, mine, theirs in tasks]
-    return paired_result(test, measure, pairs, n_resamples, paired_generator(*named, measure.name))
+    """Return `test` with the numbers of the measure's paired test of tasks, each asked on two sides.
 
-
-def paired_result(
-    test: PairedTest,
-    measure: Measure,
-    pairs: Sequence[tuple[Asked, Asked, Score, Score]],
-    n_resamples: int,
-    rng: np.random.Generator,
-    what: str = "runs",
-) -> PairedTest:
-    """Return `test` with the numbers of the measure's paired test of tasks, each asked in two runs.
-
-    Two conditions of one run are paired alike; `what` names in refusals what the two sides are.
-    Without numbers, `undefined` has the reason why they cannot be paired.
+    The sides are two runs, or one run twice, of which two conditions are compared. Without numbers, `undefined` has the
+    reason why they cannot be paired. The random numbers depend on `named` and on the measure.
     """
+    one, other = sides
+    conditions = one is other
+    reason = one.unreadable if conditions else None
+    for a, b, mine, theirs in members:
+        names = (a, b) if conditions else (one.run.model, other.run.model)
+        reason = reason or _unscored(zip(names, (mine, theirs), strict=True))
+    if not conditions:
+        reason = reason or refusal(one, other, [name for name, *_ in members])
+    if reason is not None:
+        return replace(test, undefined=reason)
     tasks = []
-    for one, other, mine, theirs in pairs:
-        both = aligned(one.samples, other.samples, what)
+    for a, b, mine, theirs in members:
+        both = aligned(one.asked[a].samples, other.asked[b].samples, "conditions" if conditions else "runs")
         if isinstance(both, str):
             return replace(test, undefined=both)
-        tasks.append(PairedTask(one.task, *both, mine, theirs))
+        tasks.append(PairedTask(one.asked[a].task, *both, mine, theirs))
     if measure.compare is None:
         return replace(test, undefined=measure.not_compared)
+    rng = paired_generator(*(["conditions"] if conditions else []), 0, *named, measure.name)
     found: PairedValues = measure.compare(measure.name, tasks, n_resamples, rng)
     return replace(test, **{field.name: getattr(found, field.name) for field in fields(found)})
 
 
-def tasks_of(opened: OpenedRun, family: str) -> list[str]:
-    """Return the names of a run's tasks of one family and condition."""
-    return [task.name for task in families([asked.task for asked in opened.asked.values()]).get(family, ())]
-
-
-def empty_test(score: Score, task: str, a: str, b: str) -> PairedTest:
-    """Return a test without numbers between `a` and `b`, of the measure and in the condition of `score`."""
-    return PairedTest(
-        dimension=score.dimension,
-        condition=score.condition,
-        family=score.family,
-        task=task,
-        metric=score.name,
-        unit=score.unit,
-        model_a=a,
-        model_b=b,
-    )
+def tasks_of(opened: OpenedRun, name: str) -> list[str]:
+    """Return the names of a run's tasks of one family and condition; of a task, its own."""
+    if ":" in name:
+        return [name]
+    return [task.name for task in families([asked.task for asked in opened.asked.values()]).get(name, ())]
 
 
 def paired_generator(*parts: Any) -> np.random.Generator:
@@ -372,28 +369,26 @@ def paired_generator(*parts: Any) -> np.random.Generator:
     return np.random.default_rng(seed_of("paired", *parts))
 
 
-def unscored(named: Sequence[tuple[str, Score]]) -> str | None:
+def _unscored(named: Iterable[tuple[str, Score]]) -> str | None:
     """Return which of these has no score, and why; None if all have one."""
     return next((f"{name} has no score: {score.undefined}" for name, score in named if not score.defined), None)
 
 
 def _overall(one: OpenedRun, other: OpenedRun, n_resamples: int) -> Iterator[PairedTest | NotYet]:
     """Yield the tests of the mean over all tasks of a family and dimension, for the measures that have one."""
+    every = averaged_scores(other.run)
     for (family, dimension, name), scores in averaged_scores(one.run).items():
-        theirs = averaged_scores(other.run).get((family, dimension, name), {})
-        tasks = [task for task in scores if task in theirs]
+        theirs = every.get((family, dimension, name), {})
         if len(scores) < 2 or len(theirs) < 2:
             continue
         first = next(iter(scores.values()))
-        test = empty_test(first, f"{family}: {OVERALL}", one.run.model, other.run.model)
-        both = [own for task in tasks for own in ((one.run.model, scores[task]), (other.run.model, theirs[task]))]
-        unlike = "the two runs do not have the same tasks" if set(scores) != set(theirs) else None
-        reason, measure = unlike or unscored(both), one.run.measure(first)
-        if reason is not None or measure is None:
-            yield replace(test, undefined=reason)
-            continue
-        members = [(task, scores[task], theirs[task]) for task in tasks]
-        yield partial(_tested, test, measure, one, other, members, n_resamples, [0, family, dimension])
+        measure = one.run.measure(first)
+        test = PairedTest.of(first, task=f"{family}: {OVERALL}", model_a=one.run.model, model_b=other.run.model)
+        if set(scores) != set(theirs):
+            yield replace(test, undefined="the two runs do not have the same tasks")
+        elif measure is not None:
+            members = [(task, task, score, theirs[task]) for task, score in scores.items()]
+            yield partial(tested, test, measure, (one, other), members, n_resamples, [family, dimension])
 
 
 def averaged_scores(run: ComparedRun) -> dict[tuple[str, str, str], dict[str, Score]]:

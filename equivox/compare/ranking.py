@@ -17,6 +17,7 @@ from equivox.compare.pairs import (
     OVERALL,
     OpenedRun,
     PairedTest,
+    Subject,
     aligned,
     averaged_scores,
     open_runs,
@@ -104,7 +105,7 @@ def missing_cohorts(comparison: Comparison) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rank:
+class Rank(Subject):
     """A model's rank in one task and metric; `rank` is 0 if `undefined` gives a reason.
 
     Attributes
@@ -123,12 +124,6 @@ class Rank:
         The number of models with a rank.
     """
 
-    dimension: str
-    condition: str
-    family: str
-    task: str
-    metric: str
-    unit: str
     model: str
     distance: float = NAN
     rank: int = 0
@@ -156,7 +151,7 @@ def rank_all(comparison: Comparison, tests: Sequence[PairedTest]) -> list[Rank]:
     every = [(run, score) for run in comparison.runs for score in run.scores]
     for run, score in every:
         if is_ranked(run, score):
-            own = _rank(run.model, score, score.task, score.distance)
+            own = Rank.of(score, model=run.model, distance=score.distance, undefined=score.undefined)
             columns.setdefault((score.task, score.name), {})[run.model] = own
     for run in comparison.runs:
         for (family, _, name), scores in averaged_scores(run).items():
@@ -175,31 +170,17 @@ def is_ranked(run: ComparedRun, score: Score) -> bool:
     return score.is_whole and score.role == "outcome" and not math.isnan(score.target) and tested
 
 
-def _rank(model: str, score: Score, task: str, distance: float) -> Rank:
-    return Rank(
-        dimension=score.dimension,
-        condition=score.condition,
-        family=score.family,
-        task=task,
-        metric=score.name,
-        unit=score.unit,
-        model=model,
-        distance=distance,
-        undefined=score.undefined,
-    )
-
-
 def _overall(model: str, family: str, scores: Mapping[str, Score]) -> Rank:
     missing = [score for score in scores.values() if not score.defined]
     first = missing[0] if missing else next(iter(scores.values()))
-    # Estimates below zero are noise as much as those above, so the mean is clipped and not its parts.
-    mean = NAN if missing else max(0.0, math.fsum(score.estimate_unclipped for score in scores.values()) / len(scores))
-    own = _rank(model, first, f"{family}: {OVERALL}", mean)
+    own = Rank.of(first, task=f"{family}: {OVERALL}", model=model)
     if missing:
         tasks = "task has" if len(missing) == 1 else "tasks have"
         reason = f"{len(missing)} of {len(scores)} {tasks} no score: {first.task}: {first.undefined}"
-        return replace(own, distance=NAN, undefined=reason)
-    return own
+        return replace(own, undefined=reason)
+    # Estimates below zero are noise as much as those above, so the mean is clipped and not its parts.
+    mean = math.fsum(score.estimate_unclipped for score in scores.values()) / len(scores)
+    return replace(own, distance=max(0.0, mean))
 
 
 def _ranked(column: Mapping[str, Rank], tests: Sequence[PairedTest]) -> Iterator[Rank]:

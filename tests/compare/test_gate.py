@@ -22,12 +22,12 @@ from equivox.compare.gate import Check, Gate, Limits, _against, _decided, _lacki
 from equivox.compare.pairs import open_runs, paired_tests
 from equivox.compare.runs import open_comparison
 from equivox.core.errors import RequestError
-from equivox.core.scores import NAN, Score, ScoringOptions
+from equivox.core.scores import NAN, Score
 from equivox.run.manifest import write_manifest
 from equivox.run.scoring import read_scores
 
 TASKS = "vibe_gender:candidate,vibe_gender:story"
-FEW = ScoringOptions(n_resamples=499)
+SUBJECT = {"dimension": "d", "condition": "", "family": "f", "task": "f:t", "metric": "m", "unit": "percent"}
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_the_interval_decides() -> None:
 
 def test_the_worst_outcome_decides() -> None:
     checks = [
-        Check(task="t", condition="", dimension="d", metric="m", unit="percent", against="b", limit=5, outcome=outcome)
+        Check(**SUBJECT, against="b", limit=5, outcome=outcome)  # type: ignore[arg-type]
         for outcome in ("pass", "inconclusive", "not comparable", "worse")
     ]
     assert [Gate("model", checks[:n]).outcome for n in range(1, 5)] == [check.outcome for check in checks]
@@ -149,10 +149,7 @@ def test_the_limit_of_a_task_comes_before_that_of_a_metric_and_of_all() -> None:
     ],
 )
 def test_what_would_decide_an_open_check(difference: float, low: float, high: float, told: str) -> None:
-    check = Check(
-        task="t", condition="", dimension="d", metric="m", unit="percent", against="b", limit=5.0,
-        outcome="inconclusive", difference=difference, low=low, high=high,
-    )  # fmt: skip
+    check = Check(**SUBJECT, against="b", limit=5.0, outcome="inconclusive", difference=difference, low=low, high=high)
     assert check.would_do == told and replace(check, outcome="pass").would_do == ""
 
 

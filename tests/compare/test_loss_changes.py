@@ -42,7 +42,7 @@ def test_a_gap_by_hand() -> None:
     now = opened(
         lambda speaker, clip: "parsed" if clip == 3 else "refused" if speaker < 6 else ("failed", "parsed")[clip > 0]
     )
-    found = {change.attribute: change for change in loss_changes(now, before)}
+    found = {change.metric: change for change in loss_changes(now, before)}
     assert set(found) == {"refusal", "failure"}
     refusal, failure = found["refusal"], found["failure"]
     assert refusal.new == Mover(value="yes", high_group="f", high_share=75, low_group="m", low_share=0)
@@ -116,8 +116,9 @@ def test_a_gap_is_worse_where_it_grew_beyond_chance(
 
     few = q == 0.2
     change = LossChange(
-        task="t", condition="audio", dimension="gender", attribute="refusal", new=mover(*new), old=mover(8, 3), q=q,
-        p=0.1 if few else q, p_least=0.1 if few else 0.001, q_least=0.2 if few else 0.002, undefined=undefined,
+        dimension="gender", condition="audio", family="f", task="f:t", metric="refusal", unit="percentage points",
+        new=mover(*new), old=mover(8, 3), q=q, p=0.1 if few else q, p_least=0.1 if few else 0.001,
+        q_least=0.2 if few else 0.002, undefined=undefined,
     )  # fmt: skip
     check = _changed_loss(change, "before")
     assert (check.outcome, check.value, check.baseline) == (outcome, new[0] - new[1], 5)

@@ -142,13 +142,13 @@ def test_tests_of_two_runs_that_were_computed_here_are_kept(
         shutil.copytree(run, folder)
         note_computed(folder)
     computed: list[str] = []
-    compute = pairs.paired_result
+    compute = pairs.tested
 
     def counted(test: PairedTest, *arguments: Any, **named: Any) -> PairedTest:
         computed.append(test.task)
         return compute(test, *arguments, **named)
 
-    monkeypatch.setattr(pairs, "paired_result", counted)
+    monkeypatch.setattr(pairs, "tested", counted)
 
     def computed_now(*folders: Path) -> int:
         computed.clear()
