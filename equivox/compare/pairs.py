@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from itertools import combinations
 from pathlib import Path
@@ -60,54 +60,17 @@ class Subject:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairedTest(Subject):
+class PairedTest(PairedValues, Subject):
     """Test between two models' scores of one task on the samples that both answered; NaN if `undefined` gives a reason.
 
-    Attributes
-    ----------
-    value_a, value_b, difference
-        The scores on the samples that both answered (they can differ from the printed ones), and value_a − value_b.
-    distance_a, distance_b
-        The distances from "no bias" that `further` compares; NaN where they are those of the values themselves.
-    further
-        How much further a lies from "no bias" than b, less what noise adds to either; NaN for scores without such a
-        value.
-    ci_low, ci_high
-        Interval of `further`, or of `difference` if no value means "no bias".
-    p
-        Two-sided p-value of equal distances from "no bias", or of equal scores if no value means "no bias"; clusters
-        are exchanged.
-    p_exchange
-        p-value of models that answer alike within clusters, a stronger claim; `p` is never below it. NaN if `p` tests
-        the same.
-    q
-        p after Benjamini and Yekutieli over all pairs, tasks, measures and conditions that are shown together.
-    p_least
-        The smallest p that this number of clusters and resamples can give for any answers.
-    n_samples, n_clusters
-        Samples that both answered, and clusters with such a sample.
-    parts
-        The attributes that entered a mean: those that are defined for both runs.
+    The scores of `PairedValues` are on these samples, so that they can differ from the printed ones. To test them,
+    whole clusters are exchanged. `q` is p after Benjamini and Yekutieli over all pairs, tasks, measures and conditions
+    that are shown together.
     """
 
     model_a: str
     model_b: str
-    value_a: float = NAN
-    value_b: float = NAN
-    difference: float = NAN
-    distance_a: float = NAN
-    distance_b: float = NAN
-    ci_low: float = NAN
-    ci_high: float = NAN
-    further: float = NAN
-    p: float = NAN
-    p_exchange: float = NAN
-    p_least: float = NAN
     q: float = NAN
-    n_samples: int = 0
-    n_clusters: int = 0
-    parts: tuple[str, ...] = ()
-    undefined: str | None = None
 
     @property
     def is_overall(self) -> bool:
@@ -354,7 +317,7 @@ def tested(
         return replace(test, undefined=measure.not_compared)
     rng = paired_generator(*(["conditions"] if conditions else []), 0, *named, measure.name)
     found: PairedValues = measure.compare(measure.name, tasks, n_resamples, rng)
-    return replace(test, **{field.name: getattr(found, field.name) for field in fields(found)})
+    return replace(test, **vars(found))
 
 
 def tasks_of(opened: OpenedRun, name: str) -> list[str]:

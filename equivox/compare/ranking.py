@@ -218,7 +218,6 @@ def _too_few(tests: Sequence[PairedTest]) -> str | None:
 
 def judged_records(judged: Judged) -> dict[str, list[dict[str, Any]]]:
     """Return tests, ranks and cohort-relative scores as tables of plain values, by file name."""
-    tests = [{**vars(test), "parts": " ".join(test.parts)} for test in judged.tests]
     ranks = [
         {
             **vars(rank),
@@ -235,11 +234,18 @@ def judged_records(judged: Judged) -> dict[str, list[dict[str, Any]]]:
         {**{name: value for name, value in vars(score).items() if name not in {"parts", "members"}}, **score.parts}
         for score in judged.cohorts
     ]
-    conditions = [{"model": model, **vars(test), "parts": " ".join(test.parts)} for model, test in judged.conditions]
-    renamed = {"model_a": "condition_a", "model_b": "condition_b"}
-    conditions = [{renamed.get(name, name): value for name, value in row.items()} for row in conditions]
+    conditions = [
+        {"model": model, **_test_record(test, "condition_a", "condition_b")} for model, test in judged.conditions
+    ]
+    tests = [_test_record(test, "model_a", "model_b") for test in judged.tests]
     named = {"paired_tests": tests, "ranks": ranks, "cohort": cohorts, "conditions": conditions}
     return {**named, "trends": trend_records(judged.trends)}
+
+
+def _test_record(test: PairedTest, a: str, b: str) -> dict[str, Any]:
+    """Return a test as plain values; `a` and `b` name the columns that say what its two sides are."""
+    values = {name: value for name, value in vars(test).items() if name not in {"model_a", "model_b"}}
+    return {a: test.model_a, b: test.model_b, **values, "parts": " ".join(test.parts)}
 
 
 @dataclass(frozen=True, kw_only=True)
