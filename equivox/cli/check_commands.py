@@ -20,7 +20,7 @@ from equivox.cli.options import (
     output_option,
     runs_argument,
 )
-from equivox.cli.output import EXIT_DONE, console, echo, show_tables
+from equivox.cli.output import EXIT_DONE, echo, show_tables
 from equivox.core.errors import DamageError, RequestError
 from equivox.core.files import refuse_unusable, refuse_unusable_file, refuse_unusable_folder, write_text
 from equivox.report.progress_bars import progress_bars
@@ -168,5 +168,5 @@ def dossier(
             texts[statement[one.run].name] = dumps(envelope(said, key), indent=1) + "\n"
     for name, text in texts.items():
         write_text(output / name, text)
-        console().print(f"{(output / name).resolve()}", markup=False)
+        echo(f"{(output / name).resolve()}")
     return EXIT_DONE

@@ -21,7 +21,7 @@ from equivox.cli.options import (
     output_option,
     takes_settings,
 )
-from equivox.cli.output import EXIT_DONE, console, show_tables
+from equivox.cli.output import EXIT_DONE, echo, show_tables
 from equivox.core.errors import RequestError
 from equivox.core.task import Task
 from equivox.report.progress_bars import progress_bars
@@ -158,5 +158,5 @@ def import_(
     named = (f"{IMPORTED}:{spec.model}", spec.output, scores, annotator_name(spec.annotator))
     code = show_scores([named], by_attribute=by_attribute)
     for line in told:
-        console().print(line, markup=False)
+        echo(line)
     return code

@@ -18,7 +18,7 @@ from equivox.cli.options import (
     names_in,
     output_option,
 )
-from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, console, show_tables
+from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo, show_tables
 from equivox.core.errors import RequestError
 from equivox.core.files import refuse_unusable_folder
 from equivox.core.requests import Workers
@@ -91,11 +91,11 @@ def _show_dry_run(settings: Sequence[Setting], output: Path, workers: Workers) -
     try:
         show_tables([estimate_table(estimate(settings, output, workers=workers.count))])
     except RequestError as error:
-        console().print(f"The requests cannot be counted: {error}", markup=False)
+        echo(f"The requests cannot be counted: {error}")
     if found := missing(settings, output):
         show_tables([missing_table(found)])
     else:
-        console().print("Nothing is missing.")
+        echo("Nothing is missing.")
     return EXIT_INCOMPLETE if found else EXIT_DONE
 
 
@@ -121,7 +121,7 @@ def _run_all(settings: Sequence[Setting], output: Path, workers: Workers, *, qui
             [(run.label, run.folder, run.scores, run.annotator) for run in finished if run.error is None]
         )
     for run in failed:
-        console().print(f"{run.label} was not run: {run.error}", style="red", markup=False)
+        echo(f"{run.label} was not run: {run.error}", "red")
     return finished, EXIT_INCOMPLETE if failed else code
 
 
@@ -140,7 +140,7 @@ def _show_tables(paper: str, finished: Sequence[Finished], folder: Path) -> None
     ]  # fmt: skip
     show_tables(cell_tables(reproduced(paper, runs)))
     written = write_tables(paper, runs, folder)
-    console().print(f"\n{len(written)} files in {folder}", markup=False)
+    echo(f"\n{len(written)} files in {folder}")
 
 
 def demo(

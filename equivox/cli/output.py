@@ -19,9 +19,12 @@ _WIDTH = 400
 """Wider than any table: a narrow terminal wraps lines rather than lose digits."""
 
 
-def echo(text: str = "") -> None:
-    """Print a text on stdout."""
-    print(visible(text))
+def echo(text: str = "", style: str = "") -> None:
+    """Print a text on stdout, on a terminal in a style."""
+    if style:
+        console().print(text, style=style, markup=False, soft_wrap=True)
+    else:
+        print(visible(text))
 
 
 def echo_error(text: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from annotated_types import Ge
 
-from equivox.cli.output import console
+from equivox.cli.output import echo
 from equivox.core.errors import RequestError, nearest
 from equivox.core.lazy import np
 
@@ -71,22 +71,18 @@ def power(
     asked = None if task is None else _one_task(task)
     design, attributes = _design_of(asked, data, given)
     number = next((a for a in asked.attributes if a.number is not None), None) if asked else None
-    out = console()
-    out.print(
+    echo(
         f"{design.n_clusters} clusters{', each in every group,' if design.crossed else ''} x "
         f"{design.responses_per_cluster} responses, {design.n_groups} groups "
         f"({design.source}); level {given.level:g}, power {given.power:g}, correlation within a cluster "
-        f"{given.correlation:g}, {given.simulations} simulated experiments each",
-        markup=False,
+        f"{given.correlation:g}, {given.simulations} simulated experiments each"
     )
     if number is not None:
-        out.print(f"  {_of_means(design, given, shift)}   {number.name}", markup=False)
-        out.print("  SD: the standard deviation of single answers within a group", markup=False)
+        echo(f"  {_of_means(design, given, shift)}   {number.name}")
+        echo("  SD: the standard deviation of single answers within a group")
         return 0
     for n_values, names in sorted(attributes.items()):
-        out.print(
-            f"  {n_values:>3} values: {_of_values(design, given, shift, n_values)}   {', '.join(names)}", markup=False
-        )
+        echo(f"  {n_values:>3} values: {_of_values(design, given, shift, n_values)}   {', '.join(names)}")
     return 0
 
 

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from equivox.cli.options import RunArgument, data_option, output_option, runs_argument
-from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, console, echo, echo_error, show_tables
+from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo, echo_error, show_tables
 from equivox.core.errors import RequestError, RunError
 from equivox.core.files import refuse_unusable, refuse_unusable_file, refuse_unusable_folder, write_text
 from equivox.core.plain import split_by
@@ -85,7 +85,7 @@ def compare(
                 write_text(tables / f"{name}.tex", as_latex(own))
                 write_text(tables / f"{name}.md", as_markdown(own))
                 write_text(tables / f"{name}.html", as_page(own, name))
-    show_opening(console(), opening_of(comparison, judged))
+    show_opening(opening_of(comparison, judged))
     shown = [*comparison_tables(comparison, contrasts), *verdict_tables(comparison, judged)]
     for own in [*shown, impact_shown, overlap_tables(overlaps), published_cohort_tables(beside)]:
         show_tables(own)
@@ -172,7 +172,7 @@ def report(
     refuse_unusable_file(output, "output")
     found, left_out = usable(by_name(runs))
     write_text(output, build_report([folder for folder, _ in found], left_out, examples=examples, data=data))
-    console().print(f"Report: {output.resolve()} ({output.stat().st_size / 1e6:.2f} MB)", markup=False)
+    echo(f"Report: {output.resolve()} ({output.stat().st_size / 1e6:.2f} MB)")
     return EXIT_INCOMPLETE if left_out else EXIT_DONE
 
 
@@ -280,5 +280,5 @@ def leaderboard(
     for file, page in board_pages(rows, refused, verified).items():
         write_text(output / file, page)
     told = f"{how_many(len(rows), 'score')} of {how_many(n_runs, 'run')}"
-    console().print(f"{told}: {(output / 'index.html').resolve()}", markup=False)
+    echo(f"{told}: {(output / 'index.html').resolve()}")
     return EXIT_INCOMPLETE if refused else EXIT_DONE

@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from rich.console import Console
-
-from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, console, echo_error, show_tables
+from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo, echo_error, show_tables
 from equivox.compare.agreement import agreement
 from equivox.compare.believing import believe
 from equivox.compare.runs import ComparedRun, compared_run, shown_together
@@ -27,7 +25,7 @@ from equivox.report.numbers import DASH, how_many, in_words, interval
 from equivox.report.opening import Opening, opening
 from equivox.report.progress_bars import progress_bars
 from equivox.report.score_tables import attribute_tables, task_tables
-from equivox.report.table import Table, print_tables
+from equivox.report.table import Table
 from equivox.run.generating import IMPORTED, count_failures
 from equivox.run.live import SILENT_S, Live, read_live, read_usage
 from equivox.run.manifest import read_manifest
@@ -76,42 +74,40 @@ def show_scores(named: Sequence[tuple[str, Path, Sequence[Score], str | None]], 
 
     `named` holds the model, the folder, the scores of each run, and by which annotator they are, None: by its own.
     """
-    out = console()
     runs = shown_together([compared_run(*one) for one in named])
-    show_opening(out, opening(runs))
+    show_opening(opening(runs))
     for tables in task_tables(runs):
-        print_tables(out, tables)
-    _show_changes(out, runs)
+        show_tables(tables)
+    _show_changes(runs)
     failed = 0
     for run in runs:
         if by_attribute:
-            print_tables(out, attribute_tables(run))
+            show_tables(attribute_tables(run))
         counted = count_annotation_failures(run.folder, run.annotator)
-        _show_losses(out, run, unread=bool(counted[0]))
-        failed += _show_annotation_failures(out, run.annotator, *counted)
-        _show_usage(out, run.folder)
-        _show_whose(out, run)
-    out.print(f"\nStored in {', '.join(str(run.folder) for run in runs)}", markup=False)
+        _show_losses(run, unread=bool(counted[0]))
+        failed += _show_annotation_failures(run.annotator, *counted)
+        _show_usage(run.folder)
+        _show_whose(run)
+    echo(f"\nStored in {', '.join(str(run.folder) for run in runs)}")
     if not by_attribute:
-        out.print("`equivox score RUN --by-attribute` shows every attribute of a run.", markup=False)
+        echo("`equivox score RUN --by-attribute` shows every attribute of a run.")
     undefined = sum(score.is_whole and not score.defined for run in runs for score in run.scores)
     if undefined:
-        out.print(f"{how_many(undefined, 'score')} of whole tasks undefined, see above.", style="yellow")
+        echo(f"{how_many(undefined, 'score')} of whole tasks undefined, see above.", "yellow")
     return EXIT_INCOMPLETE if undefined or failed else EXIT_DONE
 
 
-def _show_whose(out: Console, run: ComparedRun) -> None:
+def _show_whose(run: ComparedRun) -> None:
     """Print how the annotator of these scores becomes the run's own, if it is not."""
     own = read_manifest(run.folder)["command"]["annotator"]
     if run.annotator != own:
-        out.print(
+        echo(
             f"  These scores are by {run.annotator}. Tables and reports show the scores by {own}, the run's own "
-            f"annotator; to change that, give `equivox score {run.folder} --use {run.annotator}`",
-            markup=False,
+            f"annotator; to change that, give `equivox score {run.folder} --use {run.annotator}`"
         )
 
 
-def _show_changes(out: Console, runs: Sequence[ComparedRun]) -> None:
+def _show_changes(runs: Sequence[ComparedRun]) -> None:
     """Print what system prompts and other wordings changed, and whether answers move with a changed voice."""
     told: list[tuple[Sequence[Table], Sequence[str]]] = []
     if any(is_intervention(score.condition) for run in runs for score in run.scores):
@@ -126,20 +122,20 @@ def _show_changes(out: Console, runs: Sequence[ComparedRun]) -> None:
         trends = trends_of(runs)
         told.append((trend_tables(trends), trends_in_words(trends)))
     for tables, words in told:
-        print_tables(out, tables)
+        show_tables(tables)
         for line in words:
-            out.print(line, markup=False, soft_wrap=True)
+            echo(line)
 
 
-def show_opening(out: Console, first: Opening) -> None:
+def show_opening(first: Opening) -> None:
     """Print an opening: the question with its answer, a sentence a line, and why to trust them."""
-    out.print(f"{first.question} {first.answer}", style="bold", markup=False, soft_wrap=True)
+    echo(f"{first.question} {first.answer}", "bold")
     for sentence in first.sentences:
-        out.print(f"  {sentence}", markup=False, soft_wrap=True)
-    out.print(f"  Trust: {' · '.join(map(str, first.trust))}\n", markup=False, soft_wrap=True)
+        echo(f"  {sentence}")
+    echo(f"  Trust: {' · '.join(map(str, first.trust))}\n")
 
 
-def _show_usage(out: Console, folder: Path) -> None:
+def _show_usage(folder: Path) -> None:
     """Print what the servers of the model and of each annotator were asked for, and what all of it cost."""
     used = [("the model", read_usage(folder))]
     used += [(f"the annotator {name}", read_usage(annotations_folder(folder, name))) for name in annotators_of(folder)]
@@ -147,16 +143,15 @@ def _show_usage(out: Console, folder: Path) -> None:
     for who, usage in told:
         cost = f", cost {usage['cost']:.2f}" if usage["cost"] else ""
         asked = how_many(round(usage["requests"]), "time")
-        out.print(
+        echo(
             f"  the server of {who} was asked {asked}: {usage['prompt_tokens']:.0f} prompt and "
-            f"{usage['completion_tokens']:.0f} completion tokens{cost}",
-            markup=False,
+            f"{usage['completion_tokens']:.0f} completion tokens{cost}"
         )
     if len(told) > 1 and (total := sum(usage["cost"] for _, usage in told)):
-        out.print(f"  cost of all: {total:.2f}", markup=False)
+        echo(f"  cost of all: {total:.2f}")
 
 
-def _show_losses(out: Console, run: ComparedRun, *, unread: bool) -> None:
+def _show_losses(run: ComparedRun, *, unread: bool) -> None:
     told = set()
     lost = "refused, empty or not annotated" if unread else "refused or empty"
     for score in run.scores:
@@ -168,25 +163,24 @@ def _show_losses(out: Console, run: ComparedRun, *, unread: bool) -> None:
         worst = f"; with any missing answers, {score.name} would be in "
         worst += interval(score.worst_low, score.worst_high)
         no_answer = f" ({c.generated - c.answered} {lost})" if c.answered < c.generated else ""
-        out.print(
+        echo(
             f"  {run.model} {score.task}: {c.requested} requested → {c.generated} generated → {c.answered} answered"
-            f"{no_answer} → {c.parsed} parsed → {c.used} used{worst if math.isfinite(score.worst_low) else ''}",
-            markup=False,
+            f"{no_answer} → {c.parsed} parsed → {c.used} used{worst if math.isfinite(score.worst_low) else ''}"
         )
     if served := read_manifest(run.folder).get("served_as"):
-        out.print(f"  the server answered as {', '.join(served)}", markup=False)
-    _show_failures(out, run.folder)
+        echo(f"  the server answered as {', '.join(served)}")
+    _show_failures(run.folder)
 
 
-def _show_failures(out: Console, folder: Path, shown: int = 10) -> None:
+def _show_failures(folder: Path) -> None:
     """Print what requests to the model failed on, by their errors, and how they are asked again."""
     failures = count_failures(folder)
-    for line in request_failures(failures, shown):
-        out.print(f"  {line}", markup=False)
+    for line in request_failures(failures, 10):
+        echo(f"  {line}")
     # A recording that cannot be used is the corpus's, and no model was asked about it.
     asked = [error for error in failures if not error.startswith("unusable media")]
     if asked and read_manifest(folder)["identity"]["model"]["engine"] != IMPORTED:
-        out.print("  The run's command with --retry-failed asks the model again for what failed.", style="yellow")
+        echo("  The run's command with --retry-failed asks the model again for what failed.", "yellow")
 
 
 def show_agreement(folder: Path, tasks: Sequence[Task]) -> None:
@@ -208,7 +202,6 @@ def show_agreement(folder: Path, tasks: Sequence[Task]) -> None:
 
 def show_status(folder: Path, tasks: Sequence[Task]) -> int:
     """Print done, missing, failed and annotated requests of a run; return 1 while something is missing."""
-    out = console()
     names = annotators_of(folder)
     counted = _count_requests(folder, tasks, names)
     columns = (*_COUNTED, *(f"{what} by {name}" for name in names for what in _ANNOTATED))
@@ -216,18 +209,16 @@ def show_status(folder: Path, tasks: Sequence[Task]) -> int:
         [task, *(DASH if counts[name] is None else str(counts[name]) for name in columns)] for task, counts in counted
     ]
     align = "l" + "r" * len(columns)
-    print_tables(out, [Table(caption=str(folder), columns=("task", *columns), align=align, rows=rows)])
+    show_tables([Table(caption=str(folder), columns=("task", *columns), align=align, rows=rows)])
     missing = sum(counts["missing"] or 0 for _, counts in counted)
-    _show_failures(out, folder)
+    _show_failures(folder)
     live = read_live(folder)
     if live is not None:
-        out.print(f"  {live_line(live, time.time())}", markup=False)
-    unannotated = sum(
-        [_show_annotation_failures(out, name, *count_annotation_failures(folder, name)) for name in names]
-    )
-    _show_usage(out, folder)
+        echo(f"  {live_line(live, time.time())}")
+    unannotated = sum([_show_annotation_failures(name, *count_annotation_failures(folder, name)) for name in names])
+    _show_usage(folder)
     if missing and (live is None or live.age(time.time()) > SILENT_S):
-        out.print("Give the command that began this run again to go on.")
+        echo("Give the command that began this run again to go on.")
     return EXIT_INCOMPLETE if missing or unannotated else EXIT_DONE
 
 
@@ -295,12 +286,12 @@ def live_line(live: Live, now: float) -> str:
     )
 
 
-def _show_annotation_failures(out: Console, annotator: str, failures: Counter[str], invalid: Counter[str]) -> int:
+def _show_annotation_failures(annotator: str, failures: Counter[str], invalid: Counter[str]) -> int:
     """Print what an annotator failed on, by its errors; return how often it failed."""
     for line in annotation_failures(annotator, failures, invalid, example=True):
-        out.print(f"  {line}", markup=False)
+        echo(f"  {line}")
     if failures:
-        out.print("  What failed says nothing and is in no score; --retry-failed asks it again.", style="yellow")
+        echo("  What failed says nothing and is in no score; --retry-failed asks it again.", "yellow")
     return failures.total()
 
 
@@ -320,4 +311,4 @@ def write_figure(path: Path, figure: Figure) -> None:
 
     drawn = rendered(figure, figure_format(path, "output"))
     write_whole(path, lambda temporary: temporary.write_bytes(drawn))
-    console().print(f"Figure: {path.resolve()}", markup=False)
+    echo(f"Figure: {path.resolve()}")

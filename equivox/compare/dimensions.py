@@ -42,7 +42,7 @@ class DimensionContrast:
     undefined: str | None = None
 
 
-def dimension_contrasts(comparison: Comparison, *, n_resamples: int = 10_000) -> list[DimensionContrast]:
+def dimension_contrasts(comparison: Comparison) -> list[DimensionContrast]:
     """Return the contrasts of every two dimensions in which the same tasks were asked of two models or more."""
     models = [run.model for run in comparison.runs]
     found = []
@@ -58,7 +58,7 @@ def dimension_contrasts(comparison: Comparison, *, n_resamples: int = 10_000) ->
                     if all(model in one and model in other for one, other in sides)
                 ]
                 if len(pairs) >= _LEAST:
-                    found.append(_contrast((first, second, *key[1:], task), pairs, n_resamples))
+                    found.append(_contrast((first, second, *key[1:], task), pairs))
     return found
 
 
@@ -81,7 +81,6 @@ def _by_task(
 def _contrast(
     named: tuple[str, str, str, str, str],
     pairs: Sequence[tuple[str, Sequence[Score], Sequence[Score]]],
-    n_resamples: int,
 ) -> DimensionContrast:
     """Return the mean difference over models; each has its scores in the first dimension and in the second."""
     first, second, condition, metric, task = named
@@ -93,7 +92,7 @@ def _contrast(
         second="second",
         clusters=[model for model, _, _ in pairs for _ in range(2)],
         paired=True,
-        n_resamples=n_resamples,
+        n_resamples=10_000,
         rng=np.random.default_rng(seed_of("dimensions", *named)),
     )
     return DimensionContrast(

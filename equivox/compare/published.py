@@ -339,7 +339,7 @@ def run_of(runs: Sequence[StoredRun], source: Source) -> StoredRun | str:
         return str(of_model[0].undefined)
     fitting = [run for run in of_model if run.asked(source)]
     if source.setting:
-        fitting = [run for run in fitting if run.setting == source.setting] or fitting
+        fitting = [run for run in fitting if run.run.setting == source.setting] or fitting
     if not fitting:
         setting = f" in the setting {source.setting}" if source.setting else ""
         return f"{source.task_name} {NOT_ASKED}{setting}"

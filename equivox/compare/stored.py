@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -138,9 +138,6 @@ class StoredRun:
     manifest: Mapping[str, Any]
     undefined: str | None = None
     families: Mapping[str, str] = field(default_factory=dict)
-    _read: dict[str, list[Score]] = field(default_factory=dict, repr=False)
-    _scored: dict[str, int | None] = field(default_factory=dict, repr=False)
-    _tables: dict[tuple[str, str, str], list[dict[str, Any]] | None] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, run: TableRun, families: Mapping[str, str]) -> StoredRun:
@@ -155,11 +152,6 @@ class StoredRun:
     def folder(self) -> Path:
         """The folder of the run."""
         return self.run.folder
-
-    @property
-    def setting(self) -> str:
-        """The setting of the run."""
-        return self.run.setting
 
     @property
     def label(self) -> str:
@@ -181,7 +173,7 @@ class StoredRun:
 
         A run that names no setting fits every one, as does every run where the cell names none.
         """
-        of_setting = not source.setting or self.setting in {source.setting, ""}
+        of_setting = not source.setting or self.run.setting in {source.setting, ""}
         return of_setting and self.is_of(source.model) and self.named(source.task_name) in self._asked
 
     def named(self, task: str) -> str:
@@ -238,24 +230,25 @@ class StoredRun:
             return Number(undefined="the stored number is not a number")
         return found
 
-    def _scores(self, annotator: str) -> list[Score]:
-        if annotator not in self._read:
-            self._read[annotator] = read_scores(self.folder, annotator)
-        return self._read[annotator]
+    # Many cells ask for the same scores and tables; each is read once.
 
-    def _scored_responses(self, annotator: str) -> int | None:
-        """Return how many responses there were when an annotator's scores were computed; None without scores."""
-        if annotator not in self._scored:
+    @cached_property
+    def _scores(self) -> Callable[[str], list[Score]]:
+        return cache(partial(read_scores, self.folder))
+
+    @cached_property
+    def _records(self) -> Callable[[str, str, str], list[dict[str, Any]] | None]:
+        return cache(partial(read_records, self.folder))
+
+    @cached_property
+    def _scored_responses(self) -> Callable[[str], int | None]:
+        """How many responses there were when an annotator's scores were computed; None without scores."""
+
+        def answered(annotator: str) -> int | None:
             path = scores_path(self.folder, annotator)
-            self._scored[annotator] = read_document(path)["answered"] if path.is_file() else None
-        return self._scored[annotator]
+            return read_document(path)["answered"] if path.is_file() else None
 
-    def _records(self, task: str, table: str, annotator: str) -> list[dict[str, Any]] | None:
-        """Return the rows of a stored table, which many cells ask for; None where the run has none."""
-        asked = (task, table, annotator)
-        if asked not in self._tables:
-            self._tables[asked] = read_records(self.folder, *asked)
-        return self._tables[asked]
+        return cache(answered)
 
     def _entry(self, source: Source, task: str, annotator: str) -> Number:
         """Return an entry of a stored table of a task."""

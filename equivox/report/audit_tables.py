@@ -11,8 +11,11 @@ from equivox.report.numbers import DASH, how_many, interval, p_value, percent, s
 from equivox.report.table import Table
 from equivox.run.panel import PanelScore
 
+SHOWN = 3
+"""Up to this many errors of an attribute are shown, and names of what waits for something; of more, the first."""
 
-def audit_tables(audit: Audit, *, errors: int = 3) -> list[Table]:
+
+def audit_tables(audit: Audit) -> list[Table]:
     """Return agreement per attribute with the most frequent errors, and each score without and with correction."""
     agreement = Table(
         caption=f"The annotator against {_people(audit)}, {audit.n_responses} responses",
@@ -29,7 +32,7 @@ def audit_tables(audit: Audit, *, errors: int = 3) -> list[Table]:
             ]
             for entry in audit.attributes
         ],
-        remarks=_disagreement(audit, errors),
+        remarks=_disagreement(audit),
         notes=[
             "p groups: whether the annotator errs more on one group than on another, which distorts the comparison; "
             "κ, α: 1 all agree, 0 as by chance."
@@ -80,7 +83,7 @@ def stage_audit_table(audit: Audit) -> Table:
             ]
             for entry in audit.attributes
         ],
-        remarks=_disagreement(audit, 3),
+        remarks=_disagreement(audit),
         notes=[
             "agree: all values alike; of a list, precision and recall: shares of the annotator's values that people "
             "give too, and of people's that it gives. Values not labelled are missing and count for nothing."
@@ -92,13 +95,13 @@ def _people(audit: Audit) -> str:
     return f"{len(audit.raters)} {'person' if len(audit.raters) == 1 else 'people'} ({', '.join(audit.raters)})"
 
 
-def _disagreement(audit: Audit, errors: int) -> list[str]:
+def _disagreement(audit: Audit) -> list[str]:
     """Return why numbers are undefined, and the most frequent errors of each attribute."""
     undefined = [f"{DASH} {entry.attribute}: {entry.undefined}" for entry in audit.attributes if entry.undefined]
     return undefined + [
         f"{entry.attribute}: people say {said!r}, the annotator {read!r}, {how_many(n, 'time')}"
         for entry in audit.attributes
-        for said, read, n in entry.errors[:errors]
+        for said, read, n in entry.errors[:SHOWN]
     ]
 
 
@@ -141,9 +144,9 @@ def missing_table(found: Mapping[tuple[str, str], Sequence[str]]) -> Table:
     )
 
 
-def _few(names: Sequence[str], shown: int = 3) -> str:
-    more = len(names) - shown
-    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def panel_table(members: Sequence[str], scores: Sequence[PanelScore]) -> Table:

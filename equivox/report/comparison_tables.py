@@ -43,9 +43,7 @@ FEW_PAIRS = 3
 """Up to this many untested pairs of models with one reason are named; more are counted."""
 
 
-def comparison_tables(
-    comparison: Comparison, contrasts: Sequence[DimensionContrast], *, attributes: int = 3, values: int = 5
-) -> list[list[Table]]:
+def comparison_tables(comparison: Comparison, contrasts: Sequence[DimensionContrast]) -> list[list[Table]]:
     """Return models × tasks, the evidence behind each number, refusals, correlations, and the largest shifts."""
     means = [(run, s) for run in comparison.runs for s in run.scores if (m := run.measure(s)) and m.overall]
     grids, refusals = [], []
@@ -65,7 +63,7 @@ def comparison_tables(
     movers = [
         share_table(run.model, score, shares)
         for run in comparison.runs
-        for score, shares in top_movers(run, attributes=attributes, values=values)
+        for score, shares in top_movers(run, attributes=3, values=5)
     ]
     caveats = Table(columns=(), align="", rows=(), remarks=[f"{DASH} {caveat}" for caveat in comparison.caveats])
     found = task_correlations(comparison)

@@ -66,19 +66,19 @@ def look(number: int) -> dict[str, Any]:
 @contextmanager
 def drawing(
     height: float, width: float = WIDTH, title: str = "", shape: tuple[int, int] = (1, 1)
-) -> Iterator[tuple[Figure, Any]]:
-    """Yield a transparent figure in the style of all figures, and its axes; an array of axes for more than one."""
+) -> Iterator[tuple[Figure, list[Any]]]:
+    """Yield a transparent figure in the style of all figures, and its axes row by row."""
     import matplotlib as mpl
 
     with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
         figure = ShownFigure(figsize=(width, height), layout="constrained")
         figure.patch.set_alpha(0.0)
-        grid = figure.subplots(*shape, sharex=True, sharey=True, squeeze=False)
-        for axes in grid.flat:
+        every = list(figure.subplots(*shape, sharex=True, sharey=True, squeeze=False).flat)
+        for axes in every:
             axes.patch.set_alpha(0.0)
         if title:
-            grid[0, 0].set_title(short(title), loc="left", fontsize=9, color=INK)
-        yield figure, grid if grid.size > 1 else grid[0, 0]
+            every[0].set_title(short(title), loc="left", fontsize=9, color=INK)
+        yield figure, every
 
 
 def rendered(figure: Figure, kind: Format, *, dpi: int = 300) -> bytes:

@@ -71,7 +71,7 @@ def draw_forest(
     """
     labels = [_broken(label, LONGEST) for label, _ in rows]
     high = 0.24 + 0.12 * any("\n" in label for label in labels)
-    with drawing(0.9 + high * len(rows), title=title) as (figure, axes):
+    with drawing(0.9 + high * len(rows), title=title) as (figure, (axes,)):
         for place, (_, score) in enumerate(rows):
             _draw_score(axes, place, score)
         targets = {score.target for _, score in rows if math.isfinite(score.target)}
@@ -109,7 +109,7 @@ def draw_shares(
 ) -> Figure:
     """Draw the share of each value in each group as grouped bars."""
     groups = sorted({group for share in shares for group in share.by_group})
-    with drawing(1.0 + (0.14 * len(groups) + 0.12) * max(1, len(shares)), title=title) as (figure, axes):
+    with drawing(1.0 + (0.14 * len(groups) + 0.12) * max(1, len(shares)), title=title) as (figure, (axes,)):
         bars = [(short(group), [share.by_group.get(group, 0.0) for share in shares]) for group in groups]
         grouped_bars(axes, bars)
         axes.set_yticks(range(len(shares)), [short(share.value) for share in shares])
@@ -132,8 +132,7 @@ def draw_histograms(distributions: Mapping[str, Sequence[float]], quantity: str)
     every = [number for own in distributions.values() for number in own]
     edges = np.histogram_bin_edges(every or [0.0, 1.0], bins=30)
     n = max(1, len(distributions))
-    with drawing(0.6 + 1.5 * n, shape=(n, 1)) as (figure, grid):
-        panels = [grid] if n == 1 else list(grid.flat)
+    with drawing(0.6 + 1.5 * n, shape=(n, 1)) as (figure, panels):
         for axes, (name, own) in zip(panels, distributions.items(), strict=True):
             axes.hist(own, bins=edges, facecolor=PALETTE[0], edgecolor=INK, linewidth=0.5)
             axes.set_title(f"{short(name)} ({len(own):,})", loc="left", fontsize=9, color=INK)
@@ -146,8 +145,7 @@ def draw_triangles(panels: Mapping[str, Mapping[tuple[str, str], float]]) -> Fig
     """Draw correlations as lower triangles, a panel per name; each cell shows its number, or a dash without one."""
     names = list(dict.fromkeys(name for pairs in panels.values() for pair in pairs for name in pair))
     n = len(names)
-    with drawing(1.6 + 0.42 * n, 1.0 + len(panels) * (1.6 + 0.5 * n), shape=(1, len(panels))) as (figure, grid):
-        every = [grid] if len(panels) == 1 else list(grid.flat)
+    with drawing(1.6 + 0.42 * n, 1.0 + len(panels) * (1.6 + 0.5 * n), shape=(1, len(panels))) as (figure, every):
         labels = [short(name.partition(":")[2] or name) for name in names]
         for axes, (title, pairs) in zip(every, panels.items(), strict=True):
             matrix = np.full((n, n), np.nan)
@@ -168,14 +166,10 @@ def draw_triangles(panels: Mapping[str, Mapping[tuple[str, str], float]]) -> Fig
         return figure
 
 
-def draw_heat_map(
-    rows: Sequence[Mapping[str, Any]], title: str = "", *, most: float = 1.0, unit: str = "findings"
-) -> Figure:
+def draw_heat_map(rows: Sequence[Mapping[str, Any]], title: str = "", *, unit: str = "findings") -> Figure:
     """Draw findings per category and identity: each cell shows their number and the number that survive q.
 
     `rows` have the columns category, identity, count, surviving_q. A cell that is not known shows a dash, never 0.
-    The scale of colours ends at the largest number, or at `most` if that is larger, so that several maps can have
-    one scale.
     """
     categories = list(dict.fromkeys(str(row["category"]) for row in rows))
     identities = list(dict.fromkeys(str(row["identity"]) for row in rows))
@@ -186,8 +180,8 @@ def draw_heat_map(
         if row["count"] is not None:
             counts[place] = row["count"]
             told[place] = f"{row['count']} ({row['surviving_q']})"
-    with drawing(1.4 + 0.3 * len(categories), 3.2 + 0.95 * len(identities), title) as (figure, axes):
-        top = max(most, 1.0, *counts[np.isfinite(counts)].tolist())
+    with drawing(1.4 + 0.3 * len(categories), 3.2 + 0.95 * len(identities), title) as (figure, (axes,)):
+        top = max(1.0, *counts[np.isfinite(counts)].tolist())
         image = axes.imshow(counts, cmap="cividis", vmin=0, vmax=top, aspect="auto")
         for i in range(len(categories)):
             for j in range(len(identities)):
@@ -208,8 +202,8 @@ def draw_ranks(ranks: Sequence[Rank]) -> Figure:
     down = math.ceil(len(columns) / across)
     labels = [_broken(model, 26) for model in models]
     high = 0.36 if any("\n" in label for label in labels) else 0.24
-    with drawing(0.2 + down * (0.4 + high * len(models)), shape=(down, across)) as (figure, _):
-        for number, axes in enumerate(figure.axes):
+    with drawing(0.2 + down * (0.4 + high * len(models)), shape=(down, across)) as (figure, every):
+        for number, axes in enumerate(every):
             if number >= len(columns):
                 axes.set_visible(False)
                 continue
@@ -252,7 +246,7 @@ def draw_metric_panel(rows: Sequence[tuple[str, Score]], title: str = "", *, sid
     for (label, name), score in cells.items():
         if score.found and most[name]:
             shades[labels.index(label), names.index(name)] = score.value / most[name]
-    with drawing(1.1 + 0.42 * len(labels), max(WIDTH, 2.2 + 0.82 * len(names)), title) as (figure, axes):
+    with drawing(1.1 + 0.42 * len(labels), max(WIDTH, 2.2 + 0.82 * len(names)), title) as (figure, (axes,)):
         colours = LinearSegmentedColormap.from_list("sides", [PALETTE[4], "#ffffff", PALETTE[1]])
         axes.imshow(shades, cmap=colours, vmin=-1, vmax=1, aspect="auto")
         for i, label in enumerate(labels):

@@ -107,7 +107,7 @@ def side_by_side_tables(found: Sequence[Impact], missing: Sequence[str]) -> list
             )
         )
     if missing:
-        tables.append(Table(columns=(), align="", rows=(), remarks=[f"{DASH} {reason}" for reason in missing]))
+        tables.append(Table(remarks=[f"{DASH} {reason}" for reason in missing]))
     return tables
 
 

@@ -37,8 +37,7 @@ def draw_published(table: ReproducedTable) -> Figure:
     down = math.ceil(len(panels) / across)
     rows = max(len({row for row, _ in cells}) for cells in panels.values())
     lines = len(table.columns) if table.draw == "bubbles" else rows * (1 if table.draw == "stacked" else 1.6)
-    with drawing(0.8 + down * (0.5 + 0.24 * lines), shape=(down, across)) as (figure, grid):
-        every = [grid] if down * across == 1 else list(grid.flat)
+    with drawing(0.8 + down * (0.5 + 0.24 * lines), shape=(down, across)) as (figure, every):
         for axes, (label, cells) in zip(every, panels.items(), strict=False):
             {"bars": _bars, "stacked": _stacked, "bubbles": _bubbles}[table.draw or "bars"](axes, cells, table.columns)
             axes.set_title(label, loc="left", fontsize=9, color=INK)

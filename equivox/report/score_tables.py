@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from equivox.compare.runs import ComparedRun, ValueShares
 from equivox.core.metric import Measure
@@ -14,6 +14,8 @@ from equivox.report.numbers import DASH, UNEVEN, UNTOLD, p_value, percent, score
 from equivox.report.table import Cell, Strip, Table
 
 Rows = Sequence[tuple[ComparedRun, Score]]
+Texts = Mapping[str, Callable[[ComparedRun, Score], str]]
+"""Columns of texts: the heading of each, and what it says of a score of a run."""
 
 STARS = (
     f"* q < 0.05, ** q < 0.001, q over all that is shown together; {UNTOLD} this design cannot tell: it may miss the "
@@ -29,22 +31,52 @@ _METRIC_NOTE = (
 )
 
 
-BY_PEOPLE = ("with labels", "interval")
-BY_PEOPLE_NOTE = (
+_BY_PEOPLE = ("with labels", "interval")
+_BY_PEOPLE_NOTE = (
     "with labels: the estimate as people would annotate the answers, from their labels of some of them; its interval "
     "holds the noise of the labels too."
 )
 
 
-def evidence_columns(value: str, *, null_mean: bool, p: Sequence[str] = ("p cluster",)) -> list[str]:
-    """Return the headings of `evidence`; `value` names the published number, `p` holds the headings of the p-values."""
-    tested = (*p, "q", "p paper", "used")
-    if null_mean:
-        return ["estimate", "interval", value, "max", "null mean", "rare", *tested]
-    return [value, "no bias", "interval", *tested]
+def evidence_table(
+    caption: str,
+    labels: Texts,
+    rows: Rows,
+    *,
+    value: str = "value",
+    null_mean: bool = False,
+    last: Texts | None = None,
+    remarks: Sequence[str] = (),
+    notes: Sequence[str] = (),
+) -> Table:
+    """Return scores with their evidence, a line each, between the columns `labels` and `last`.
+
+    `value` names the published number. With a null mean the estimate comes first. Where people labelled answers, the
+    scores as their labels correct them stand behind the evidence.
+    """
+    p, people, last = _p_headings(rows), _by_people(rows), last or {}
+    first = ("estimate", "interval", value, "max", "null mean", "rare") if null_mean else (value, "no bias", "interval")
+    columns = [*first, *p, "q", "p paper", "used", *(_BY_PEOPLE if people else ())]
+    return Table(
+        caption=caption,
+        columns=[*labels, *columns, *last],
+        align="l" * len(labels) + "r" * len(columns) + "l" * len(last),
+        rows=[
+            [
+                *(text(*row) for text in labels.values()),
+                *_evidence(row[1], null_mean=null_mean, p=p),
+                *corrected,
+                *(text(*row) for text in last.values()),
+            ]
+            for row, corrected in zip(rows, people or [[]] * len(rows), strict=True)
+        ],
+        grouped=len(labels) - 1,
+        remarks=remarks,
+        notes=[*notes, *([_BY_PEOPLE_NOTE] if people and notes else [])],
+    )
 
 
-def p_headings(rows: Rows) -> tuple[str, ...]:
+def _p_headings(rows: Rows) -> tuple[str, ...]:
     """Return the headings of the p-values of some scores: two if a metric says which clusters a p speaks of."""
     measures = [measure for run, score in rows if (measure := run.measure(score)) is not None]
     both = next((measure for measure in measures if measure.p_these), None)
@@ -61,7 +93,7 @@ def marked(score: Score) -> str:
     return (stars(score.q) if score.untold is None else UNTOLD) + uneven
 
 
-def evidence(score: Score, *, null_mean: bool, p: Sequence[str] = ("p cluster",)) -> list[str]:
+def _evidence(score: Score, *, null_mean: bool, p: Sequence[str]) -> list[str]:
     """Return a score and its evidence as texts, the headline first; with a null mean that is the estimate."""
     interval = score_interval(score.ci_low, score.ci_high, score.unit)
     if null_mean:
@@ -79,89 +111,73 @@ def evidence(score: Score, *, null_mean: bool, p: Sequence[str] = ("p cluster",)
     ]
 
 
+_TASK: Texts = {"task": lambda run, score: score.task}
+_MODEL_AND_TASK: Texts = {"model": lambda run, score: run.model, **_TASK}
+
+
 def task_tables(runs: Sequence[ComparedRun]) -> list[list[Table]]:
     """Return the scores of whole tasks, a line per model and task: means over attributes, then all others.
 
     A measure that is a mean over attributes has one table per dimension; others have one per family of tasks.
     """
     rows = [(run, score) for run in runs for score in run.scores if score.is_whole]
-    means = [row for row in rows if _mean(row)]
-    others = [row for row in rows if not _mean(row)]
+    means, others = _split(rows)
     return [
-        [mean_table(f"{name[0]}: mean {name[1]} over a task's attributes", own) for name, own in _by_name(means)],
+        [mean_table(f"{name[0]}: mean {name[1]} over a task's attributes", own) for name, own in means.items()],
         [
-            _metric_table(
-                family, ("model", "task", "metric"), [((r.model, s.task, measure_name(r, s)), (r, s)) for r, s in own]
+            evidence_table(
+                family, {**_MODEL_AND_TASK, "metric": measure_name}, own, remarks=reasons(own),
+                notes=[_METRIC_NOTE, *_helps(own)],
             )
-            for family, own in _by_family(others).items()
+            for family, own in others.items()
         ],
-    ]
+    ]  # fmt: skip
 
 
 def attribute_tables(run: ComparedRun) -> list[Table]:
     """Return a line per attribute with the value that differs most; for other measures, a line per breakdown."""
-    rows = [(run, score) for score in run.scores if not score.is_whole]
-    found = []
-    for (dimension, name), own in _by_name([row for row in rows if _mean(row)]):
-        labelled = by_people(own)
-        columns = [*evidence_columns(name, null_mean=True), *(BY_PEOPLE if labelled else ())]
-        lines = [
-            [s.task, s.subset or _attribute(s), *evidence(s, null_mean=True), *extra, _mover(s)]
-            for (_, s), extra in zip(own, labelled or [[]] * len(own), strict=True)
-        ]
-        found.append(
-            Table(
-                caption=f"{dimension}: by attribute",
-                columns=["task", "attribute", *columns, "moves most"],
-                align="ll" + "r" * len(columns) + "l",
-                rows=lines,
-                grouped=1,
+    means, others = _split([(run, score) for score in run.scores if not score.is_whole])
+    return [
+        *(
+            evidence_table(
+                f"{dimension}: by attribute", {**_TASK, "attribute": _part}, own, value=name, null_mean=True,
+                last={"moves most": _mover}, remarks=reasons(own, named=False),
+            )
+            for (dimension, name), own in means.items()
+        ),
+        *(
+            evidence_table(
+                f"{family}: in detail", {**_TASK, "metric": measure_name, "of": _part}, own,
                 remarks=reasons(own, named=False),
             )
-        )
-    for family, own in _by_family([row for row in rows if not _mean(row)]).items():
-        named = [((s.task, measure_name(r, s), s.subset or _attribute(s)), (r, s)) for r, s in own]
-        found.append(_metric_table(f"{family}: in detail", ("task", "metric", "of"), named, models=False))
-    return found
+            for family, own in others.items()
+        ),
+    ]  # fmt: skip
 
 
-def _mean(row: tuple[ComparedRun, Score]) -> bool:
-    measure = row[0].measure(row[1])
-    return measure is not None and measure.overall
-
-
-def _by_name(rows: Rows) -> Iterable[tuple[tuple[str, str], Rows]]:
-    return split_by(rows, lambda row: (row[1].dimension, row[1].name)).items()
-
-
-def _by_family(rows: Rows) -> dict[str, list[tuple[ComparedRun, Score]]]:
-    return split_by(rows, lambda row: row[1].family)
+def _split(rows: Rows) -> tuple[Mapping[tuple[str, str], Rows], Mapping[str, Rows]]:
+    """Return the scores that are means over attributes, by dimension and name, and all others by family."""
+    by_name: dict[tuple[str, str], list[tuple[ComparedRun, Score]]] = {}
+    by_family: dict[str, list[tuple[ComparedRun, Score]]] = {}
+    for run, score in rows:
+        measure = run.measure(score)
+        if measure is not None and measure.overall:
+            by_name.setdefault((score.dimension, score.name), []).append((run, score))
+        else:
+            by_family.setdefault(score.family, []).append((run, score))
+    return by_name, by_family
 
 
 def mean_table(caption: str, rows: Rows) -> Table:
     """Return scores that have a null mean with their evidence, a line per model and task."""
     first = rows[0][1]
-    labelled = by_people(rows)
-    columns = [*evidence_columns(first.name, null_mean=True), *(BY_PEOPLE if labelled else ())]
-    return Table(
-        caption=caption,
-        columns=["model", "task", *columns],
-        align="ll" + "r" * len(columns),
-        rows=[
-            [run.model, score.task, *evidence(score, null_mean=True), *(labelled[number] if labelled else ())]
-            for number, (run, score) in enumerate(rows)
-        ],
-        grouped=1,
-        remarks=reasons(rows),
-        notes=[
-            _mean_note(rows[0][0].measure(first), rows),
-            f"{first.dimension}: {_spoken_of(rows)}",
-            *([BY_PEOPLE_NOTE] if labelled else []),
-        ],
+    notes = [_mean_note(rows[0][0].measure(first), rows), f"{first.dimension}: {_spoken_of(rows)}"]
+    return evidence_table(
+        caption, _MODEL_AND_TASK, rows, value=first.name, null_mean=True, remarks=reasons(rows), notes=notes
     )
 
 
-def by_people(rows: Rows) -> list[list[str]]:
+def _by_people(rows: Rows) -> list[list[str]]:
     """Return each score as people's labels correct it, and its interval, as texts; empty if there are no labels."""
     found = [run.corrected(score) for run, score in rows]
     if not any(found):
@@ -174,26 +190,10 @@ def by_people(rows: Rows) -> list[list[str]]:
     ]
 
 
-def _metric_table(
-    caption: str,
-    names: Sequence[str],
-    rows: Sequence[tuple[Sequence[str], tuple[ComparedRun, Score]]],
-    *,
-    models: bool = True,
-) -> Table:
-    scores = [row for _, row in rows]
-    p = p_headings(scores)
-    columns = evidence_columns("value", null_mean=False, p=p)
-    helps = dict.fromkeys(measure.p_help for run, score in scores if (measure := run.measure(score)) and measure.p_help)
-    return Table(
-        caption=caption,
-        columns=[*names, *columns],
-        align="l" * len(names) + "r" * len(columns),
-        rows=[[*own, *evidence(score, null_mean=False, p=p)] for own, (_, score) in rows],
-        grouped=len(names) - 1,
-        remarks=reasons(scores, named=models),
-        notes=[_METRIC_NOTE, *helps] if models else [],
-    )
+def _helps(rows: Rows) -> list[str]:
+    """Return, once each, what metrics say of their p-values."""
+    helps = (measure.p_help for run, score in rows if (measure := run.measure(score)) is not None)
+    return list(dict.fromkeys(filter(None, helps)))
 
 
 def measure_name(run: ComparedRun, score: Score) -> str:
@@ -202,13 +202,14 @@ def measure_name(run: ComparedRun, score: Score) -> str:
     return f"{score.name} ({score.unit})" if measure is not None and measure.in_unit else score.name
 
 
-def _attribute(score: Score) -> str:
-    if score.role in {"outcome", "refusal"}:
-        return "refusal" if score.role == "refusal" else str(score.attribute)
+def _part(run: ComparedRun, score: Score) -> str:
+    """Return of which part of a task a score is: a breakdown, an attribute, or a way to lose answers."""
+    if score.subset or score.role in {"outcome", "refusal"}:
+        return score.subset or ("refusal" if score.role == "refusal" else str(score.attribute))
     return f"{score.attribute} ({score.role})"
 
 
-def _mover(score: Score) -> str:
+def _mover(run: ComparedRun, score: Score) -> str:
     mover = score.mover
     if mover is None:
         return DASH

@@ -56,7 +56,7 @@ Content = str | Cell
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """One table whose numbers are already formatted as text.
+    """One table whose numbers are already formatted as text; without rows, its remarks alone.
 
     Attributes
     ----------
@@ -72,9 +72,9 @@ class Table:
     """
 
     caption: str = ""
-    columns: Sequence[Content]
-    align: str
-    rows: Sequence[Sequence[Content]]
+    columns: Sequence[Content] = ()
+    align: str = ""
+    rows: Sequence[Sequence[Content]] = ()
     grouped: int = 0
     remarks: Sequence[str] = ()
     notes: Sequence[str] = ()

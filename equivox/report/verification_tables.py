@@ -50,7 +50,7 @@ def verification_tables(found: Verification) -> list[Table]:
             remarks=_left(entries),
         ),
         *(
-            Table(caption=caption, columns=(), align="", rows=[], remarks=lines)
+            Table(caption=caption, remarks=lines)
             for caption, lines in (
                 ("Problems", found.problems), ("Not verified", found.not_verified), ("Remarks", found.remarks),
             )

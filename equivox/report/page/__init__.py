@@ -35,13 +35,9 @@ from equivox.report.page.examples import drawn_examples, telling_pairs
 from equivox.report.picture import ABOUT_MARKS, SIGNS, further_lines, picture, speaker_lines
 from equivox.report.safe_page import render_page
 from equivox.report.score_tables import (
-    BY_PEOPLE,
-    by_people,
-    evidence,
-    evidence_columns,
+    evidence_table,
     marks,
     measure_name,
-    p_headings,
     share_table,
 )
 from equivox.report.table import Table, as_html, drawn
@@ -111,7 +107,6 @@ def build_report(
     *,
     examples: int = 0,
     data: str | None = None,
-    movers: int = 4,
 ) -> str:
     """Return the report of the runs in `folders` as HTML, which names the runs in `left_out` with their reasons.
 
@@ -153,7 +148,7 @@ def build_report(
         not_an_audit=NOT_AN_AUDIT,
         speaker_lines=speaker_lines(comparison.runs),
         speakers=list(speaker_panels(comparison)),
-        movers=list(_movers(comparison, movers)),
+        movers=list(_movers(comparison)),
         heat_maps=list(heat_maps_in_page(comparison)),
         headings=_headings(comparison),
         correlations=[as_html(table) for table in correlation_tables(task_correlations(comparison))],
@@ -233,21 +228,12 @@ def _metric(rows: Sequence[tuple[ComparedRun, Score]], family: str) -> dict[str,
     notes = list(dict.fromkeys(note for _, score in rows for note in _remarks(score)))
     measure = run.measure(first)
     null_mean = any(math.isfinite(s.null_mean) for _, s in rows) or (measure is not None and measure.null_mean)
-    p = p_headings(rows)
-    people = by_people(rows)
-    columns = [*evidence_columns("value", null_mean=null_mean, p=p), *(BY_PEOPLE if people else ())]
-    table = Table(
-        caption=f"{measure_name(run, first)}, {family}",
-        columns=["model", "task", *columns, "note"],
-        align="ll" + "r" * len(columns) + "l",
-        rows=[
-            [
-                *(run.model, _within_family(s), *evidence(s, null_mean=null_mean, p=p)),
-                *(people[number] if people else ()),
-                " ".join(str(1 + notes.index(note)) for note in _remarks(s)),
-            ]
-            for number, (run, s) in enumerate(rows)
-        ],
+    table = evidence_table(
+        f"{measure_name(run, first)}, {family}",
+        {"model": lambda run, score: run.model, "task": lambda run, score: _within_family(score)},
+        rows,
+        null_mean=null_mean,
+        last={"note": lambda run, score: " ".join(str(1 + notes.index(note)) for note in _remarks(score))},
     )
     return {
         "name": measure_name(run, first),
@@ -270,12 +256,12 @@ def _remarks(score: Score) -> tuple[str, ...]:
     return (*((f"this design cannot tell: {score.untold_in_full}",) if score.untold else ()), *score.notes)
 
 
-def _movers(comparison: Comparison, wanted: int) -> Iterator[dict[str, Any]]:
+def _movers(comparison: Comparison) -> Iterator[dict[str, Any]]:
     """Yield, for each model, the attributes with the largest estimate, and the shares of their values by group."""
     for run in comparison.runs:
         found = [
             (score, shares)
-            for score, shares in top_movers(run, attributes=wanted, values=6)
+            for score, shares in top_movers(run, attributes=4, values=6)
             if shares and score.estimate_unclipped > 0
         ]
         if found:
