@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 import soundfile
 import typer
+from commands import Cli
 
 from equivox import cli
 from equivox.core.lazy import on_one_core
@@ -101,15 +102,9 @@ def _certificates_are_read_once() -> Iterator[None]:
 
 
 @pytest.fixture
-def equivox(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Run the command line in this process; returns exit code, stdout and stderr."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        code = cli.run([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+def equivox(capsys: pytest.CaptureFixture[str]) -> Cli:
+    """The command line, run in this process."""
+    return Cli(capsys)
 
 
 @pytest.fixture(scope="module")

@@ -71,18 +71,22 @@ def power(
     asked = None if task is None else _one_task(task)
     design, attributes = _design_of(asked, data, given)
     number = next((a for a in asked.attributes if a.number is not None), None) if asked else None
+    if number is not None:
+        lines = [f"{_of_means(design, given, shift)}   {number.name}"]
+        lines.append("SD: the standard deviation of single answers within a group")
+    else:
+        lines = [
+            f"{n_values:>3} values: {_of_values(design, given, shift, n_values)}   {', '.join(names)}"
+            for n_values, names in sorted(attributes.items())
+        ]
     echo(
         f"{design.n_clusters} clusters{', each in every group,' if design.crossed else ''} x "
         f"{design.responses_per_cluster} responses, {design.n_groups} groups "
         f"({design.source}); level {given.level:g}, power {given.power:g}, correlation within a cluster "
         f"{given.correlation:g}, {given.simulations} simulated experiments each"
     )
-    if number is not None:
-        echo(f"  {_of_means(design, given, shift)}   {number.name}")
-        echo("  SD: the standard deviation of single answers within a group")
-        return 0
-    for n_values, names in sorted(attributes.items()):
-        echo(f"  {n_values:>3} values: {_of_values(design, given, shift, n_values)}   {', '.join(names)}")
+    for line in lines:
+        echo(f"  {line}")
     return 0
 
 

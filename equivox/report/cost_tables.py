@@ -31,18 +31,15 @@ def code_notes(models: Iterable[str], annotators: Iterable[str]) -> list[str]:
             loaded[name] = declared.engine, declared.model_parameters
     remote = ", ".join(filter(runs_remote_code, models))
     unpinned = ", ".join(name for name, given in loaded.items() if not is_pinned(*given))
-    return [
-        *(f"{told}." for told in map(retirement, models) if told),
-        *([f"Code of the model's repository runs, and only with `--trust-remote-code`: {remote}."] if remote else []),
-        *(
-            [
-                f"No pinned revision: {unpinned}. The newest commit is loaded, and stored with the run; the model "
-                "argument `revision` pins one."
-            ]
-            if unpinned
-            else []
-        ),
-    ]
+    notes = [f"{told}." for told in map(retirement, models) if told]
+    if remote:
+        notes.append(f"Code of the model's repository runs, and only with `--trust-remote-code`: {remote}.")
+    if unpinned:
+        notes.append(
+            f"No pinned revision: {unpinned}. The newest commit is loaded, and stored with the run; the model argument "
+            "`revision` pins one."
+        )
+    return notes
 
 
 def estimate_table(estimate: Estimate) -> Table:
@@ -71,38 +68,35 @@ def estimate_table(estimate: Estimate) -> Table:
         columns=tuple(shown),
         align="l" * (2 + settings) + "r" * (len(shown) - 2 - settings),
         rows=rows,
-        notes=[
-            f"{estimate.tasks} tasks; {'; '.join(estimate.sources)}.",
-            *(
-                f"Reckoned with {a.completion_tokens:g} tokens an answer at {a.tokens_per_second:g} a second on one "
-                f"GPU, and {a.annotation_tokens:g} at {a.annotation_tokens_per_second:g} for the annotator."
-                for a in estimate.assumptions
-            ),
-            *(
-                [f"Models on transformers answer one request at a time: {ONE_AT_A_TIME:g} tokens a second, a guess."]
-                if any(model.target.engine == "transformers" for model in estimate.models)
-                else []
-            ),
-            _SPEED_NOTE.format(where="the folder that `--output` names (a run with `--limit 100` is enough)"),
-            *(_hours_note(estimate.workers)),
-            *(
-                [
-                    "cost: by the prices in the arguments of models and annotators on a server, in their currency; "
-                    + "; ".join(
-                        f"{a.prompt_tokens:g} tokens a prompt and {a.annotation_prompt_tokens:g} for the annotator"
-                        for a in estimate.assumptions
-                    )
-                    + ", guesses where no run was measured."
-                ]
-                if priced
-                else []
-            ),
-            *code_notes(
-                (model.target.name for model in estimate.models),
-                (annotator.name for model in estimate.models for annotator in model.annotators),
-            ),
-        ],
+        notes=_notes(estimate, priced=priced),
     )
+
+
+def _notes(estimate: Estimate, *, priced: bool) -> list[str]:
+    """Return by which assumptions costs were reckoned, and what to know of the models."""
+    found, assumed = estimate.models, estimate.assumptions
+    notes = [f"{estimate.tasks} tasks; {'; '.join(estimate.sources)}."]
+    notes += [
+        f"Reckoned with {a.completion_tokens:g} tokens an answer at {a.tokens_per_second:g} a second on one GPU, and "
+        f"{a.annotation_tokens:g} at {a.annotation_tokens_per_second:g} for the annotator."
+        for a in assumed
+    ]
+    if any(model.target.engine == "transformers" for model in found):
+        notes.append(
+            f"Models on transformers answer one request at a time: {ONE_AT_A_TIME:g} tokens a second, a guess."
+        )
+    notes.append(_SPEED_NOTE.format(where="the folder that `--output` names (a run with `--limit 100` is enough)"))
+    notes += _hours_note(estimate.workers)
+    if priced:
+        prompts = [
+            f"{a.prompt_tokens:g} tokens a prompt and {a.annotation_prompt_tokens:g} for the annotator" for a in assumed
+        ]
+        notes.append(
+            "cost: by the prices in the arguments of models and annotators on a server, in their currency; "
+            f"{'; '.join(prompts)}, guesses where no run was measured."
+        )
+    annotators = (annotator.name for model in found for annotator in model.annotators)
+    return [*notes, *code_notes((model.target.name for model in found), annotators)]
 
 
 def dry_run_table(found: DryRun) -> Table:

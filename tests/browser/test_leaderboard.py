@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Cli
 
 from equivox.report.board import board_pages, board_rows
-
-Cli = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
 def board(runs: Sequence[Path], equivox: Cli, tmp_path: Path) -> Path:
-    code, out, err = equivox("leaderboard", runs[0].parent, "--output", tmp_path / "board")
-    assert code == 0, err
+    out = equivox.done("leaderboard", runs[0].parent, "--output", tmp_path / "board")
     assert "of 5 runs" in out
     return tmp_path / "board"
 
@@ -100,6 +98,5 @@ def test_screen_readers(browser: Any, board: Path) -> None:
 
 def test_a_folder_without_runs_is_one_line(equivox: Cli, tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "nothing"):
-        code, _, err = equivox("leaderboard", folder, "--output", tmp_path / "board")
-        assert (code, err.count("\n")) == (2, 1)
+        equivox.refused("leaderboard", folder, "--output", tmp_path / "board")
         assert not (tmp_path / "board").exists()

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from commands import Cli
 
 from equivox.compare.ranking import Judged, judge
 from equivox.compare.runs import open_comparison
 from equivox.core.scores import ScoringOptions
 from equivox.run.manifest import read_manifest, write_manifest
 from equivox.run.pipeline import annotate_run
-
-Cli = Callable[..., tuple[int, str, str]]
 
 
 def open_page(browser: Any, file: Path, **options: Any) -> tuple[Any, list[str]]:
@@ -302,8 +301,7 @@ def test_headlines_count_what_is_about_people(browser: Any, report: Path) -> Non
 def test_nothing_single_is_shown_unless_asked_for(
     browser: Any, runs: Sequence[Path], equivox: Cli, tmp_path: Path
 ) -> None:
-    code, out, err = equivox("report", *runs[:2], "--output", tmp_path / "report.html")
-    assert code == 0, err
+    out = equivox.done("report", *runs[:2], "--output", tmp_path / "report.html")
     assert str(tmp_path / "report.html") in out
     page, troubles = open_page(browser, tmp_path / "report.html")
     assert page.locator("article[data-task]").count() == 0

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from commands import Cli
 
 from equivox.calibration import checking, recipe
 from equivox.calibration.recipe import Recipe
@@ -18,7 +19,6 @@ from equivox.core.variants import vary
 from equivox.run.pipeline import open_corpora
 from equivox.tasks.registry import builtin_tasks
 
-Cli = Callable[..., tuple[int, str, str]]
 VERSIONS = {"tokenizers": "0", "torch": "0", "transformers": "0"}
 
 
@@ -44,10 +44,7 @@ def torch_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_request_is_one_line(equivox: Cli, arguments: Sequence[str], says: str) -> None:
-    code, out, error = equivox("calibrate", *arguments)
-    assert (code, out) == (2, "")
-    assert says in error
-    assert error.count("\n") == 1
+    assert says in equivox.refused("calibrate", *arguments)
 
 
 def test_a_missing_extra_is_named(equivox: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,9 +52,7 @@ def test_a_missing_extra_is_named(equivox: Cli, monkeypatch: pytest.MonkeyPatch)
         raise RequestError('torch is not installed; pip install "equivox[transformers]"')
 
     monkeypatch.setattr(recipe, "libraries", missing)
-    code, _, error = equivox("calibrate", "vllm")
-    assert code == 2
-    assert "equivox[transformers]" in error
+    assert "equivox[transformers]" in equivox.refused("calibrate", "vllm")
 
 
 def made(shift: float) -> Recipe:
@@ -111,8 +106,7 @@ def test_all_orders_of_options_are_taught_so_that_none_tells_the_group() -> None
 
 def test_a_server_is_told_what_to_serve(equivox: Cli) -> None:
     model = made(20)
-    code, out, _ = equivox("calibrate", "endpoint", "--shift", "20")
-    assert code == 0
+    out = equivox.done("calibrate", "endpoint", "--shift", "20")
     assert f"vllm serve {model.folder}" in out
     assert "equivox calibrate endpoint:base_url=" in out
 

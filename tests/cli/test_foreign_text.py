@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from commands import Cli
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +22,6 @@ from equivox.engines import Request, Response
 from equivox.report.progress_bars import progress_bars
 from equivox.report.table import Table, print_tables
 
-Cli = Callable[..., tuple[int, str, str]]
 ESCAPES = ("\x1b[2J", "\x1b]0;title\x07", "\u202e", "\u2066", "\x9b31m", "\x7f", "\r", "\x00", "\u2028")
 FORMULA = "=cmd|'/C calc'!A0"
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import typer
+from commands import Cli
 from sample_runs import sample_run
 
 from equivox.cli.app import app
@@ -24,7 +25,6 @@ from equivox.integrations.hub import remote
 from equivox.run import declarations
 from equivox.run.manifest import state_hashes
 
-Cli = Callable[..., tuple[int, str, str]]
 TASK = "vibe_gender:advisory"
 
 NEEDED = {

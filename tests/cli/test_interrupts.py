@@ -49,60 +49,43 @@ def test_a_run_ends_wherever_it_is_interrupted(tmp_path: Path) -> None:
         check_interrupted(tmp_path, moment, rng.choice([signal.SIGINT, signal.SIGINT, signal.SIGTERM]))
 
 
-def test_an_interrupt_that_a_destructor_swallows_comes_again() -> None:
-    program = """
-import os, signal, sys, time
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from equivox import cli
-
+INTERRUPT = "os.kill(os.getpid(), signal.SIGINT)"
+SWALLOWED = f"""
 class Swallowing:
     def __del__(self):
-        os.kill(os.getpid(), signal.SIGINT)
+        {INTERRUPT}
 
 def command(arguments):
     Swallowing()
     time.sleep(60)
-    return 0
-
-cli._run = command
-cli.main([])
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
-    assert (done.returncode, done.stderr) == (130, NOTHING)
-
-
-def test_the_second_interrupt_ends_a_command_that_closes_without_end() -> None:
-    program = """
-import os, signal, sys, time
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from equivox import cli
-
+CLOSES_WITHOUT_END = f"""
 def command(arguments):
     try:
-        os.kill(os.getpid(), signal.SIGINT)
+        {INTERRUPT}
     finally:
-        os.kill(os.getpid(), signal.SIGINT)
+        {INTERRUPT}
         time.sleep(60)
-
-cli._run = command
-cli.main([])
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
-    assert (done.returncode, done.stderr) == (130, NOTHING)
-
-
-def test_a_signal_that_is_ignored_stays_ignored() -> None:
-    program = """
-import os, signal
+IGNORED = f"""
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-from equivox import cli
-
 def command(arguments):
-    os.kill(os.getpid(), signal.SIGINT)
+    {INTERRUPT}
     return 0
-
-cli._run = command
-cli.main([])
 """
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "told"),
+    [(SWALLOWED, 130, NOTHING), (CLOSES_WITHOUT_END, 130, NOTHING), (IGNORED, 0, "")],
+    ids=[
+        "an interrupt that a destructor swallows comes again",
+        "the second interrupt ends a command that closes without end",
+        "a signal that is ignored stays ignored",
+    ],
+)
+def test_an_interrupt_ends_a_command_that_does_not_ignore_it(command: str, code: int, told: str) -> None:
+    listens = "import os, signal, sys, time\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    program = f"{listens}{command}\nfrom equivox import cli\ncli._run = command\ncli.main([])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (code, told)

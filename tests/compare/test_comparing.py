@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from commands import Cli, csv_rows
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
@@ -47,7 +47,6 @@ from equivox.run.spec import RunSpec
 from equivox.run.store import Store, response_schema
 from equivox.tasks.registry import resolve_tasks
 
-Cli = Callable[..., tuple[int, str, str]]
 FULL = Coverage(requested=1, generated=1, answered=1, parsed=1, used=1, requested_by_group={}, used_by_group={})
 
 
@@ -95,15 +94,13 @@ def test_the_first_audit_that_knows_a_score_corrects_it() -> None:
 
 @pytest.mark.paper
 def test_fig_3_from_table_1(reference_data: Path) -> None:
-    with (reference_data / "vibe" / "vibe_table1.csv").open(newline="") as file:
-        models = [row for row in csv.DictReader(file) if row["dimension"] == "gender"]
+    models = [row for row in csv_rows(reference_data / "vibe" / "vibe_table1.csv") if row["dimension"] == "gender"]
     tasks = ("Adv", "Cast", "Shop", "Story", "Cand")
     found = {
         frozenset((c.first, c.second)): c
         for c in task_correlations(comparison({task: [float(row[task]) for row in models] for task in tasks}))
     }
-    with (reference_data / "vibe" / "fig3_gender_correlations.csv").open(newline="") as file:
-        printed = list(csv.DictReader(file))
+    printed = csv_rows(reference_data / "vibe" / "fig3_gender_correlations.csv")
     assert len(printed) == len(found) == 10
     for row in printed:
         entry = found[frozenset((row["task1"], row["task2"]))]
@@ -147,8 +144,7 @@ def test_a_family_of_which_a_part_was_asked_says_why_it_has_no_total() -> None:
 
 def run(equivox: Cli, model: str, folder: Path, *more: object, scoring: str = "n_resamples=499") -> Path:
     tasks = "vibe_gender:candidate,vibe_gender:advisory"
-    code, _, err = equivox("run", model, tasks, "--data", "sample", "--output", folder, "--scoring", scoring, *more)
-    assert code == 0, err
+    equivox.done("run", model, tasks, "--data", "sample", "--output", folder, "--scoring", scoring, *more)
     return folder
 
 
@@ -157,8 +153,7 @@ def test_models_by_tasks_as_printed_in_the_paper(equivox: Cli, tmp_path: Path) -
         equivox, "simulated:biased,refusal_gap=0.5", tmp_path / "biased", scoring="min_coverage=0.2,n_resamples=499"
     )
     oracle = run(equivox, "simulated:oracle", tmp_path / "oracle")
-    code, out, err = equivox("compare", biased, oracle, "--tables", tmp_path / "csv")
-    assert code == 0, err
+    out = equivox.done("compare", biased, oracle, "--tables", tmp_path / "csv")
     lines = out.splitlines()
     start = lines.index(next(line for line in lines if line.startswith("gender, condition audio: nTVD")))
     assert lines[start + 1].split() == ["model", "candidate", "advisory"]
@@ -168,8 +163,7 @@ def test_models_by_tasks_as_printed_in_the_paper(equivox: Cli, tmp_path: Path) -
     assert all(text.endswith("*†") and float(text.rstrip("*†")) > 99 for text in estimates)
     assert [text.rstrip("?") for text in lines[start + 3].split()] == ["simulated:oracle", "0.00", "0.00"]
     assert "refusal nTVD" in out
-    with (tmp_path / "csv" / "scores.csv").open(newline="") as file:
-        scores = list(csv.DictReader(file))
+    scores = csv_rows(tmp_path / "csv" / "scores.csv")
     refusals = {s["model"]: s for s in scores if s["role"] == "refusal" and s["task"] == "vibe_gender:candidate"}
     # Half of one group declines, nobody of the other: 50 in the population.
     assert float(refusals["simulated:biased,refusal_gap=0.5"]["ci_low"]) < 50
@@ -177,8 +171,7 @@ def test_models_by_tasks_as_printed_in_the_paper(equivox: Cli, tmp_path: Path) -
     assert refusals["simulated:oracle"]["undefined"].startswith("no response declines")
     # Columns that the first row leaves empty are there all the same.
     assert any(row["mover_value"] for row in scores)
-    with (tmp_path / "csv" / "values.csv").open(newline="") as file:
-        values = list(csv.DictReader(file))
+    values = csv_rows(tmp_path / "csv" / "values.csv")
     mine = [v for v in values if (v["model"], v["task"], v["attribute"], v["group"]) == (
         "simulated:oracle", "vibe_gender:candidate", "competency", "female")]  # fmt: skip
     assert sum(float(v["percent"]) for v in mine) == pytest.approx(100)
@@ -211,12 +204,10 @@ def test_the_value_shares_are_those_of_the_answers(equivox: Cli, tmp_path: Path)
 def test_runs_that_do_not_compare_are_told(equivox: Cli, tmp_path: Path) -> None:
     whole = run(equivox, "simulated:random", tmp_path / "whole")
     part = run(equivox, "simulated:random", tmp_path / "part", "--limit", 96)
-    code, out, _ = equivox("compare", whole, part)
-    assert code == 0
+    out = equivox.done("compare", whole, part)
     assert "`limit` differs between runs" in out
     assert "simulated:random (part)" in out
-    code, _, err = equivox("compare", whole, whole)
-    assert (code, err.count("\n")) == (2, 1) and "twice" in err
+    assert "twice" in equivox.refused("compare", whole, whole)
     code, out, err = equivox("compare", whole, part, tmp_path)
     assert (code, err.count("\n")) == (1, 1) and f"left out: {tmp_path}: " in err and "not a run" in err
     assert f"— {tmp_path.name} is left out" in " ".join(out.split())
@@ -259,7 +250,7 @@ def test_runs_of_different_tasks_and_of_one_have_no_correlation_and_no_crash() -
     assert task_correlations(comparison({"a": [1.0, 2.0]})) == []
 
 
-def test_rules_on_a_real_model_are_warned_of(equivox: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+def test_rules_on_a_real_model_are_warned_of(equivox: Cli, tmp_path: Path) -> None:
     """Told of somebody "single-minded", `rules` find `single`: tables and stderr say that they cannot know."""
     table = tmp_path / "answers.csv"
     rows = [f"{g}{s},{g},{g}{s},a,b,1,hiking and chess and yoga" for g in ("female", "male") for s in range(6)]
@@ -282,7 +273,7 @@ def test_rules_on_a_real_model_are_warned_of(equivox: Callable[..., tuple[int, s
     ],
 )
 def test_the_warning_comes_before_the_model_answers(
-    model: str, task: str, warned: bool, equivox: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+    model: str, task: str, warned: bool, equivox: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def begins(spec: RunSpec, progress: Progress) -> None:
         progress(Event("generate", 0, 1))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from commands import Cli, csv_rows
 
 from equivox.compare.conditions import ConditionTest, condition_tests
 from equivox.compare.pairs import open_runs
@@ -22,7 +22,6 @@ from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
 
-Cli = Callable[..., tuple[int, str, str]]
 TASKS = "vibe_gender:candidate,vibe_gender:advisory,spoken_stereoset_orders:gender"
 
 
@@ -98,11 +97,9 @@ def test_a_score_that_is_undefined_in_one_condition_is_told(tmp_path: Path) -> N
 
 
 def test_compare_and_report_show_them(equivox: Cli, runs: dict[str, Path], tmp_path: Path) -> None:
-    code, out, err = equivox(*("compare", runs["random"], "--resamples", 199, "--tables", tmp_path / "csv"))
-    assert code == 0, err
+    out = equivox.done(*("compare", runs["random"], "--resamples", 199, "--tables", tmp_path / "csv"))
     assert "vibe_gender, audio against silence: is it the audio?" in out
-    with (tmp_path / "csv" / "conditions.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = csv_rows(tmp_path / "csv" / "conditions.csv")
     assert {(row["condition_a"], row["condition_b"]) for row in rows} == {("audio", "text_only"), ("audio", "silence")}
     assert (tmp_path / "csv" / "conditions.tex").is_file()
     page = build_report([runs["random"]])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import Cli, csv_rows
 from sample_runs import sample_run
 from scipy.stats import false_discovery_control
 
@@ -23,7 +22,6 @@ from equivox.report.opening import opening_of
 from equivox.report.page import build_report
 from equivox.report.view.document import run_document
 
-Cli = Callable[..., tuple[int, str, str]]
 FEW = ScoringOptions(n_resamples=199)
 ADVISORY, CANDIDATE = "vibe_gender:advisory", "vibe_gender:candidate"
 
@@ -94,15 +92,14 @@ def test_doses_are_tested_against_dose_0_and_that_against_the_recording(identity
 
 
 def test_commands_and_pages_show_trends(listens: Path, identity: Path, equivox: Cli, tmp_path: Path) -> None:
-    code, out, error = equivox("compare", listens, "--resamples", 199, "--tables", tmp_path)
-    assert code == 0, error
+    out = equivox.done("compare", listens, "--resamples", 199, "--tables", tmp_path)
     assert out.count("do answers move with the pitch?") == 1 and "what does making the voice again change?" in out
-    rows = list(csv.DictReader((tmp_path / "trends.csv").read_text().splitlines()))
+    rows = csv_rows(tmp_path / "trends.csv")
     assert [(row["task"], row["attribute"], row["change"]) for row in rows] == [(ADVISORY, "hobby", "pitch")]
     assert float(rows[0]["slope"]) > 0 and float(rows[0]["mean at -4"]) < float(rows[0]["mean at 4"])
     assert "per semitone" in (tmp_path / "trends.tex").read_text()
-    code, out, _ = equivox("score", listens, "--scoring", "n_resamples=199")
-    assert code == 0 and "do answers move with the pitch?" in out and "with each semitone up answers move" in out
+    out = equivox.done("score", listens, "--scoring", "n_resamples=199")
+    assert "do answers move with the pitch?" in out and "with each semitone up answers move" in out
     page = build_report([listens])
     assert "with each semitone up answers move" in page and "do answers move with the pitch?" in page
     told = run_document(open_comparison([listens]).runs[0])["verdict"]

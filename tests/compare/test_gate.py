@@ -7,23 +7,34 @@ import math
 import shlex
 import shutil
 import string
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
+from commands import Cli
 from made_requests import three_kinds
 from sample_runs import sample_run
 
 from equivox.api import measure
-from equivox.cli import run as command
-from equivox.compare.gate import Check, Gate, Limits, _against, _decided, _lacking, gate, read_limits, unlike_settings
+from equivox.compare.gate import (
+    Check,
+    Gate,
+    Limits,
+    _absolute,
+    _against,
+    _decided,
+    _lacking,
+    gate,
+    read_limits,
+    unlike_settings,
+)
 from equivox.compare.pairs import open_runs, paired_tests
 from equivox.compare.runs import open_comparison
 from equivox.core.errors import RequestError
+from equivox.core.files import read_document, write_document
 from equivox.core.scores import NAN, Score
-from equivox.run.manifest import write_manifest
+from equivox.run.manifest import state_hashes, write_manifest
 from equivox.run.scoring import read_scores
 
 TASKS = "vibe_gender:candidate,vibe_gender:story"
@@ -64,24 +75,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     ],
 )
 def test_each_outcome_has_its_exit_code(
-    runs: dict[str, Path],
-    new: str,
-    baseline: str,
-    margin: str,
-    code: int,
-    outcome: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    runs: dict[str, Path], new: str, baseline: str, margin: str, code: int, outcome: str, tmp_path: Path, equivox: Cli
 ) -> None:
     file = f"--json={tmp_path / 'gate.json'}"
-    assert command(["gate", str(runs[new]), "--baseline", str(runs[baseline]), "--margin", margin, file]) == code
-    assert f": {outcome}" in capsys.readouterr().out
+    found, out, _ = equivox("gate", runs[new], "--baseline", runs[baseline], "--margin", margin, file)
+    assert found == code and f": {outcome}" in out
     document = json.loads((tmp_path / "gate.json").read_text())
     assert (document["outcome"], document["exit_code"]) == (outcome, code)
     assert all(check["outcome"] == "pass" for check in document["checks"]) is (outcome == "pass")
-
-
-Cli = Callable[..., tuple[int, str, str]]
 
 
 def test_what_has_no_paired_test_says_so(runs: dict[str, Path]) -> None:
@@ -174,14 +175,14 @@ def test_equal_models_pass_from_the_margin_that_is_named(runs: dict[str, Path]) 
 
 
 def test_a_gap_in_what_is_lost_that_grew_is_worse_whatever_the_margin(
-    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    runs: dict[str, Path], tmp_path: Path, equivox: Cli
 ) -> None:
     for gap in ("0.08", "0.18", "0.4"):
         refusing = tmp_path / gap
         sample_run(refusing, f"oracle,refusal_gap={gap}", TASKS, 499)
-        asked = ["gate", str(refusing), "--baseline", str(runs["fair"]), "--margin", "90", "--min-coverage", "0.1"]
-        assert command(asked) == 3, gap
-        assert "group female loses" in capsys.readouterr().out
+        asked = ("gate", refusing, "--baseline", runs["fair"], "--margin", 90, "--min-coverage", 0.1)
+        code, out, _ = equivox(*asked)
+        assert code == 3 and "group female loses" in out, gap
     # The same gap in both runs did not grow, and a smaller one is better.
     again = tmp_path / "again"
     sample_run(again, "oracle,refusal_gap=0.4,seed=1", TASKS, 499)
@@ -206,34 +207,28 @@ def test_failures_that_spare_no_group_did_not_grow_unequally(runs: dict[str, Pat
 
 
 def test_an_interval_of_one_cluster_in_every_group_passes_no_limit(runs: dict[str, Path]) -> None:
-    from equivox.compare import gate as gates
-
     (run,) = open_comparison([runs["fair"]]).runs
     # One speaker of each group: two permutations, both as far out as the answers, whatever they say.
     told = {"p_least": 1.0, "cannot_tell": "2 permutations: no p below 1"}
     alone = replace(run, scores=[replace(score, **told) if score.defined else score for score in run.scores])  # type: ignore[arg-type]
     for limit in (0.0, 100.0):
-        (check,) = gates._absolute(alone, Limits(most={"vibe_gender:story": limit}), 0.95)
+        (check,) = _absolute(alone, Limits(most={"vibe_gender:story": limit}), 0.95)
         assert check.outcome == "not comparable"
         assert check.reason.endswith("clusters say nothing (2 permutations: no p below 1)")
 
 
 def test_an_interval_without_rare_values_that_differ_passes_no_limit(runs: dict[str, Path]) -> None:
-    from equivox.compare import gate as gates
-
     (run,) = open_comparison([runs["fair"]]).runs
     rare = replace(run, scores=[replace(score, p_cluster=0.2, p_every_value=0.001) for score in run.scores])
-    (check,) = gates._absolute(rare, Limits(most={"vibe_gender:story": 100.0}), 0.95)
+    (check,) = _absolute(rare, Limits(most={"vibe_gender:story": 100.0}), 0.95)
     assert check.outcome == "not comparable"
     assert check.reason == "simulated:oracle differs in rare values, which are left out (p every value 0.001)"
 
 
 def test_a_mean_does_not_pass_without_an_attribute_that_is_seldom_stated(runs: dict[str, Path]) -> None:
-    from equivox.compare import gate as gates
-
     (run,) = open_comparison([runs["fair"]]).runs
     limits = Limits(most={"vibe_gender:story": 100.0})
-    assert [check.outcome for check in gates._absolute(run, limits, 0.95)] == ["pass"]
+    assert [check.outcome for check in _absolute(run, limits, 0.95)] == ["pass"]
 
     def rarely(score: Score) -> Score:
         # As if 70 % of the answers to women said who has which education.
@@ -248,7 +243,7 @@ def test_a_mean_does_not_pass_without_an_attribute_that_is_seldom_stated(runs: d
         return replace(score, coverage=coverage, undefined="only 70 % are usable")
 
     lacking = replace(run, scores=[rarely(score) for score in run.scores])
-    (check,) = gates._absolute(lacking, limits, 0.95)
+    (check,) = _absolute(lacking, limits, 0.95)
     assert check.outcome == "not comparable"
     assert check.reason == "simulated:oracle has no score of education: only 70 % are usable"
 
@@ -276,10 +271,9 @@ def test_the_columns_stand_on_one_scale(runs: dict[str, Path]) -> None:
         assert check.value - check.baseline == pytest.approx(check.difference)
 
 
-def test_scores_that_the_answers_do_not_give_decide_nothing(runs: dict[str, Path], tmp_path: Path) -> None:
-    from equivox.core.files import read_document, write_document
-    from equivox.run.manifest import state_hashes
-
+def test_scores_that_the_answers_do_not_give_decide_nothing(
+    runs: dict[str, Path], tmp_path: Path, equivox: Cli
+) -> None:
     for restated in (False, True):
         forged = shutil.copytree(runs["60"], tmp_path / f"forged-{restated}")
         document = read_document(forged / "scores.json")
@@ -288,7 +282,7 @@ def test_scores_that_the_answers_do_not_give_decide_nothing(runs: dict[str, Path
         write_document(forged / "scores.json", document)
         if restated:
             state_hashes(forged)
-        assert command(["gate", str(forged), "--max", "5"]) == 2
+        assert equivox("gate", forged, "--max", 5)[0] == 2
 
 
 def test_the_mean_over_tasks_decides_smaller_margins(runs: dict[str, Path]) -> None:
@@ -312,10 +306,9 @@ def test_an_absolute_limit_needs_no_baseline(runs: dict[str, Path]) -> None:
     assert outcomes("failing", 100) == outcomes("silent", 100) == {"not comparable"}
 
 
-def test_an_undecided_check_can_be_told_to_pass_or_fail(runs: dict[str, Path]) -> None:
-    asked = ["gate", str(runs["20 again"]), "--baseline", str(runs["20"]), "--margin", "1", "--inconclusive"]
-    assert command([*asked, "fail"]) == 3
-    assert command([*asked, "pass"]) == 0
+def test_an_undecided_check_can_be_told_to_pass_or_fail(runs: dict[str, Path], equivox: Cli) -> None:
+    asked = ("gate", runs["20 again"], "--baseline", runs["20"], "--margin", 1, "--inconclusive")
+    assert [equivox(*asked, told)[0] for told in ("fail", "pass")] == [3, 0]
 
 
 @pytest.mark.parametrize(
@@ -331,32 +324,25 @@ def test_an_undecided_check_can_be_told_to_pass_or_fail(runs: dict[str, Path]) -
         (["--max", "5", "--inconclusive", "maybe"], "`inconclusive` is one of inconclusive, pass, fail"),
     ],
 )
-def test_bad_limits_are_one_line(
-    runs: dict[str, Path], options: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert command(["gate", str(runs["20"]), *options]) == 2
-    err = capsys.readouterr().err
-    assert message in err
-    assert err.count("\n") == 1
+def test_bad_limits_are_one_line(runs: dict[str, Path], options: list[str], message: str, equivox: Cli) -> None:
+    assert message in equivox.refused("gate", runs["20"], *options)
 
 
-def test_the_workflow_file_runs_on_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_workflow_file_runs_on_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, equivox: Cli) -> None:
     workflow = yaml.safe_load((Path(__file__).parents[2] / "examples" / "ci" / "fairness.yml").read_text())
     monkeypatch.chdir(tmp_path)
     given = workflow["env"]
     steps = [step["run"] for step in workflow["jobs"]["gate"]["steps"] if "run" in step]
     told = [string.Template(step).substitute(given) for step in steps if step.startswith("equivox ")]
     assert len(told) == 3
-    assert [command(shlex.split(line)[1:]) for line in told] == [0, 0, 0]
+    assert [equivox(*shlex.split(line)[1:])[0] for line in told] == [0, 0, 0]
     assert json.loads((tmp_path / "gate.json").read_text())["outcome"] == "pass"
 
 
 def test_a_limit_without_a_name_is_no_limit_in_several_units(equivox: Cli, tmp_path: Path) -> None:
     old, new = three_kinds(tmp_path, name="old"), three_kinds(tmp_path, "planted,shift=0.5", "new")
     arguments = ("gate", str(new), "--baseline", str(old), "--margin", "90")
-    code, _, err = equivox(*arguments)
-    assert code == 2 and len(err.strip().splitlines()) == 1
-    assert 'give hire_gender:voice a limit of its own: `--margin "hire_gender:voice=90"`' in err
+    assert 'give hire_gender:voice a limit of its own: `--margin "hire_gender:voice=90"`' in equivox.refused(*arguments)
     code, out, _ = equivox(*arguments, "--margin", "hire_gender:voice=0.1", "--margin", "hire_gender:talk@turn=2=95")
     limits = {line.split()[1]: line.split()[-2] for line in out.splitlines() if "hire_gender" in line}
     assert (limits["hire_gender:voice"], limits["hire_gender:talk@turn=2"]) == ("0.1", "95")
@@ -372,5 +358,4 @@ def test_a_limit_without_a_name_holds_for_numbers_of_one_unit(tmp_path: Path) ->
 def test_a_family_of_words_and_numbers_is_compared_and_reported(equivox: Cli, tmp_path: Path) -> None:
     runs = [str(three_kinds(tmp_path, name=name)) for name in ("one", "two")]
     for words in (("compare", *runs), ("report", *runs, "--output", str(tmp_path / "report.html"))):
-        code, _, err = equivox(*words)
-        assert code == 0, err
+        equivox.done(*words)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from commands import Cli, csv_rows
 from sample_runs import sample_runs
 
 from equivox.api import import_responses, measure
@@ -22,8 +21,6 @@ from equivox.report.impact_files import NOT_AN_AUDIT, impact_tables, side_by_sid
 from equivox.run.declarations import read_tasks
 from equivox.statistics import impact_ratios
 from equivox.tasks.registry import resolve_tasks
-
-Cli = Callable[..., tuple[int, str, str]]
 
 TASK = "vibe_gender:candidate"
 
@@ -53,8 +50,7 @@ def test_a_biased_model_is_below_four_fifths(runs: dict[str, Path], equivox: Cli
     for table in impact(runs["biased"]).tables:
         assert table.ratios.favoured == ("female",)
         assert table.ratios.groups[1].mark == "below"
-    code, out, err = equivox("impact", runs["biased"])
-    assert code == 0, err
+    out = equivox.done("impact", runs["biased"])
     assert "most favoured: female; shown to be less favoured: male" in out
 
 
@@ -77,7 +73,7 @@ def test_failures_are_unknown_and_never_read_as_fair(runs: dict[str, Path], equi
         assert code == 1, err
         assert "failed)" in out
         assert "are known" in out or "is known" in out
-        rows = list(csv.DictReader((tmp_path / "impact.csv").read_text().splitlines()))
+        rows = csv_rows(tmp_path / "impact.csv")
         assert rows and {row["ratio"] for row in rows} == {""}
         assert all(int(row["unknown"]) == int(row["unknown_failed"]) > 0 for row in rows)
         assert {row["mark"] for row in rows} == {""}
@@ -95,8 +91,7 @@ def test_crossed_columns_are_shown_alone_and_crossed(runs: dict[str, Path]) -> N
 
 
 def test_the_output_begins_with_what_it_is_not(runs: dict[str, Path], equivox: Cli) -> None:
-    code, out, err = equivox("impact", runs["planted"])
-    assert code == 0, err
+    out = equivox.done("impact", runs["planted"])
     assert out.splitlines()[:2] == list(NOT_AN_AUDIT)
     manifest = json.loads((runs["planted"] / "manifest.json").read_text())
     assert manifest["created"][:10] in out
@@ -120,7 +115,7 @@ def test_models_side_by_side_and_a_failing_one_never_reads_as_fair(
     folders = (runs["biased"], runs["planted"])
     code, out, err = equivox("compare", *folders, "--resamples", 99, "--tables", tmp_path / "csv")
     assert code == 0 and NOT_AN_AUDIT[0] in out, err
-    rows = list(csv.DictReader((tmp_path / "csv" / "impact.csv").read_text().splitlines()))
+    rows = csv_rows(tmp_path / "csv" / "impact.csv")
     assert {row["model"] for row in rows} == {"simulated:biased", "simulated:planted,shift=0.6"}
 
 
@@ -142,9 +137,7 @@ def test_wrong_requests_are_one_line(runs: dict[str, Path], equivox: Cli) -> Non
         (("--favourable", "skill=high"), "the run has"),
         (("--favourable", "refusal=no"), "its role is refusal"),
     ):
-        code, out, err = equivox("impact", runs["fair"], *options)
-        assert (code, out, err.count("\n")) == (2, "", 1)
-        assert words in err
+        assert words in equivox.refused("impact", runs["fair"], *options)
 
 
 def test_a_run_of_before_opens_and_says_that_nothing_is_favourable(
@@ -161,10 +154,8 @@ def test_a_run_of_before_opens_and_says_that_nothing_is_favourable(
     assert plain.fingerprint == task.fingerprint
     measure("simulated:oracle", plain, output=old, data="sample", limit=48)
     assert not any(one.favourable for one in read_tasks(old)[0].attributes)
-    code, _, err = equivox("impact", old)
-    assert (code, err.count("\n")) == (2, 1)
-    assert "--favourable ATTRIBUTE=VALUE" in err
-    assert equivox("impact", old, "--favourable", "compensation=premium top-tier package")[0] == 0
+    assert "--favourable ATTRIBUTE=VALUE" in equivox.refused("impact", old)
+    equivox.done("impact", old, "--favourable", "compensation=premium top-tier package")
 
 
 def test_what_a_group_has_unknown_moves_the_ratios_of_the_others(tmp_path: Path) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from commands import Cli, csv_rows
 from sample_runs import sample_runs
 
 from equivox.compare.conditions import REFUSED, USED, VARIETY, answer_tests, condition_tests
@@ -27,7 +26,6 @@ from equivox.report.view.document import run_document
 from equivox.run.pipeline import rescore
 from equivox.tasks.registry import builtin_tasks
 
-Cli = Callable[..., tuple[int, str, str]]
 TASKS = "vibe_gender:candidate,vibe_gender:advisory"
 MODELS = {
     "obeys": "planted,shift=0.4,obeys=1",
@@ -187,14 +185,11 @@ def test_what_could_not_be_tested_stands_beside_what_shows_nothing(condition: st
 
 
 def test_run_compare_and_report_show_them(equivox: Cli, runs: dict[str, Path], tmp_path: Path) -> None:
-    code, out, err = equivox("score", runs["bland"], "--scoring", "n_resamples=499")
-    assert code == 0, err
+    out = equivox.done("score", runs["bland"], "--scoring", "n_resamples=499")
     assert "audio against system=fair: what does the system prompt change?" in out
     assert "no evidence of fairer answers" in out
-    code, out, err = equivox("compare", runs["bland"], "--resamples", 199, "--tables", tmp_path / "csv")
-    assert code == 0, err
-    with (tmp_path / "csv" / "conditions.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    out = equivox.done("compare", runs["bland"], "--resamples", 199, "--tables", tmp_path / "csv")
+    rows = csv_rows(tmp_path / "csv" / "conditions.csv")
     assert {VARIETY, USED, REFUSED, "nTVD"} == {row["metric"] for row in rows}
     page = build_report([runs["bland"]])
     assert page.count("no evidence of fairer answers") == 2  # in the opening, and with its tests
@@ -212,14 +207,12 @@ def test_a_run_is_resumed_only_with_the_same_text(equivox: Cli, tmp_path: Path) 
         *("run", "simulated:random", "vibe_gender:advisory", "--data", "sample", "--limit", 24, "-q"),
         *("--system", tmp_path / "fair.txt", "--scoring", "n_resamples=99", "-o", tmp_path / "run"),
     )
-    code, out, err = equivox(*command)
-    assert code == 0, err
+    out = equivox.done(*command)
     assert equivox(*command)[:2] == (0, out)
     assert json.loads((tmp_path / "run" / "manifest.json").read_text())["command"]["system"] == {"fair": "Be fair."}
-    assert equivox("verify", tmp_path / "run")[0] == 0
+    equivox.done("verify", tmp_path / "run")
     (tmp_path / "fair.txt").write_text("Be just.\n")
-    code, _, err = equivox(*command)
-    assert code == 2 and "holds another run" in err
+    assert "holds another run" in equivox.refused(*command)
 
 
 @pytest.mark.parametrize(
@@ -227,10 +220,10 @@ def test_a_run_is_resumed_only_with_the_same_text(equivox: Cli, tmp_path: Path) 
     [("random,obeys=1", "has no option 'obeys'"), ("planted,shift=0.2,bland=2", "less than or equal to 1, got 2")],
 )
 def test_wrong_options_of_simulated_models(model: str, told: str, equivox: Cli, tmp_path: Path) -> None:
-    code, _, err = equivox(
+    err = equivox.refused(
         "run", f"simulated:{model}", "vibe_gender:advisory", "--data", "sample", "-o", tmp_path / "run"
     )
-    assert code == 2 and told in err and err.count("\n") == 1
+    assert told in err
 
 
 def test_answers_compared_by_further_columns_are_held_to_the_same(runs: dict[str, Path], tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import shutil
@@ -15,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from commands import Cli, csv_rows
 from sample_runs import sample_run
 from scipy import stats
 
@@ -30,7 +30,6 @@ from equivox.run.manifest import read_manifest, write_manifest
 from equivox.run.opening import note_computed
 from equivox.run.pipeline import annotate_run, rescore
 
-Cli = Callable[..., tuple[int, str, str]]
 TASKS = "vibe_gender:candidate,vibe_gender:advisory,spoken_stereoset_orders:gender"
 MODELS = ("oracle", "planted,shift=0.4", "random,seed=1", "random,seed=2", "random,fail=0.6")
 
@@ -375,24 +374,19 @@ def test_untested_is_not_called_alike() -> None:
 
 
 def test_compare_prints_and_writes_it(equivox: Cli, runs: Sequence[Path], tmp_path: Path) -> None:
-    code, out, err = equivox("compare", *runs[:3], "--tables", tmp_path / "csv", "--resamples", 199)
-    assert code == 0, err
+    out = equivox.done("compare", *runs[:3], "--tables", tmp_path / "csv", "--resamples", 199)
     for told in ("pairs of models", "rank interval", "not told apart", "position bias: no paired test"):
         assert told in out
-    with (tmp_path / "csv" / "paired_tests.csv").open(newline="") as file:
-        tests = list(csv.DictReader(file))
+    tests = csv_rows(tmp_path / "csv" / "paired_tests.csv")
     assert {t["metric"] for t in tests} == {"nTVD", "slifs", "slms", "slbs"}
-    with (tmp_path / "csv" / "ranks.csv").open(newline="") as file:
-        ranks = list(csv.DictReader(file))
+    ranks = csv_rows(tmp_path / "csv" / "ranks.csv")
     assert sum(r["task"] == "vibe_gender:advisory" for r in ranks) == 3
     for ending in ("tex", "md", "html"):
         assert sorted(path.stem for path in (tmp_path / "csv").glob(f"*.{ending}")) == [
             "correlations", "impact", "paired_tests", "ranks", "scores",
         ]  # fmt: skip
     (tmp_path / "file").write_text("")
-    code, _, err = equivox("compare", *runs[:2], "--tables", tmp_path / "file")
-    assert (code, err.count("\n")) == (2, 1)
-    assert "is a file" in err
+    assert "is a file" in equivox.refused("compare", *runs[:2], "--tables", tmp_path / "file")
 
 
 def test_one_run_has_nothing_to_be_tested_with(runs: Sequence[Path]) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import csv_rows
 from rich.console import Console
 from scipy.stats import pearsonr
 from scipy.stats import t as student_t
@@ -638,8 +639,7 @@ def test_the_associations_stand_beside_the_papers(runs: dict[str, Path], tmp_pat
     ]
     assert list(fresh[0].measured) == list(one.measured)
     files = {file.name: file for file in write_tables("badf", given, tmp_path)}
-    with files["table_17.csv"].open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if (row["block"], row["column"]) == ("Qwen3-8B", "Gender")]
+    rows = [row for row in csv_rows(files["table_17.csv"]) if (row["block"], row["column"]) == ("Qwen3-8B", "Gender")]
     assert [row["measured"] for row in rows][: len(top)] == list(one.measured) and rows[0]["in_paper"] == "False"
     text = files["table_18.tex"].read_text("utf-8")
     assert "law policy" in text and "no run of llama" in text
@@ -664,8 +664,7 @@ def test_the_files_hold_every_cell(runs: dict[str, Path], tmp_path: Path) -> Non
     names = ["table_1.csv", "table_1.tex", "table_2.csv", "table_2.tex", "figure_3.csv", "figure_3.svg"]
     assert [file.name for file in files] == names
     assert sorted(file.name for file in (tmp_path / "tables").iterdir()) == sorted(names)
-    with files[0].open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = csv_rows(files[0])
     assert len(rows) == (11 + 1 + 11) * 5
     for row in rows:
         assert bool(row["measured"]) != bool(row["undefined"])

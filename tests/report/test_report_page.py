@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import Cli, csv_rows
 from sample_runs import sample_run
 
 from equivox import FunctionEngine, measure
 from equivox.report.page import build_report
-
-Cli = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -22,14 +20,13 @@ def every_condition(tmp_path: Path) -> Path:
 
 def test_a_single_task_in_every_condition(equivox: Cli, every_condition: Path, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    code, _, err = equivox("report", every_condition, "--examples", 1, "--data", "sample", "--output", file)
-    assert code == 0, err
+    equivox.done("report", every_condition, "--examples", 1, "--data", "sample", "--output", file)
     page = file.read_text("utf-8")
     # The shuffled condition asks nothing of its own: its responses are those of the declared one.
     shown = set(re.findall(r'<article data-model="[^"]*" data-task="([^"]*)"', page))
     assert shown == {f"vibe_gender:candidate{condition}" for condition in ("", "@silence", "@text_only")}
     assert "Models side by side" not in page
-    code, _, err = equivox(
+    equivox.done(
         "audit",
         "label",
         "--per",
@@ -41,18 +38,14 @@ def test_a_single_task_in_every_condition(equivox: Cli, every_condition: Path, t
         "--output",
         tmp_path / "sheet",
     )
-    assert code == 0, err
 
 
 def test_arms_are_tested_each_with_its_own(equivox: Cli, every_condition: Path, tmp_path: Path) -> None:
-    import csv
 
     other = sample_run(tmp_path / "other", "random", "vibe_gender:candidate", limit=48, conditions="all")
     folders = (every_condition, other)
-    code, _, err = equivox("compare", *folders, "--tables", tmp_path / "csv", "--resamples", 99)
-    assert code == 0, err
-    with (tmp_path / "csv" / "paired_tests.csv").open(newline="") as file:
-        tests = {row["task"]: row for row in csv.DictReader(file)}
+    equivox.done("compare", *folders, "--tables", tmp_path / "csv", "--resamples", 99)
+    tests = {row["task"]: row for row in csv_rows(tmp_path / "csv" / "paired_tests.csv")}
     assert set(tests) == {
         f"vibe_gender:candidate{condition}" for condition in ("", "@silence", "@shuffled", "@text_only")
     }

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Cli
 
 from equivox.compare.runs import ComparedRun, shown_together
 from equivox.core.coverage import Coverage
@@ -22,7 +23,6 @@ from equivox.report.picture import picture
 from equivox.report.score_tables import grid, task_tables
 from equivox.report.table import Table, as_html
 
-Cli = Callable[..., tuple[int, str, str]]
 FULL = Coverage(requested=6, generated=6, answered=6, parsed=6, used=6, requested_by_group={}, used_by_group={})
 FEW = "20 permutations: no p below 0.1"
 
@@ -147,20 +147,15 @@ def test_three_speakers_a_group_from_the_run_to_the_report(
     """The model that is biased in every answer: 20 permutations cannot show it, and nothing says that it is fair."""
     task_file = clip_corpus(speakers_per_group=3)
     folder = tmp_path / "runs" / "few"
-    code, out, err = equivox("run", "simulated:biased", task_file, "--output", folder)
-    assert code == 0, err
-    assert re.search(r"[89]\d\.\d\d\?|100\.00\?", out) and f"this design cannot tell: {FEW}" in " ".join(out.split())
-    code, out, err = equivox("compare", folder)
-    assert (
-        code == 0
-        and re.search(r"[89]\d\.\d\d\?|100\.00\?", out)
-        and f"this design cannot tell: {FEW}" in " ".join(out.split())
-    )
-    assert equivox("report", folder, "--output", tmp_path / "report.html")[0] == 0
+    for command in (("run", "simulated:biased", task_file, "--output", folder), ("compare", folder)):
+        out = equivox.done(*command)
+        assert re.search(r"[89]\d\.\d\d\?|100\.00\?", out), command
+        assert f"this design cannot tell: {FEW}" in " ".join(out.split()), command
+    equivox.done("report", folder, "--output", tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text("utf-8")
     assert f"this design cannot tell: {FEW}" in page and 'class="cannot-tell"' in page
     assert "Not shown" not in page and "No difference shown" not in page
-    assert equivox("leaderboard", tmp_path / "runs", "--output", tmp_path / "board")[0] == 0
+    equivox.done("leaderboard", tmp_path / "runs", "--output", tmp_path / "board")
     board = (tmp_path / "board" / "scores.html").read_text("utf-8")
     assert "100.00?" in board and f"cannot tell: {FEW}" in board
     records = json.loads(next((tmp_path / "board").glob("*.json")).read_text("utf-8"))["rows"]

@@ -11,12 +11,13 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from commands import Cli, csv_rows
 from starlette.testclient import TestClient
 from test_view_data import make
 
@@ -26,7 +27,6 @@ from equivox.core.plain import as_plain
 from equivox.report.view.server import PAGE, POLICY, Explorer, application
 from equivox.run.manifest import hashes_of, state_hashes
 
-Cli = Callable[..., tuple[int, str, str]]
 VENDOR = Path(str(PAGE / "vendor"))
 
 
@@ -197,16 +197,15 @@ def test_labels_kept_with_a_run_are_a_screen(run: Path, tmp_path: Path, equivox:
     found = screen([run], tmp_path / "before", "labels/0")
     assert "no labels of people are kept" in found["problem"]
     folder, sheet = shutil.copytree(run, tmp_path / "run"), tmp_path / "sheet"
-    assert equivox("audit", "label", folder, "--n", 6, "--no-media", "--output", sheet)[0] == 0
-    with (sheet / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.DictReader(file))
+    equivox.done("audit", "label", folder, "--n", 6, "--no-media", "--output", sheet)
+    rows = csv_rows(sheet / "sheet.csv")
     for row in rows:
         row["label"] = "unstated" if row["attribute"] == "hobby" else "no"
     with (sheet / "labels-ana.csv").open("w", newline="") as file:
         table = csv.DictWriter(file, list(rows[0]))
         table.writeheader()
         table.writerows(rows)
-    assert equivox("audit", "score", sheet)[0] == 0
+    equivox.done("audit", "score", sheet)
     assert screens(folder, tmp_path / "after") == ["labels", "gate"]
     found = screen([folder], tmp_path / "after", "labels/0")
     agreement, corrected = found["tables"]
@@ -333,9 +332,7 @@ def test_a_port_that_is_taken_is_one_line(run: Path, equivox: Cli) -> None:
 
 
 def test_a_folder_without_a_run_is_one_line(tmp_path: Path, equivox: Cli) -> None:
-    code, out, err = equivox("view", tmp_path, "--no-open")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "not a run" in err
+    assert "not a run" in equivox.refused("view", tmp_path, "--no-open")
 
 
 def test_every_file_is_the_one_that_was_published() -> None:

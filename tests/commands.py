@@ -1,0 +1,40 @@
+"""The command line for tests: what a command answers, a command that succeeds, and one that is refused in one line."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from equivox import cli
+
+
+class Cli:
+    """Runs commands in this process; a call returns exit code, stdout and stderr."""
+
+    def __init__(self, capture: pytest.CaptureFixture[str]) -> None:
+        self._capture = capture
+
+    def __call__(self, *arguments: object) -> tuple[int, str, str]:
+        code = cli.run([str(argument) for argument in arguments])
+        captured = self._capture.readouterr()
+        return code, captured.out, captured.err
+
+    def done(self, *arguments: object) -> str:
+        """Return the stdout of a command that succeeds."""
+        code, out, err = self(*arguments)
+        assert code == 0, err
+        return out
+
+    def refused(self, *arguments: object) -> str:
+        """Return the one line on stderr by which a wrong request is refused; it prints nothing else."""
+        code, out, err = self(*arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1), err
+        return err
+
+
+def csv_rows(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a CSV file by their columns."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
