@@ -11,28 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.compare.pairs import open_runs, paired_tests
 from equivox.compare.ranking import Rank, is_ranked, rank_all
-from equivox.compare.runs import (
-    ComparedRun,
-    Comparison,
-    ValueShares,
-    open_comparison,
-    task_correlations,
-    value_shares,
-)
+from equivox.compare.runs import ComparedRun, Comparison, ValueShares, open_comparison, task_correlations, value_shares
 from equivox.core.errors import RequestError, nearest
 from equivox.core.lazy import np
 from equivox.core.plain import split_by
 from equivox.core.scores import Score
-from equivox.report.drawing import (
-    INK,
-    LONGEST,
-    PALETTE,
-    PAPER,
-    WIDTH,
-    drawing,
-    look,
-    short,
-)
+from equivox.report.drawing import INK, LONGEST, PALETTE, PAPER, WIDTH, drawing, look, short
 from equivox.report.numbers import DASH, UNTOLD, shortened
 from equivox.report.panels import favoured, heat_maps, largest, metric_panels, panels_of, speakers_of
 

@@ -22,24 +22,13 @@ from equivox.core.version import __version__
 from equivox.report.comparison_tables import correlation_tables
 from equivox.report.failures import annotation_failures, request_failures
 from equivox.report.impact_files import HOW, NOT_AN_AUDIT, side_by_side_tables
-from equivox.report.numbers import (
-    UNEVEN,
-    UNTOLD,
-    interval,
-    percent,
-    share,
-)
+from equivox.report.numbers import UNEVEN, UNTOLD, interval, percent, share
 from equivox.report.opening import family_summary, opening_of
 from equivox.report.page.compared import conditions, favour_panels, heat_maps_in_page, side_by_side, speaker_panels
 from equivox.report.page.examples import drawn_examples, telling_pairs
 from equivox.report.picture import ABOUT_MARKS, SIGNS, further_lines, picture, speaker_lines
 from equivox.report.safe_page import render_page
-from equivox.report.score_tables import (
-    evidence_table,
-    marks,
-    measure_name,
-    share_table,
-)
+from equivox.report.score_tables import evidence_table, marks, measure_name, share_table
 from equivox.report.table import Table, as_html, drawn
 from equivox.run.generating import count_failures
 from equivox.run.manifest import public_manifest, read_manifest
