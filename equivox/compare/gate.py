@@ -251,27 +251,21 @@ def _absolute(run: ComparedRun, limits: Limits, min_coverage: float) -> list[Che
         measure = run.measure(score)
         if limit is None or measure is None or measure.no_bias is None:
             continue
-        reason = _lacking(run, score, min_coverage) or _without_interval(score)
         low, high = distance_interval(score.ci_low, score.ci_high, measure.no_bias)
-        outcome: Outcome = "not comparable" if reason else _decided(low, high, limit)
-        distance = abs(score.headline - measure.no_bias)
-        found.append(_alone(score, score.name, limit, outcome, distance, low, high, reason))
+        values = (abs(score.headline - measure.no_bias), low, high)
+        found.append(_alone(score, score.name, limit, values, _lacking(run, score, min_coverage)))
     return found
 
 
-def _without_interval(score: Score) -> str:
-    """Return why no interval of a score can be held against a limit; empty if one can."""
-    if math.isnan(score.ci_low):
-        return "the score has no interval"
-    if score.p_least >= 1.0:
-        return f"its interval takes answers for independent, because clusters say nothing ({score.cannot_tell})"
-    return ""
-
-
-def _alone(
-    score: Score, metric: str, limit: float, outcome: Outcome, value: float, low: float, high: float, reason: str = ""
-) -> Check:
-    """Return the check of a number of the new run against a limit of its own."""
+def _alone(score: Score, metric: str, limit: float, values: tuple[float, float, float], lacking: str = "") -> Check:
+    """Return the check of a number of the new run, given with its interval, against a limit of its own."""
+    value, low, high = values
+    reason = lacking
+    if not reason and math.isnan(score.ci_low):
+        reason = "the score has no interval"
+    elif not reason and score.p_least >= 1.0:
+        reason = f"its interval takes answers for independent, because clusters say nothing ({score.cannot_tell})"
+    outcome = "not comparable" if reason else _decided(low, high, limit)
     return Check.of(
         score, metric=metric, against="", limit=limit, outcome=outcome, value=value, difference=value, low=low,
         high=high, reason=reason,
@@ -363,10 +357,7 @@ def _losses(comparison: Comparison, limits: Limits) -> list[Check]:
     for score in new.scores:
         most = limits.of("most", score.name, score.task)
         if most is not None and score.role in ("refusal", "loss") and not score.subset and score.defined:
-            reason = _without_interval(score)
-            outcome: Outcome = "not comparable" if reason else _decided(score.ci_low, score.ci_high, most)
-            told = (score.headline, score.ci_low, score.ci_high)
-            found.append(_alone(score, str(score.attribute), most, outcome, *told, reason=reason))
+            found.append(_alone(score, str(score.attribute), most, (score.headline, score.ci_low, score.ci_high)))
     if limits.margin:
         changes = loss_changes(*open_runs(comparison))
         found += [_changed_loss(change, comparison.runs[1].model) for change in changes]

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from equivox.audit.stored import stored_audits
-from equivox.compare.runs import ComparedRun
+from equivox.compare.runs import ComparedRun, compared_run
 from equivox.core.attributes import UNSTATED, Attribute
 from equivox.core.errors import RequestError, nearest
 from equivox.core.lazy import NDArray, np
@@ -61,19 +60,10 @@ class ImpactTable:
 
 @dataclass(frozen=True, kw_only=True)
 class Impact:
-    """The impact ratios of a run, with its date and its data.
+    """The impact ratios of a run; `data` has corpus → fingerprint."""
 
-    `data` has corpus → fingerprint; `source` says which data were used (`sample`, a folder's name, or empty);
-    `left_out` has corpus → samples that had no group and were not asked about. `marks` are the notes on the annotator.
-    """
-
-    model: str
-    annotator: str
-    date: str
-    source: str
+    run: ComparedRun
     data: Mapping[str, str]
-    left_out: Mapping[str, int]
-    marks: tuple[str, ...]
     tables: tuple[ImpactTable, ...]
 
     @property
@@ -108,32 +98,28 @@ def impact(
     RequestError
         No attribute has favourable values, a value that is no option, or a column that the run does not keep.
     """
-    manifest = public_manifest(read_manifest(folder))
-    chosen = favourable or {}
-    tasks = read_tasks(folder)
-    asked = {task.name: [_with(attribute, chosen) for attribute in task.attributes] for task in tasks}
+    model = str(public_manifest(read_manifest(folder))["command"]["model"])
+    return _impact(compared_run(model, folder, (), annotator), by, favourable or {})
+
+
+def _impact(run: ComparedRun, by: Sequence[str], favourable: Mapping[str, Sequence[str]]) -> Impact:
+    tasks = read_tasks(run.folder)
+    asked = {task.name: [_with(attribute, favourable) for attribute in task.attributes] for task in tasks}
     known = sorted({attribute.name for own in asked.values() for attribute in own})
-    if strange := [name for name in chosen if name not in known]:
+    if strange := [name for name in favourable if name not in known]:
         raise RequestError(
             f"`favourable` names {strange[0]!r}{nearest(strange[0], known)}; the run has {', '.join(known)}"
         )
     used = [task for task in tasks if any(attribute.favourable for attribute in asked[task.name])]
     if not used:
         raise RequestError(
-            f"no attribute of {folder} has favourable values; name some: --favourable ATTRIBUTE=VALUE "
+            f"no attribute of {run.folder} has favourable values; name some: --favourable ATTRIBUTE=VALUE "
             f"({', '.join(known)})"
         )
-    used_annotator = annotator or str(manifest["command"]["annotator"])
-    samples = open_samples(folder, used, used_annotator)
-    model = str(manifest["command"]["model"])
+    samples, corpora = open_samples(run.folder, used, run.annotator), read_manifest(run.folder)["identity"]["corpora"]
     return Impact(
-        model=model,
-        annotator=used_annotator,
-        date=str(manifest["created"])[:10],
-        source=str(manifest["command"].get("data") or ""),
-        data={task.data.corpus: manifest["identity"]["corpora"][task.data.corpus] for task in used},
-        left_out=manifest.get("samples_without_group", {}),
-        marks=ComparedRun(model, folder, used_annotator, (), audits=stored_audits(folder, used_annotator)).marks,
+        run=run,
+        data={task.data.corpus: corpora[task.data.corpus] for task in used},
         tables=tuple(
             _table(task, samples[task.name], attribute, columns)
             for task in used
@@ -154,7 +140,7 @@ def impacts(runs: Sequence[ComparedRun]) -> tuple[list[Impact], list[str]]:
         if not any(attribute.favourable for task in run.tasks for attribute in task.attributes):
             continue
         try:
-            found.append(replace(impact(run.folder, annotator=run.annotator), model=run.model))
+            found.append(_impact(run, (), {}))
         except RequestError as error:
             missing.append(f"{run.model} has no impact ratios: {error}")
     return found, missing
@@ -251,9 +237,9 @@ def impact_records(found: Impact) -> list[dict[str, Any]]:
     """Return a row of plain values per group of every table; a number that is not known is None."""
     return [
         {
-            "model": found.model,
-            "annotator": found.annotator,
-            "date": found.date,
+            "model": found.run.model,
+            "annotator": found.run.annotator,
+            "date": found.run.origin.date,
             "data": CROSSED.join(found.data),
             "data_fingerprint": CROSSED.join(found.data.values()),
             "task": table.task,

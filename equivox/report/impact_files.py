@@ -29,16 +29,18 @@ HOW = (
 
 def impact_heading(found: Impact) -> list[str]:
     """Return the lines above the tables: what they are not, the model, the date and the data."""
-    source = f" ({found.source})" if found.source else ""
+    run = found.run
+    source = f" ({run.origin.data})" if run.origin.data else ""
     data = "; ".join(f"{corpus}, fingerprint {fingerprint[:16]}" for corpus, fingerprint in found.data.items())
     lines = [
         *NOT_AN_AUDIT,
-        f"Model: {found.model}. Annotated by {found.annotator}. Run of {found.date}. Data{source}: {data}.",
+        f"Model: {run.model}. Annotated by {run.annotator}. Run of {run.origin.date}. Data{source}: {data}.",
     ]
     lines += [
-        f"{n} samples of {corpus} have no group and were not asked about." for corpus, n in found.left_out.items()
+        f"{n} samples of {corpus} have no group and were not asked about."
+        for corpus, n in run.origin.without_group.items()
     ]
-    return [*lines, *(f"{mark[0].upper()}{mark[1:]}." for mark in found.marks)]
+    return [*lines, *(f"{mark[0].upper()}{mark[1:]}." for mark in run.marks)]
 
 
 def impact_tables(found: Impact) -> list[Table]:
@@ -82,7 +84,7 @@ def side_by_side_tables(found: Sequence[Impact], missing: Sequence[str]) -> list
 
     `missing` says why runs have none.
     """
-    every = [(one.model, table) for one in found for table in one.tables]
+    every = [(one.run.model, table) for one in found for table in one.tables]
     tables = []
     for key, own in split_by(every, lambda entry: (entry[1].task, entry[1].attribute, entry[1].by)).items():
         groups = dict.fromkeys(one.group for _, table in own for one in table.ratios.groups)

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from equivox.core.plain import as_plain
+from equivox.report.numbers import how_many
 from equivox.report.table import Table
 from equivox.run.verifying import Verification
 
@@ -17,22 +18,17 @@ EXIT_CODES = {"verified": 0, "verified in part": 1, "differs": 1}
 
 def verdict(found: Verification) -> str:
     """Return the result in one line."""
-    good = f"{_count(found.files, 'file')} and {_count(found.numbers, 'number')}"
+    good = f"{how_many(found.files, 'file')} and {how_many(found.numbers, 'number')}"
     if found.outcome != "differs":
         return f"{found.outcome}: {good}"
     wrong = [
-        _count(len(things), what)
+        how_many(len(things), what)
         for things, what in (
             (found.wrong_files, "file"), (found.differences, "entry"), (found.problems, "other problem"),
         )
         if things
     ]  # fmt: skip
     return f"differs: {', '.join(wrong)}; the same: {good}"
-
-
-def _count(n: int, what: str) -> str:
-    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
-    return f"{n:,} {what if n == 1 else plural}"
 
 
 def verification_tables(found: Verification) -> list[Table]:

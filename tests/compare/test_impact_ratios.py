@@ -13,7 +13,7 @@ from sample_runs import sample_runs
 
 from equivox.api import import_responses, measure
 from equivox.compare.impact import Impact, ImpactTable, impact, impacts
-from equivox.compare.runs import open_comparison
+from equivox.compare.runs import ComparedRun, open_comparison
 from equivox.core.attributes import Attribute
 from equivox.core.errors import RequestError
 from equivox.core.scores import ScoringOptions
@@ -188,9 +188,7 @@ def test_a_group_whose_unknown_answers_may_be_favourable_is_not_shown_to_be_less
     table = ImpactTable(
         task="t", attribute="a", favourable=("yes",), by=("gender",), ratios=ratios, unknown=none, without_group=0
     )
-    found = Impact(
-        model="m", annotator="a", date="", source="", data={}, left_out={}, marks=(), tables=(table,)
-    )  # fmt: skip
+    found = Impact(run=ComparedRun("m", Path(), "a", ()), data={}, tables=(table,))
     assert impact_tables(found)[0].remarks == [
         "most favoured: men; shown to be less favoured: women" if shown
         else "largest share: men; no other group is shown to be less favoured"

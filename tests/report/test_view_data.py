@@ -97,7 +97,6 @@ def answers(rows: Sequence[tuple[str, str, str | None, list[str] | None]]) -> pa
 
 
 def test_two_runs_are_matched_by_request_and_differences_are_named() -> None:
-    (task,) = resolve_tasks(TASK)
     first = answers(
         [
             ("a", "parsed", "chess", ["chess"]),
@@ -115,9 +114,9 @@ def test_two_runs_are_matched_by_request_and_differences_are_named() -> None:
             ("a", "parsed", "guitar", ["guitar"]),
         ]
     )
-    pair = paired(task, first, second)
-    assert (pair.matched, pair.same, pair.only_words) == (4, 1, 1)
-    assert pair.table.select(["first", "second", "changed"]).to_pylist() == [
+    table, counts = paired(first, second)
+    assert counts == {"matched": 4, "same": 1, "only_words": 1}
+    assert table.select(["first", "second", "changed"]).to_pylist() == [
         {"first": 0, "second": 3, "changed": "hobby"},
         {"first": 2, "second": 1, "changed": ""},
         {"first": 3, "second": 0, "changed": "status\x1fhobby"},
@@ -125,9 +124,8 @@ def test_two_runs_are_matched_by_request_and_differences_are_named() -> None:
 
 
 def test_a_run_compared_with_itself_differs_in_nothing(run: Path) -> None:
-    (task,) = read_tasks(run)
-    pair = paired(task, table_of(run), table_of(run))
-    assert (pair.matched, pair.same, pair.only_words, len(pair.table)) == (96, 96, 0, 0)
+    table, counts = paired(table_of(run), table_of(run))
+    assert counts == {"matched": 96, "same": 96, "only_words": 0} and len(table) == 0
 
 
 def test_the_document_counts_each_request_once(run: Path, tmp_path: Path) -> None:
@@ -211,6 +209,7 @@ def test_the_explorer_names_what_cannot_be_read_and_shows_the_rest(
 def test_wrong_requests_are_one_line(run: Path, tmp_path: Path, equivox: Cli) -> None:
     for arguments, said in (
         ((tmp_path / "no run",), "not a run"),
+        ((tmp_path,), "not a run"),
         ((run, "--port", 0, "--host", "no-such-host"), "no-such-host"),
     ):
         assert said in equivox.refused("view", *arguments, "--no-open")

@@ -331,10 +331,6 @@ def test_a_port_that_is_taken_is_one_line(run: Path, equivox: Cli) -> None:
     assert "--port" in err
 
 
-def test_a_folder_without_a_run_is_one_line(tmp_path: Path, equivox: Cli) -> None:
-    assert "not a run" in equivox.refused("view", tmp_path, "--no-open")
-
-
 def test_every_file_is_the_one_that_was_published() -> None:
     stated = json.loads((VENDOR / "vendor.json").read_text())
     files = {name: digest for package in stated["packages"] for name, digest in package["files"].items()}

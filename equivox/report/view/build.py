@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from equivox.compare.runs import ComparedRun, caveats_of, compared_run, open_com
 from equivox.core.errors import EquivoxError, RequestError
 from equivox.core.files import write_text
 from equivox.core.lazy import pa
-from equivox.core.task import Task
 from equivox.core.version import __version__
 from equivox.engines import model_label
 from equivox.report.view.answers import RunTables, answers_table, write_answers
@@ -28,13 +26,8 @@ DOCUMENT = "view.json"
 """The document that the page reads first; the tables lie beside it."""
 
 
-@dataclass(frozen=True, eq=False)
-class BuiltTask:
-    """One task of a run with its table of answers."""
-
-    task: Task
-    table: pa.Table
-    document: dict[str, Any]
+Built = Mapping[str, "tuple[pa.Table, dict[str, Any]]"]
+"""The table of answers to each task of a run, and what the page knows of the task before."""
 
 
 class _Damaged(EquivoxError):
@@ -87,7 +80,7 @@ def _build(folders: Sequence[Path], left_out: Sequence[LeftOut], output: Path) -
         "runs": [],
         "pair": [],
     }
-    built: list[dict[str, BuiltTask]] = []
+    built: list[Built] = []
     for number, run in enumerate(runs):
         try:
             own = _tasks(run, output, number, keep=len(runs) > 1 and number < 2)
@@ -95,25 +88,25 @@ def _build(folders: Sequence[Path], left_out: Sequence[LeftOut], output: Path) -
             raise _Damaged(run.folder, str(error)) from error
         built.append(own)
         entry = run_document(run)
-        document["runs"].append(entry | {"tasks": [one.document for one in own.values()]})
+        document["runs"].append(entry | {"tasks": [entry for _, entry in own.values()]})
     if len(built) > 1:
         document["pair"] = list(_pairs(built[0], built[1], output))
     write_text(output / DOCUMENT, json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
     return document
 
 
-def _tasks(run: ComparedRun, output: Path, number: int, *, keep: bool) -> dict[str, BuiltTask]:
+def _tasks(run: ComparedRun, output: Path, number: int, *, keep: bool) -> Built:
     """Write the answers to each task of a run; what is returned has them too, where `keep` says so."""
     shares, tasks = Shares.of(run), read_tasks(run.folder)
     if not (run.folder / PLAN_FILE).is_file():
         return {}  # stopped before it was planned: the page shows how far it is
     tables = RunTables.of(run.folder, run.annotator)
-    found: dict[str, BuiltTask] = {}
+    found: dict[str, tuple[pa.Table, dict[str, Any]]] = {}
     for place, task in enumerate(tasks):
         table, reason = answers_table(tables, task)
         entry = task_document(run, task, table, reason, shares) | {"file": f"run{number}-task{place}.parquet"}
         write_answers(output / entry["file"], table)
-        found[task.name] = BuiltTask(task, table if keep else table.slice(0, 0), entry)
+        found[task.name] = (table if keep else table.slice(0, 0), entry)
     return found
 
 
@@ -133,12 +126,10 @@ def _opened(folders: Sequence[Path]) -> tuple[list[ComparedRun], list[str]]:
     return [found[folder] for folder in folders], []
 
 
-def _pairs(first: dict[str, BuiltTask], second: dict[str, BuiltTask], output: Path) -> Any:
-    for name, one in first.items():
-        if name not in second:
-            continue
-        pair = paired(one.task, one.table, second[name].table)
-        file = f"changed-{one.document['file'].partition('-')[2]}"
-        write_answers(output / file, pair.table)
-        counts = {"matched": pair.matched, "same": pair.same, "only_words": pair.only_words}
-        yield {"task": name, "file": file, "n": len(pair.table), **counts}
+def _pairs(first: Built, second: Built, output: Path) -> Iterator[dict[str, Any]]:
+    for name, (answers, entry) in first.items():
+        if name in second:
+            table, counts = paired(answers, second[name][0])
+            file = f"changed-{entry['file'].partition('-')[2]}"
+            write_answers(output / file, table)
+            yield {"task": name, "file": file, "n": len(table), **counts}

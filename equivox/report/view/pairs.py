@@ -8,7 +8,6 @@ from typing import Any
 
 from equivox.core.attributes import Attribute
 from equivox.core.lazy import NDArray, np, pa, pc
-from equivox.core.task import Task
 from equivox.report.view.answers import METADATA, NEXT_VALUE, VALUES, joined_known
 
 
@@ -152,23 +151,14 @@ def _two_rows(table: pa.Table, first: NDArray[np.bool_], second: NDArray[np.bool
     return ones[0], others[0]
 
 
-@dataclass(frozen=True, eq=False)
-class Pair:
-    r"""Two runs on one task: a row for each planned request whose answers differ, and how many there are.
+def paired(first: pa.Table, second: pa.Table) -> tuple[pa.Table, dict[str, int]]:
+    r"""Return a row for each planned request to which two runs' answers differ, and how many there are.
 
-    Columns of `table`: `first` and `second` (row numbers in the two tables of answers), `stratum`, `group`, and
-    `changed`, the attributes that differ, separated by `\x1f`; empty if only the words do. `status` among them means
-    that one answer could be read and the other could not.
+    Requests are the same by sample, presentation and repeat. Columns: `first` and `second` (row numbers in the two
+    tables of answers), `stratum`, `group`, and `changed`, the attributes that differ, separated by `\x1f`; empty if
+    only the words do. `status` among them means that one answer could be read and the other could not. The counts are
+    of requests that are `matched`, those with the `same` answer, and those that differ in `only_words`.
     """
-
-    table: pa.Table
-    matched: int
-    same: int
-    only_words: int
-
-
-def paired(task: Task, first: pa.Table, second: pa.Table) -> Pair:
-    """Return the answers to the same requests that differ: same sample, same presentation, same repeat."""
     shared = [name for name in first.column_names if name.startswith(METADATA) and name in second.column_names]
     there = pc.index_in(_identity(first, shared), value_set=_identity(second, shared).combine_chunks())
     matched = pc.is_valid(there).to_numpy(zero_copy_only=False)
@@ -194,7 +184,7 @@ def paired(task: Task, first: pa.Table, second: pa.Table) -> Pair:
         }
     ).filter(keep)
     n_values = int(pc.sum(values).as_py() or 0)
-    return Pair(table, len(here), len(here) - len(table), len(table) - n_values)
+    return table, {"matched": len(here), "same": len(here) - len(table), "only_words": len(table) - n_values}
 
 
 def _identity(table: pa.Table, metadata: list[str]) -> Any:
