@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from scipy.stats import random_table
 
-from equivox.statistics import EncodedLabels, EncodedValues, inputs, joint_shift
+from equivox.statistics import EncodedLabels, EncodedValues, encode, inputs, joint_shift
 from equivox.statistics.distance import ntvd_of_counts
 from equivox.statistics.inputs import Ints
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
@@ -57,10 +57,10 @@ class Answers:
 
     def ours(self) -> None:
         """Permutations over responses, as equivox does."""
+        answers = encode.Answers(self.rows, self.codes, [slice(0, self.n_values)])
         null_over_responses(
-            self.rows, self.codes, self.group, [slice(0, self.n_values)], n_groups=self.n_groups,
-            n_resamples=N_RESAMPLES, rng=np.random.default_rng(2),
-        )  # fmt: skip
+            answers, self.group, n_groups=self.n_groups, n_resamples=N_RESAMPLES, rng=np.random.default_rng(2)
+        )
 
     def ours_by_cluster(self) -> None:
         """Permutations over clusters, as equivox does."""

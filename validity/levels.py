@@ -21,6 +21,7 @@ from scipy.stats import norm
 
 from equivox.statistics import distribution_shift
 from equivox.statistics.distance import ntvd_of_shares
+from equivox.statistics.encode import Answers, encode_design
 from equivox.statistics.intervals import invert
 from equivox.statistics.noise import N_NOISE, noise_over_clusters
 from equivox.statistics.power import of_clusters
@@ -227,9 +228,8 @@ def sample(world: World, rng: np.random.Generator) -> tuple[Ints, Floats, Floats
     shares = totals / totals.sum(axis=1, keepdims=True)
     cluster = np.arange(world.clusters).repeat(counts.sum(axis=1))
     codes = np.repeat(np.tile(np.arange(world.values), world.clusters), counts.ravel())
-    noise = noise_over_clusters(
-        np.arange(len(codes)), codes, group[cluster], cluster, group, [slice(0, world.values)], world.groups, rng
-    )
+    answers = Answers(np.arange(len(codes)), codes, [slice(0, world.values)])
+    noise = noise_over_clusters(answers, encode_design(group[cluster], cluster, None), rng)
     drawn = noise.draw(N_NOISE, rng) * noise.scales(N_NOISE, [noise.joint_degrees], rng)[0][:, None, None]
     return counts, shares - shares.mean(axis=0), drawn, noise.errors()
 

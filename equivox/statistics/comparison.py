@@ -167,7 +167,7 @@ def compare_joint_shift(
         if not weight > 0:
             raise RequestError(f"`weights` has {weight} for {name!r}: use a number above zero")
     design = encode_design(groups, clusters, strata, blocks)
-    if design.cluster_of_row is None or design.group_of_cluster is None:
+    if not design.clusters:
         raise RequestError("`clusters` is None: name the unit that carries the group")
     used = np.zeros(len(design.group_of_row), dtype=bool)
     counted: dict[str, Counted] = {}
@@ -211,7 +211,7 @@ def _undefined(design: Design, counts: Ints) -> str | None:
     if counts.shape[2] < 2:
         return "fewer than two values are kept: constant answers show no difference and no fairness"
     with_answers = counts.sum(axis=(0, 2)) > 0
-    heard = np.asarray(design.group_of_cluster)[with_answers]
+    heard = design.group_of_cluster[with_answers]
     empty = [name for code, name in enumerate(design.groups) if not (heard == code).any()]
     if empty:
         return f"no sample that both models answered in group {', '.join(map(repr, empty))}"

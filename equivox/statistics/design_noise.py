@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from equivox.statistics.encode import Design, cross_count
+from equivox.statistics.encode import Answers, Design, cross_count, part_of_column
 from equivox.statistics.inputs import Floats, Ints
 from equivox.statistics.noise import (
     ALIKE,
@@ -23,25 +23,25 @@ from equivox.statistics.noise import (
 
 
 def noise_of(
-    rows: Ints,
-    columns: Ints,
+    answers: Answers,
     design: Design,
-    slices: Sequence[slice],
     rng: np.random.Generator,
     *,
-    weights: Floats | None = None,
+    weights: Floats | None,
     scale: Floats | None = None,
 ) -> Noise:
     """Return the noise of the groups' distributions: over clusters if there are enough, otherwise over responses.
 
-    `rows` and `columns` have one entry per (response, value) pair; attributes are adjacent ranges of `columns`.
     `weights` are those of the clusters (`equivox.statistics.encode`), None where each counts as it is. `scale` has a
     factor on the noise of each group, None for 1. Where every stratum holds a single cluster of each group, such as an
     item that was given to all of them, strata are the units.
     """
-    if design.paired and _clusters_of_groups(rows, design, weights).min() >= 2:
-        return noise_over_pairs(rows, columns, design, slices, rng, weights=weights, scale=scale)
-    found = _noise_within_groups(rows, columns, design, slices, rng, weights)
+    if design.paired and _clusters_of_groups(answers.rows, design, weights).min() >= 2:
+        return noise_over_pairs(answers, design, rng, weights, scale)
+    if _clusters_of_groups(answers.rows, design).max() >= 2:
+        found = noise_over_clusters(answers, design, rng, weights=weights)
+    else:  # one cluster shows no noise
+        found = noise_over_responses(answers, design)
     if scale is None:
         return found
     each = [
@@ -51,51 +51,20 @@ def noise_of(
     return replace(found, factors=each[0] or [], supposed=each[1])
 
 
-def _noise_within_groups(
-    rows: Ints,
-    columns: Ints,
-    design: Design,
-    slices: Sequence[slice],
-    rng: np.random.Generator,
-    weights: Floats | None,
-) -> Noise:
-    """Return the noise of groups whose clusters, or responses, are independent of one another."""
-    n_groups = len(design.groups)
-    if design.cluster_of_row is None or design.group_of_cluster is None or not enough_clusters(rows, design):
-        return noise_over_responses(rows, columns, design.group_of_row, slices, n_groups)
-    return noise_over_clusters(
-        rows,
-        columns,
-        design.group_of_row,
-        design.cluster_of_row,
-        design.group_of_cluster,
-        slices,
-        n_groups,
-        rng,
-        stratum_of_cluster=design.held,
-        weights=weights,
-    )
-
-
-def enough_clusters(rows: Ints, design: Design) -> bool:
-    """Return whether some group has two clusters or more among the responses `rows`; one cluster shows no noise."""
-    return bool(_clusters_of_groups(rows, design).max() >= 2)
-
-
 def on_few_clusters(rows: Ints, design: Design, weights: Floats | None = None) -> str | None:
     """Return a note on the noise where a group has one cluster; None if each has two or more, or without clusters.
 
     Clusters with `weights` of 0 do not count, as in `noise_of`.
     """
     n = _clusters_of_groups(rows, design, weights)
-    if design.cluster_of_row is None or n.min() >= 2:
+    if not design.clusters or n.min() >= 2:
         return None
     return LENT if n.max() >= 2 else ONE_CLUSTER
 
 
 def _clusters_of_groups(rows: Ints, design: Design, weights: Floats | None = None) -> Ints:
     """Return the number of clusters of each group among the responses `rows`; zeros without clusters."""
-    if design.cluster_of_row is None or design.group_of_cluster is None:
+    if not design.clusters:
         return np.zeros(len(design.groups), dtype=np.int64)
     heard = np.unique(design.cluster_of_row[rows])
     if weights is not None:
@@ -104,14 +73,7 @@ def _clusters_of_groups(rows: Ints, design: Design, weights: Floats | None = Non
 
 
 def noise_over_pairs(
-    rows: Ints,
-    columns: Ints,
-    design: Design,
-    slices: Sequence[slice],
-    rng: np.random.Generator,
-    *,
-    weights: Floats | None = None,
-    scale: Floats | None = None,
+    answers: Answers, design: Design, rng: np.random.Generator, weights: Floats | None, scale: Floats | None
 ) -> Noise:
     """Return the noise of the deviations when each stratum holds one cluster of every group, such as one item.
 
@@ -120,13 +82,10 @@ def noise_over_pairs(
     their noise is not zero but unknown; one more is supposed then, as with clusters (`noise_over_clusters`). So it is
     where a group shares no answer with another.
     """
-    n_groups, n_columns = len(design.groups), slices[-1].stop
-    group, held = np.asarray(design.group_of_cluster), np.asarray(design.held)
-    counts = cross_count(np.asarray(design.cluster_of_row)[rows], columns, (len(group), n_columns)).astype(np.float64)
-    if weights is not None:
-        counts *= np.repeat(weights, [part.stop - part.start for part in slices], axis=1)
+    slices, n_groups, n_columns = answers.parts, len(design.groups), answers.width
+    held = np.asarray(design.held)
     of_stratum = np.zeros((int(held.max()) + 1, n_groups, n_columns))
-    of_stratum[held, group] = counts
+    of_stratum[held, design.group_of_cluster] = answers.of_clusters(design, weights)
     of_stratum = of_stratum[of_stratum.any(axis=(1, 2))]
     pulls = _pulls_apart(of_stratum, slices, rng, scale)
     degrees = float(len(of_stratum) - 1)
@@ -141,27 +100,22 @@ def noise_over_pairs(
     return Noise(none, (degrees,) * len(slices), degrees, [*map(np.concatenate, added)], shared=pulls)
 
 
-def noise_of_items(
-    rows: Ints,
-    columns: Ints,
-    group_of_row: Ints,
-    item_of_row: Ints,
-    slices: Sequence[slice],
-    n_groups: int,
-    rng: np.random.Generator,
-) -> Floats | None:
-    """Return the pulls of the items (sentences, questions) on the deviations: R x G x V; None for a single item.
+def noise_of_items(answers: Answers, design: Design, rng: np.random.Generator) -> Floats | None:
+    """Return the pulls of the items (sentences, questions) on the deviations: R x G x V; None without several items.
 
     An item's pull on group g is (x_gi - N_gi P_g) / N_g. Other items would weigh all groups alike, so each pull has one
     random weight for all groups: Σ over R of (weight · pull) is the change of the deviations with other items of the
     same kind. Many items are dealt into equal heaps, which have the same covariance on average.
     """
-    n_columns = slices[-1].stop
-    present, item = np.unique(item_of_row[rows], return_inverse=True)
+    if design.item_of_row is None:
+        return None
+    n_groups, n_columns = len(design.groups), answers.width
+    present, item = np.unique(design.item_of_row[answers.rows], return_inverse=True)
     if len(present) < 2:
         return None
-    flat = cross_count(item * n_groups + group_of_row[rows], columns, (len(present) * n_groups, n_columns))
-    return _pulls_apart(flat.reshape(len(present), n_groups, n_columns).astype(np.float64), slices, rng)
+    cell = item * n_groups + design.group_of_row[answers.rows]
+    flat = cross_count(cell, answers.columns, (len(present) * n_groups, n_columns))
+    return _pulls_apart(flat.reshape(len(present), n_groups, n_columns).astype(np.float64), answers.parts, rng)
 
 
 def _pulls_apart(
@@ -204,9 +158,7 @@ def apart(pulls: Floats) -> Floats:
     return np.asarray((pulls - pulls.mean(axis=1, keepdims=True)) * np.sqrt(m / (m - 1)), dtype=np.float64)
 
 
-def noise_within_units(
-    rows: Ints, columns: Ints, design: Design, slices: Sequence[slice], weights: Floats | None
-) -> Noise | None:
+def noise_within_units(answers: Answers, design: Design, weights: Floats | None) -> Noise | None:
     """Return the noise of the deviations if the same units were asked again, from the answers of a unit in one group.
 
     It is None unless units are in every group, and some of each group have several answers. The noise of units with one
@@ -214,31 +166,31 @@ def noise_within_units(
     """
     from scipy import sparse
 
-    if not design.crossed or design.cluster_of_row is None or design.group_of_cluster is None:
+    if not design.crossed:
         return None
-    n_cells, n_columns = len(design.group_of_cluster), slices[-1].stop
-    attribute = np.repeat(np.arange(len(slices)), [part.stop - part.start for part in slices])
-    present, row = np.unique(rows, return_inverse=True)
+    slices, columns, n_columns, n_cells = answers.parts, answers.columns, answers.width, len(design.clusters)
+    attribute = part_of_column(slices)
+    present, row = np.unique(answers.rows, return_inverse=True)
     cell = design.cluster_of_row[present]
-    answers = np.maximum(np.bincount(cell, minlength=n_cells), 1)
+    given = np.maximum(np.bincount(cell, minlength=n_cells), 1)
     factor = np.ones((n_cells, len(slices))) if weights is None else weights
     sizes = cross_count(cell[row], attribute[columns], (n_cells, len(slices))) * factor
     # The answers of a unit in one group vary as their number times one answer does: as sizes² / answers.
-    varies = sizes**2 / answers[:, None]
+    varies = sizes**2 / given[:, None]
     factors = []
     for code in range(len(design.groups)):
         mine = design.group_of_cluster == code
-        several = mine & (answers > 1)
+        several = mine & (given > 1)
         known = varies[several].sum(axis=0)
         if (known <= 0).any():
             return None
         inverse = np.sqrt(varies[mine].sum(axis=0) / known) / sizes[mine].sum(axis=0)
-        root = np.sqrt(np.where(several, answers / np.maximum(answers - 1, 1), 0.0))
+        root = np.sqrt(np.where(several, given / np.maximum(given - 1, 1), 0.0))
         scale = root[:, None] * factor * inverse
         entries = scale[cell[row], attribute[columns]]
         own = sparse.csr_array((entries, (row, columns)), shape=(len(present), n_columns))
         sums = np.bincount(cell[row] * n_columns + columns, weights=entries, minlength=n_cells * n_columns)
-        means = sums.reshape(n_cells, n_columns) / np.sqrt(answers)[:, None]
+        means = sums.reshape(n_cells, n_columns) / np.sqrt(given)[:, None]
         factors.append(of_covariance((own.T @ own).toarray() - means.T @ means))
     infinite = float("inf")
     return Noise(factors, (infinite,) * len(slices), infinite)

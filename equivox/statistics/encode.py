@@ -8,8 +8,9 @@ w_s for all groups, P_g = Σ_s w_s P_gs (Keiding & Clayton 2014, doi:10.1214/13-
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +54,7 @@ def standard(counts: Ints | Floats, group: Ints, held: Ints | None, slices: Sequ
     A stratum weighs as much as it has values in all groups together. A stratum in which some group has no value is no
     part of the common support: it counts for no group.
     """
-    sizes = np.stack([counts[:, part].sum(axis=1) for part in slices], axis=1).astype(np.float64)
+    sizes = sizes_of(counts, slices).astype(np.float64)
     n_parts = sizes.shape[1]
     stratum = np.zeros(len(group), dtype=np.int64) if held is None else np.unique(held, return_inverse=True)[1]
     n_strata = int(stratum.max()) + 1
@@ -83,16 +84,16 @@ def _divided(above: Floats, below: Floats) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """The group, cluster and stratum of every response, as codes into sorted names.
+    """The group, cluster and stratum of every response, as codes into sorted names; without clusters these are empty.
 
     In a crossed design each unit is in every group. A cluster is then a unit in one group, and its unit is the stratum.
     """
 
     groups: tuple[str, ...]
     group_of_row: Ints
-    clusters: tuple[str, ...] | None = None
-    cluster_of_row: Ints | None = None
-    group_of_cluster: Ints | None = None
+    clusters: tuple[str, ...] = ()
+    cluster_of_row: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    group_of_cluster: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     stratum_of_cluster: Ints | None = None
     block_of_cluster: Ints | None = None
     item_of_row: Ints | None = None
@@ -102,13 +103,13 @@ class Design:
     @property
     def paired(self) -> bool:
         """Whether strata hold one cluster of each group at most, such as an item that was given to every group."""
-        if self.held is None or self.group_of_cluster is None:
+        if self.held is None:
             return False
         return int(np.unique(self.held * len(self.groups) + self.group_of_cluster, return_counts=True)[1].max()) == 1
 
     def n_units(self, rows: Ints) -> int:
         """Return the number of units among the responses `rows`: clusters, or what is in every group; 0 without any."""
-        if self.cluster_of_row is None:
+        if not self.clusters:
             return 0
         own = self.cluster_of_row[rows]
         return len(np.unique(own if not self.crossed else np.asarray(self.stratum_of_cluster)[own]))
@@ -128,9 +129,9 @@ class Design:
 
 def equal_mix(design: Design) -> Floats | None:
     """Return the weight of each response that gives all groups the same mix of strata; None if they have it."""
-    if design.held is None or design.cluster_of_row is None or design.group_of_cluster is None:
+    if design.held is None:
         return None
-    sizes = np.bincount(design.cluster_of_row, minlength=len(design.group_of_cluster))
+    sizes = np.bincount(design.cluster_of_row, minlength=len(design.clusters))
     found = standard(sizes[:, None], design.group_of_cluster, design.held, [slice(0, 1)], len(design.groups))
     return None if found.balanced else np.asarray(found.weights[design.cluster_of_row, 0], dtype=np.float64)
 
@@ -318,10 +319,50 @@ def side_by_side(widths: Iterable[int]) -> list[slice]:
     return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
 
 
-def stack_attributes(
-    attributes: Mapping[str, Occurrences],
-) -> tuple[Ints, Ints, dict[str, slice]]:
-    """Concatenate the columns of several attributes; return rows, columns and each attribute's slice."""
-    slices = dict(zip(attributes, side_by_side(len(found.values) for found in attributes.values()), strict=True))
-    columns = [found.codes + slices[name].start for name, found in attributes.items()]
-    return np.concatenate([found.rows for found in attributes.values()]), np.concatenate(columns), slices
+def sizes_of(counts: Ints | Floats, parts: Sequence[slice]) -> Any:
+    """Return the sum of each row of counts over the columns of each part, rows x parts."""
+    return np.stack([counts[:, part].sum(axis=1) for part in parts], axis=1)
+
+
+def by_column(numbers: Floats, parts: Sequence[slice]) -> Floats:
+    """Return a number of each part for each of its columns, rows x columns from rows x parts."""
+    return np.repeat(numbers, [part.stop - part.start for part in parts], axis=1)
+
+
+def part_of_column(parts: Sequence[slice]) -> Ints:
+    """Return the place of the part that each column is of."""
+    return np.repeat(np.arange(len(parts)), [part.stop - part.start for part in parts])
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers of one or several attributes side by side: one (row, column) pair per kept value.
+
+    `parts` are the columns of each attribute, one range after another.
+    """
+
+    rows: Ints
+    columns: Ints
+    parts: Sequence[slice]
+
+    @classmethod
+    def of(cls, attributes: Iterable[Occurrences]) -> Answers:
+        """Return the answers of several attributes."""
+        every = list(attributes)
+        parts = side_by_side(len(found.values) for found in every)
+        columns = [found.codes + part.start for found, part in zip(every, parts, strict=True)]
+        return cls(np.concatenate([found.rows for found in every]), np.concatenate(columns), parts)
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return int(self.parts[-1].stop)
+
+    def counted(self, code_of_row: Ints, n: int) -> Ints:
+        """Count the values in the rows of each of `n` codes, n x columns."""
+        return cross_count(code_of_row[self.rows], self.columns, (n, self.width))
+
+    def of_clusters(self, design: Design, weights: Floats | None) -> Floats:
+        """Return the counts of each cluster, K x columns, times its `weights`, K x parts; None: as it is."""
+        counts = self.counted(design.cluster_of_row, len(design.clusters)).astype(np.float64)
+        return counts if weights is None else counts * by_column(weights, self.parts)

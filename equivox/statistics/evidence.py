@@ -11,12 +11,13 @@ import numpy as np
 from equivox.statistics.design_noise import noise_of, noise_of_items, noise_within_units, on_few_clusters
 from equivox.statistics.distance import detectable, estimate_shift, mean_ntvd
 from equivox.statistics.encode import (
+    Answers,
     Design,
     Occurrences,
     Standard,
-    cross_count,
+    by_column,
     side_by_side,
-    stack_attributes,
+    sizes_of,
     standard,
 )
 from equivox.statistics.inputs import Bools, Floats, Ints
@@ -91,43 +92,44 @@ def draw_evidence(
     occurrences: Mapping[str, Occurrences], design: Design, n_resamples: int, rng: np.random.Generator
 ) -> Evidence:
     """Draw the nulls and the noise of all defined attributes together."""
-    rows, columns, slices = stack_attributes(occurrences)
-    parts = list(slices.values())
-    widths = [part.stop - part.start for part in parts]
-    n_groups = len(design.groups)
+    answers = Answers.of(occurrences.values())
+    parts, n_groups = answers.parts, len(design.groups)
+    slices = dict(zip(occurrences, parts, strict=True))
     notes = list(design.notes)
-    response = null_over_responses(
-        rows, columns, design.group_of_row, parts, n_groups=n_groups, n_resamples=n_resamples, rng=rng
-    )
+    response = null_over_responses(answers, design.group_of_row, n_groups=n_groups, n_resamples=n_resamples, rng=rng)
     cluster = euclidean = np.empty((0, len(parts)))
     observed: Floats = np.empty(0)
     exact, n_labellings = False, 0
-    heard = _heard_clusters(rows, columns, design, parts)
-    counts = cross_count(design.group_of_row[rows], columns, (n_groups, parts[-1].stop)).astype(np.float64)
+    heard = _heard_clusters(answers, design)
+    counts = answers.counted(design.group_of_row, n_groups).astype(np.float64)
     weights = None
     if heard is not None:
         if heard.standardised is not None and heard.held is not None:
             weights = np.zeros((len(heard.where), len(parts)))
             weights[heard.where] = heard.standardised.weights
-            whole = heard.counts * np.repeat(heard.standardised.weights, widths, axis=1)
+            whole = heard.counts * by_column(heard.standardised.weights, parts)
             counts = np.stack([whole[heard.group == code].sum(axis=0) for code in range(n_groups)])
             notes += _unsupported(heard.standardised.weights, heard.held, design)
         both, observed, n_labellings, exact = heard.permuted(parts, n_groups, n_resamples, rng)
         cluster, euclidean = both[:, : len(parts)], both[:, len(parts) :]
         if n_labellings == 1:
             notes.append("the clusters have one permutation only: the cluster-level test cannot reject")
-        if (note := on_few_clusters(rows, design, weights)) is not None:
+        if (note := on_few_clusters(answers.rows, design, weights)) is not None:
             notes.append(note)
         notes += _heard_in_one(heard, slices, n_groups)
-    noise = noise_of(rows, columns, design, parts, rng, weights=weights)
+    noise = noise_of(answers, design, rng, weights=weights)
     if noise.alike:
         notes.append(_ALIKE)
     scaled = noise.draw(N_NOISE, rng)
     *scales, joint_scale = noise.scales(len(scaled), [*noise.degrees, noise.joint_degrees], rng)
     seen = noise.draw(len(scaled), rng, seen=True) if noise.alike else scaled
-    sizes = np.repeat(np.stack([counts[:, part].sum(axis=1) for part in parts], axis=1), widths, axis=1)
+    sizes = by_column(sizes_of(counts, parts), parts)
     shares = counts / sizes
-    new_items, item_errors = _other_items(rows, columns, design, parts, noise, scaled, rng)
+    new_items = item_errors = None
+    if (pulls := noise_of_items(answers, design, rng)) is not None:
+        flat = pulls.reshape(len(pulls), -1)
+        new_items = scaled + (rng.standard_normal((len(scaled), len(flat))) @ flat).reshape(scaled.shape)
+        item_errors = np.sqrt(noise.errors() ** 2 + (pulls**2).sum(axis=0))
     return Evidence(
         shares=shares,
         response=response,
@@ -144,11 +146,11 @@ def draw_evidence(
         item_errors=item_errors,
         independent=of_deviations(shares * (1 - shares) / sizes),
         model=noise,
-        same_units=noise_within_units(rows, columns, design, parts, weights),
+        same_units=noise_within_units(answers, design, weights),
         seed=int(rng.integers(2**63)),
         slices=slices,
-        n_used=len(np.unique(rows)),
-        n_clusters=design.n_units(rows),
+        n_used=len(np.unique(answers.rows)),
+        n_clusters=design.n_units(answers.rows),
         notes=tuple(notes),
     )
 
@@ -166,14 +168,16 @@ def p_of_every_value(
     """
     if not occurrences:
         return {}
-    rows, columns, slices = stack_attributes(occurrences)
-    parts = list(slices.values())
-    heard = _heard_clusters(rows, columns, design, parts)
+    answers = Answers.of(occurrences.values())
+    parts = answers.parts
+    heard = _heard_clusters(answers, design)
     if heard is None:
         return {}
     both, observed, _, exact = heard.permuted(parts, len(design.groups), min(n_resamples, N_EVERY_VALUE), rng)
     null, observed = both[:, : len(parts)], observed[: len(parts)]
-    found = {name: p_value(null[:, place], float(observed[place]), exact=exact) for place, name in enumerate(slices)}
+    found = {
+        name: p_value(null[:, place], float(observed[place]), exact=exact) for place, name in enumerate(occurrences)
+    }
     return {**found, "": p_value(null.mean(axis=1), float(observed.mean()), exact=exact)}
 
 
@@ -201,15 +205,15 @@ class _Heard:
         )  # fmt: skip
 
 
-def _heard_clusters(rows: Ints, columns: Ints, design: Design, parts: Sequence[slice]) -> _Heard | None:
+def _heard_clusters(answers: Answers, design: Design) -> _Heard | None:
     """Return the clusters with an answer; None without clusters."""
-    if design.cluster_of_row is None or design.group_of_cluster is None:
+    if not design.clusters:
         return None
-    counts = cross_count(design.cluster_of_row[rows], columns, (len(design.group_of_cluster), parts[-1].stop))
+    counts = answers.counted(design.cluster_of_row, len(design.clusters))
     heard: Bools = np.asarray(counts.any(axis=1))
     counts, group = counts[heard], design.group_of_cluster[heard]
     held = None if design.held is None else design.held[heard]
-    found = None if held is None else standard(counts, group, held, parts, len(design.groups))
+    found = None if held is None else standard(counts, group, held, answers.parts, len(design.groups))
     return _Heard(counts, group, held, heard, None if found is None or found.balanced else found)
 
 
@@ -234,26 +238,6 @@ def _heard_in_one(heard: _Heard, slices: Mapping[str, slice], n_groups: int) -> 
         for name, part in slices.items()
         if np.bincount(heard.group[heard.counts[:, part].any(axis=1)], minlength=n_groups).min() < 2 <= per_group.min()
     ]
-
-
-def _other_items(
-    rows: Ints,
-    columns: Ints,
-    design: Design,
-    parts: list[slice],
-    noise: Noise,
-    drawn: Floats,
-    rng: np.random.Generator,
-) -> tuple[Floats | None, Floats | None]:
-    """Return the noise with other items beside that of the clusters, and its standard errors; None without items."""
-    if design.item_of_row is None:
-        return None, None
-    pulls = noise_of_items(rows, columns, design.group_of_row, design.item_of_row, parts, len(design.groups), rng)
-    if pulls is None:
-        return None, None
-    flat = pulls.reshape(len(pulls), -1)
-    added = (rng.standard_normal((len(drawn), len(flat))) @ flat).reshape(drawn.shape)
-    return drawn + added, np.sqrt(noise.errors() ** 2 + (pulls**2).sum(axis=0))
 
 
 FEW_DRAWS = 20

@@ -13,7 +13,7 @@ from equivox.core.errors import RequestError
 from equivox.statistics import inputs
 from equivox.statistics.design_noise import noise_of, on_few_clusters
 from equivox.statistics.distance import attainable_shift, estimate_shift
-from equivox.statistics.encode import Design, cross_count, encode_design, equal_mix
+from equivox.statistics.encode import Answers, Design, cross_count, encode_design, equal_mix
 from equivox.statistics.inputs import EncodedValues, Floats, Ints, LabelColumn, ValueColumn
 from equivox.statistics.intervals import invert
 from equivox.statistics.noise import N_NOISE, Noise, hidden_errors
@@ -194,7 +194,7 @@ def corrected_shift(
     table = _Responses.of(given, said, labelled, weight, design.group_of_row, min_count)
     if len(table.names) < 2:
         return replace(empty, undefined=f"fewer than two values are seen {min_count} times or more")
-    heard = np.bincount(design.group_of_row[table.rows], minlength=n_groups)
+    heard = np.bincount(design.group_of_row[table.found.rows], minlength=n_groups)
     if silent := [name for name, own in zip(design.groups, heard, strict=True) if not own]:
         return replace(empty, undefined=f"the annotator finds no value in group {', '.join(map(repr, silent))}")
     parts = [_rectify(table, weight, mix, group, code, design, labelled) for code in range(n_groups)]
@@ -217,13 +217,12 @@ def corrected_shift(
 class _Responses:
     """The values that the annotator found in all responses, and that people found in the labelled ones.
 
-    `rows` and `columns` have one (response, value) pair per kept value that the annotator found. `annotator` and
-    `people` count the values of the labelled responses, one row each.
+    `found` are the values that the annotator found. `annotator` and `people` count the values of the labelled
+    responses, one row each.
     """
 
     names: tuple[str, ...]
-    rows: Ints
-    columns: Ints
+    found: Answers
     annotator: Floats
     people: Floats
 
@@ -251,8 +250,7 @@ class _Responses:
         mine = number[rows] >= 0
         return cls(
             tuple(name for name, is_kept in zip(names, keep, strict=True) if is_kept),
-            rows,
-            columns,
+            Answers(rows, columns, [slice(0, shape[1])]),
             cross_count(number[rows[mine]], columns[mine], shape).astype(np.float64),
             cross_count(said.rows[kept_told], position[told[kept_told]], shape).astype(np.float64),
         )
@@ -283,8 +281,9 @@ def _rectify(
     read, people, weight = table.annotator[mine], table.people[mine], weights[mine]
     all_rows = design.group_of_row == code
     counts_as = np.ones(len(all_rows)) if mix is None else mix
-    here = all_rows[table.rows]
-    own = np.bincount(table.columns[here], weights=counts_as[table.rows[here]], minlength=len(table.names))
+    here = all_rows[table.found.rows]
+    by = counts_as[table.found.rows[here]]
+    own = np.bincount(table.found.columns[here], weights=by, minlength=len(table.names))
     own = own / counts_as[all_rows].sum()
     wrong = int((np.abs(read - people) > 1e-9).any(axis=1).sum())
     tuning = 1.0 if wrong == 0 else power_tuning(read, people, weight)
@@ -295,7 +294,7 @@ def _rectify(
     residuals = weight[:, None] * (rectifiers - mean)
     pulls = _pulls(residuals, np.arange(len(residuals)))
     over_responses = False
-    if design.cluster_of_row is not None:
+    if design.clusters:
         unit = np.unique(design.cluster_of_row[labelled[mine]], return_inverse=True)[1]
         over_responses = int(unit.max()) == 0
         by_cluster = pulls if over_responses else _pulls(residuals, unit)
@@ -363,15 +362,14 @@ def _measured(
     rng: np.random.Generator,
 ) -> CorrectedShift:
     """Return the result with estimate and interval, from the noise of both parts of every group."""
-    slices = [slice(0, len(table.names))]
-    weights = None
-    if mix is not None and design.cluster_of_row is not None and design.group_of_cluster is not None:
-        weights = np.zeros((len(design.group_of_cluster), 1))
+    slices, weights = table.found.parts, None
+    if mix is not None:
+        weights = np.zeros((len(design.clusters), 1))
         weights[design.cluster_of_row, 0] = mix
     scale = np.array([part.weight for part in parts])
-    own = noise_of(table.rows, table.columns, design, slices, rng, weights=weights, scale=scale)
+    own = noise_of(table.found, design, rng, weights=weights, scale=scale)
     notes = list(design.notes)
-    if (note := on_few_clusters(table.rows, design)) is not None:
+    if (note := on_few_clusters(table.found.rows, design)) is not None:
         notes.append(note)
     labels, tail = [part.pulls for part in parts], (1 - confidence) / 2
     left = 1 - np.array(found.labels) / np.bincount(design.group_of_row)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from equivox.statistics.encode import cross_count
-from equivox.statistics.inputs import Floats, Ints
+from equivox.statistics.encode import Answers, Design, by_column, sizes_of
+from equivox.statistics.inputs import Bools, Floats, Ints
 
 N_NOISE = 1_000
 """Number of draws of sampling error for an interval; its ends differ by about 0.1 standard errors between seeds."""
@@ -117,17 +117,7 @@ def of_deviations(variances: Floats) -> Floats:
 
 
 def noise_over_clusters(
-    rows: Ints,
-    columns: Ints,
-    group_of_row: Ints,
-    cluster_of_row: Ints,
-    group_of_cluster: Ints,
-    slices: Sequence[slice],
-    n_groups: int,
-    rng: np.random.Generator,
-    *,
-    stratum_of_cluster: Ints | None = None,
-    weights: Floats | None = None,
+    answers: Answers, design: Design, rng: np.random.Generator, *, weights: Floats | None = None
 ) -> Noise:
     """Return the noise of the groups' distributions when clusters, two or more in some group, are the units.
 
@@ -151,49 +141,31 @@ def noise_over_clusters(
     3/m of unseen clusters may do so at 95 % (rule of three, doi:10.1001/jama.1983.03330370053031). If a group shares no
     answer with another, one more cluster is supposed that answers as the other groups do, for the same reason.
 
-    Parameters
-    ----------
-    rows, columns
-        One entry per (response, value) pair; attributes are adjacent ranges of `columns`.
-    group_of_row, cluster_of_row
-        The codes of every response.
-    group_of_cluster, stratum_of_cluster
-        The codes of every cluster; without strata None.
-    weights
-        K x A, how much each cluster counts in each attribute; None: as it is.
+    `weights` (K x A) say how much each cluster counts in each attribute; None: as it is.
     """
-    n_columns = slices[-1].stop
-    n_clusters = len(group_of_cluster)
-    counts = cross_count(cluster_of_row[rows], columns, (n_clusters, n_columns)).astype(np.float64)
-    if weights is not None:
-        counts *= np.repeat(weights, [part.stop - part.start for part in slices], axis=1)
-    heard = counts.any(axis=1)
-    tables = np.stack([counts[group_of_cluster == code].sum(axis=0) for code in range(n_groups)])
-    totals = [np.maximum(tables[:, part].sum(axis=1, keepdims=True), 1) for part in slices]
-    shares = np.concatenate([tables[:, part] / total for part, total in zip(slices, totals, strict=True)], axis=1)
-    present, row = np.unique(rows, return_inverse=True)
-    key = np.bincount(row, weights=rng.random(n_columns)[columns]).astype(np.float64)
-    pooled, of_group = _dealt(row, columns, group_of_row[present], key, slices, n_groups, tables, rng)
-    each = []
-    for code in range(n_groups):
-        mine = heard & (group_of_cluster == code)
-        each.append(_pulls(counts[mine], None if stratum_of_cluster is None else stratum_of_cluster[mine], slices))
+    slices, n_columns = answers.parts, answers.width
+    counts, held = answers.of_clusters(design, weights), design.held
+    heard: Bools = np.asarray(counts.any(axis=1))
+    groups = [design.group_of_cluster == code for code in range(len(design.groups))]
+    tables = np.stack([counts[mine].sum(axis=0) for mine in groups])
+    sizes = sizes_of(tables, slices)
+    shares = tables / by_column(np.maximum(sizes, 1), slices)
+    pooled, of_group = _dealt(answers, design, tables, rng)
+    each = [_pulls(counts[heard & mine], None if held is None else held[heard & mine], slices) for mine in groups]
     variances = np.array([[(pulls[:, part] ** 2).sum() for part in slices] for pulls, _ in each])
     independent = np.array([[(own[:, part] ** 2).sum() for part in slices] for own in of_group])
     effects = np.where(independent > 0, variances / np.maximum(independent, TINY), 1.0)
     freedoms = np.array([freedom for _, freedom in each])
     if (freedoms == 0).any():
         # How many values a value's cluster has on average in each group and attribute, G x A.
-        sizes = np.stack([counts[:, part].sum(axis=1) for part in slices], axis=1)
-        groups = [group_of_cluster == code for code in range(n_groups)]
-        squared, plain = (np.stack([own[mine].sum(axis=0) for mine in groups]) for own in (sizes**2, sizes))
+        of_cluster = sizes_of(counts, slices)
+        squared, plain = (np.stack([own[mine].sum(axis=0) for mine in groups]) for own in (of_cluster**2, of_cluster))
         effects = _lent(effects, freedoms, squared / np.maximum(plain, TINY))
-    sizes = np.stack([tables[:, part].sum(axis=1) for part in slices], axis=1)
     known = sizes / np.maximum(effects, TINY)
     alike = [_alikeness(shares[:, part], known[:, place]) for place, part in enumerate(slices)]
     factors, spreads, added = [], [], []
     for code, (pulls, freedom) in enumerate(each):
-        n_own = int((heard & (group_of_cluster == code)).sum())
+        n_own = int((heard & groups[code]).sum())
         pulls = pulls[np.lexsort(pulls.T[::-1])]
         stacked = [pulls * np.sqrt(freedom / (freedom + PRIOR_DEGREES))]
         simple = np.zeros(n_columns)
@@ -285,21 +257,16 @@ def _pull(own: Floats, total: float) -> Floats:
     return np.asarray((own - part * own.sum(axis=0)) / total / np.sqrt(np.maximum(1 - part, TINY)), dtype=np.float64)
 
 
-def _dealt(
-    row: Ints,
-    columns: Ints,
-    group: Ints,
-    key: Floats,
-    slices: Sequence[slice],
-    n_groups: int,
-    tables: Floats,
-    rng: np.random.Generator,
-) -> tuple[Floats, list[Floats]]:
+def _dealt(answers: Answers, design: Design, tables: Floats, rng: np.random.Generator) -> tuple[Floats, list[Floats]]:
     """Return the pulls of heaps of randomly dealt responses: of all groups together, and of each group.
 
     Responses keep all their values, so that dependence between values and between attributes stays. They are sorted by
     their answers before they are dealt; neither their order nor names change the result.
     """
+    slices, n_groups = answers.parts, len(design.groups)
+    present, row = np.unique(answers.rows, return_inverse=True)
+    key = np.bincount(row, weights=rng.random(answers.width)[answers.columns]).astype(np.float64)
+    group = design.group_of_row[present]
     sorted_groups = np.lexsort([*tables.T[::-1]])
     heap = np.empty(len(key), dtype=np.int64)
     pooled = np.empty(len(key), dtype=np.int64)
@@ -307,9 +274,9 @@ def _dealt(
     for code in sorted_groups.tolist():
         mine = np.flatnonzero(group == code)
         heap[mine[np.argsort(key[mine], kind="stable")]] = rng.permutation(len(mine)) % N_DEALT
-    n_columns = slices[-1].stop
-    each = cross_count(group[row] * N_DEALT + heap[row], columns, (n_groups * N_DEALT, n_columns)).astype(np.float64)
-    together = cross_count(pooled[row], columns, (N_DEALT, n_columns)).astype(np.float64)
+    dealt = replace(answers, rows=row)
+    each = dealt.counted(group * N_DEALT + heap, n_groups * N_DEALT).astype(np.float64)
+    together = dealt.counted(pooled, N_DEALT).astype(np.float64)
     return _pulls(together, None, slices)[0], [
         _pulls(each[code * N_DEALT : (code + 1) * N_DEALT], None, slices)[0] for code in range(n_groups)
     ]
@@ -389,22 +356,20 @@ def _degrees(spreads: Sequence[tuple[Floats, Floats, float]], slices: Sequence[s
     return float(max(1.0, 1 / (2 * relative))) if relative > 1e-9 else float("inf")
 
 
-def noise_over_responses(
-    rows: Ints, columns: Ints, group_of_row: Ints, slices: Sequence[slice], n_groups: int
-) -> Noise:
+def noise_over_responses(answers: Answers, design: Design) -> Noise:
     """Return the noise of the groups' distributions when responses are independent.
 
     Where all responses of a group are alike, or unlike those of all other groups, one more is supposed that is not, as
     with clusters.
     """
-    n_columns = slices[-1].stop
-    tables = cross_count(group_of_row[rows], columns, (n_groups, n_columns)).astype(np.float64)
+    slices, n_columns, n_groups = answers.parts, answers.width, len(design.groups)
+    tables = answers.counted(design.group_of_row, n_groups).astype(np.float64)
     factors, added = [], []
     for code in range(n_groups):
-        mine = group_of_row[rows] == code
-        present, row = np.unique(rows[mine], return_inverse=True)
+        mine = design.group_of_row[answers.rows] == code
+        present, row = np.unique(answers.rows[mine], return_inverse=True)
         m = len(present)
-        moments = _second_moments(row, columns[mine], m, n_columns, slices)
+        moments = _second_moments(Answers(row, answers.columns[mine], slices), m)
         factors.append(of_covariance(moments) * np.sqrt(m / max(m - 1, 1)))
         further = [np.empty((0, n_columns))]
         for part in slices:
@@ -423,12 +388,12 @@ def of_covariance(covariance: Floats) -> Floats:
     return np.asarray(np.sqrt(np.clip(scale, 0, None))[:, None] * axes.T, dtype=np.float64)
 
 
-def _second_moments(row: Ints, columns: Ints, m: int, n_columns: int, slices: Sequence[slice]) -> Floats:
-    """Σ over responses of pull pullᵀ, from sparse counts: no responses x values array is made."""
+def _second_moments(answers: Answers, m: int) -> Floats:
+    """Σ over `m` responses of pull pullᵀ, from sparse counts: no responses x values array is made."""
     from scipy import sparse
 
-    ones = np.ones(len(row))
-    counts = sparse.csr_array((ones, (row, columns)), shape=(m, n_columns))
+    slices, n_columns = answers.parts, answers.width
+    counts = sparse.csr_array((np.ones(len(answers.rows)), (answers.rows, answers.columns)), shape=(m, n_columns))
     sizes = np.zeros((m, len(slices)))
     shares = np.zeros((len(slices), n_columns))
     inverse = np.zeros(n_columns)

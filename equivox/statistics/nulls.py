@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equivox.statistics.distance import both_of_shares, both_per_attribute, ntvd_per_attribute
-from equivox.statistics.encode import Standard
+from equivox.statistics.encode import Answers, Standard, part_of_column, sizes_of
 from equivox.statistics.inputs import Floats, Ints
 from equivox.statistics.permutation import (
     Labels,
@@ -108,8 +108,8 @@ class _Beyond:
 
         n_clusters, n_values = counts.shape
         self.slices, self.n_groups = slices, deals.shape[2]
-        attribute = np.repeat(np.arange(len(slices)), [part.stop - part.start for part in slices])
-        sizes = np.stack([counts[:, part].sum(axis=1) for part in slices], axis=1).astype(np.float64)
+        attribute = part_of_column(slices)
+        sizes = sizes_of(counts, slices).astype(np.float64)
         own = sparse.coo_array(counts)
         cluster, value = own.coords
         # One row for each attribute of each stratum: its shares, all groups together.
@@ -144,14 +144,7 @@ class _Beyond:
 
 
 def null_over_responses(
-    rows: Ints,
-    columns: Ints,
-    group_of_row: Ints,
-    slices: Sequence[slice],
-    *,
-    n_groups: int,
-    n_resamples: int,
-    rng: np.random.Generator,
+    answers: Answers, group_of_row: Ints, *, n_groups: int, n_resamples: int, rng: np.random.Generator
 ) -> Floats:
     """Return the null with groups permuted over single responses; all values of a response move together.
 
@@ -159,22 +152,13 @@ def null_over_responses(
     table a random table with fixed margins, which scipy draws without touching the responses. Only when there are
     almost as many types as responses are single responses permuted.
 
-    Parameters
-    ----------
-    rows, columns
-        One entry per (response, value) pair; attributes are adjacent ranges of `columns`.
-    group_of_row
-        The code of every response; those without a pair take no part.
-
-    Returns
-    -------
-    ndarray
-        `n_resamples` x A nTVDs.
+    `group_of_row` has the group of every response; those without an answer take no part. Returns `n_resamples` x A
+    nTVDs.
     """
-    present, row = np.unique(rows, return_inverse=True)
+    slices, columns, n_columns = answers.parts, answers.columns, answers.width
+    present, row = np.unique(answers.rows, return_inverse=True)
     sizes = np.sort(np.bincount(group_of_row[present], minlength=n_groups))[::-1].astype(np.int64)
-    n_columns = slices[-1].stop
-    single = len(rows) == len(present)
+    single = len(row) == len(present)
     of_type, multiplicity = _columns(columns, n_columns) if single else _types(row, columns, n_columns)
     by_table = len(multiplicity) * (n_groups - 1) * TABLE_CELL_COST
     if by_table < len(present) * (4 + 0.75 * (n_groups - 1)):

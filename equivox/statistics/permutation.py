@@ -292,7 +292,7 @@ def least_p_over_clusters(
     '6 permutations: no p below 0.33'
     """
     design = encode_design(groups, clusters, strata, blocks)
-    if design.group_of_cluster is None:
+    if not design.clusters:
         raise RequestError("`clusters` is missing: give the cluster of each response")
     sizes = sizes_by_stratum(design.group_of_cluster, design.held, len(design.groups))
     # A stratum without some group says nothing, whoever is permuted there.

@@ -244,7 +244,7 @@ def _undefined(design: Design, found: Occurrences, table: Ints, min_count: int) 
 
 def _comparable(design: Design, found: Occurrences) -> bool:
     """Return whether some stratum has answers of every group, or nothing is held."""
-    if design.held is None or design.cluster_of_row is None:
+    if design.held is None:
         return True
     n_groups = len(design.groups)
     cells = np.unique(design.held[design.cluster_of_row[found.rows]] * n_groups + design.group_of_row[found.rows])

@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from equivox.statistics import inputs
 from equivox.statistics.design_noise import noise_of
-from equivox.statistics.encode import Design, cross_count, encode_values, side_by_side, standard
+from equivox.statistics.encode import (
+    Answers,
+    Design,
+    by_column,
+    cross_count,
+    encode_values,
+    part_of_column,
+    side_by_side,
+    standard,
+)
 from equivox.statistics.inputs import Bools, EncodedValues, Floats, Ints, ValueColumn
 from equivox.statistics.noise import Noise, noise_order
 
@@ -57,8 +66,8 @@ def counted_for_both(
     keep = used[item]
     of_b = both.rows[keep] >= n
     samples, codes = item[keep], both.codes[keep]
-    cluster = np.asarray(design.cluster_of_row)[samples]
-    shape = (len(design.clusters or ()), len(both.values))
+    cluster = design.cluster_of_row[samples]
+    shape = (len(design.clusters), len(both.values))
     counts = np.stack([cross_count(cluster[mine], codes[mine], shape) for mine in (~of_b, of_b)])
     return Counted(counts, (samples[~of_b], samples[of_b]), (codes[~of_b], codes[of_b]), used)
 
@@ -83,13 +92,12 @@ class TwoTables:
         # Clusters are sorted by their answers, so that names do not matter.
         order = np.lexsort([*counts[0][heard].T, *counts[1][heard].T])
         self.n_groups = n_groups = len(design.groups)
-        self.group: Ints = np.asarray(design.group_of_cluster)[heard][order]
+        self.group: Ints = design.group_of_cluster[heard][order]
         held = None if design.held is None else design.held[heard][order]
         # Both models are weighed alike, by the answers of both, so that their exchange is one of answers alone.
         both = counts[:, heard][:, order]
-        widths = [part.stop - part.start for part in slices]
         own_weights = standard(both.sum(axis=0), self.group, held, slices, n_groups).weights
-        self.counts = both * np.repeat(own_weights, widths, axis=1)
+        self.counts = both * by_column(own_weights, slices)
         self.cluster_weights = np.zeros((len(heard), 2 * len(slices)))
         self.cluster_weights[np.flatnonzero(heard)[order]] = np.tile(own_weights, 2)
         # What is exchanged as one: a cluster, or a unit that is in every group.
@@ -97,8 +105,8 @@ class TwoTables:
         self.n_units = int(self.unit.max()) + 1
         self.slices = slices
         self._starts = [part.start for part in slices]
-        self._attribute = np.repeat(np.arange(len(slices)), widths)
-        self._weight = np.repeat(weights, widths) * (100.0 if n_groups == 2 else 50.0 / (n_groups - 1))
+        self._attribute = part_of_column(slices)
+        self._weight = weights[self._attribute] * (100.0 if n_groups == 2 else 50.0 / (n_groups - 1))
 
     def by_group(self) -> Floats:
         """2 x G x V."""
@@ -112,14 +120,12 @@ class TwoTables:
         bias were told apart in 20 % of samples (`python -m validity.comparison`).
         """
         n_values = self.counts.shape[2]
-        found = noise_of(
+        answers = Answers(
             np.concatenate(self._rows),
             np.concatenate([self._codes[0], self._codes[1] + n_values]),
-            self.design,
             [*self.slices, *(slice(part.start + n_values, part.stop + n_values) for part in self.slices)],
-            rng,
-            weights=self.cluster_weights,
         )
+        found = noise_of(answers, self.design, rng, weights=self.cluster_weights)
         most = float(max(1, len(self.group) - self.n_groups))
         return replace(found, joint_degrees=min(found.joint_degrees, most))
 

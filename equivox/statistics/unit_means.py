@@ -214,7 +214,7 @@ def units_of(columns: Floats, design: Design) -> tuple[Units | None, tuple[str, 
     """
     n_groups = len(design.groups)
     known: Bools = np.asarray(~np.isnan(columns).any(axis=1))
-    cluster_of_row, group_of_cluster = np.asarray(design.cluster_of_row), np.asarray(design.group_of_cluster)
+    cluster_of_row, group_of_cluster = design.cluster_of_row, design.group_of_cluster
     held = np.zeros(len(group_of_cluster), dtype=np.int64) if design.held is None else design.held
     answers = np.bincount(cluster_of_row[known], minlength=len(group_of_cluster))
     heard = answers > 0

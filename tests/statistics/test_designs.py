@@ -12,7 +12,7 @@ from equivox.core.errors import RequestError
 from equivox.statistics import distribution_shift, inputs
 from equivox.statistics.design_noise import noise_within_units
 from equivox.statistics.distance import detectable
-from equivox.statistics.encode import encode_design, encode_values
+from equivox.statistics.encode import Answers, encode_design, encode_values
 
 
 def generator(seed=1):
@@ -217,20 +217,20 @@ def test_the_noise_of_the_same_units_is_that_of_their_answers():
     group, unit = [0] * 4 + [1] * 4 + [0] * 4 + [1] * 4, [0] * 8 + [1] * 8
     found = encode_values(inputs.values(said, "values"), 1)
     design = encode_design(group, unit, None)
-    noise = noise_within_units(found.rows, found.codes, design, [slice(0, 2)], None)
+    noise = noise_within_units(Answers.of([found]), design, None)
     assert noise.errors() == pytest.approx(np.full((2, 2), math.sqrt(7 / 384)))
     # A third unit answers once in each group, and is taken to vary like the others: 8 answers of 9 show the noise.
     # The variance of an answer is 1/4 in group 0 and 1/3 in group 1; of the mean of nine it is 1/36 and 1/27.
     third = encode_values(inputs.values([*said, 1, 0], "values"), 1)
     uneven = encode_design([*group, 0, 1], [*unit, 2, 2], None)
-    noise = noise_within_units(third.rows, third.codes, uneven, [slice(0, 2)], None)
+    noise = noise_within_units(Answers.of([third]), uneven, None)
     assert noise.errors() == pytest.approx(np.full((2, 2), math.sqrt(7 / 432)))
     assert [float((own**2).sum(axis=0)[0]) for own in noise.factors] == pytest.approx([1 / 36, 1 / 27])
     nested = encode_design(group, [f"{u} {g}" for u, g in zip(unit, group, strict=True)], None)
-    assert noise_within_units(found.rows, found.codes, nested, [slice(0, 2)], None) is None
+    assert noise_within_units(Answers.of([found]), nested, None) is None
     once = slice(None, None, 4)
     single, design = encode_values(inputs.values(said[once], "values"), 1), encode_design(group[once], unit[once], None)
-    assert noise_within_units(single.rows, single.codes, design, [slice(0, 2)], None) is None
+    assert noise_within_units(Answers.of([single]), design, None) is None
 
 
 def test_the_interval_for_the_same_units_holds_their_own_difference():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from equivox.core.errors import RequestError
 from equivox.statistics import distribution_shift, inputs, joint_shift
 from equivox.statistics.distance import ntvd_of_shares
-from equivox.statistics.encode import encode_design, encode_values, standard
+from equivox.statistics.encode import Answers, encode_design, encode_values, standard
 from equivox.statistics.evidence import draw_evidence
 from equivox.statistics.noise import noise_over_clusters
 from equivox.statistics.nulls import null_over_clusters
@@ -323,28 +323,13 @@ def test_clusters_that_never_differ_in_a_value_lend_it_the_noise_of_independent_
     counts = np.array([[2, 28, 10], [8, 22, 10], [15, 15, 10], [22, 8, 10], [28, 2, 10]] * 2)
     cluster = np.repeat(np.arange(10), 40)
     codes = np.concatenate([np.repeat(np.arange(3), row) for row in counts])
-    group_of_cluster = np.repeat([0, 1], 5)
+    design = encode_design(np.repeat([0, 1], 200), cluster, None)
     share = counts[:5].sum(axis=0) / 200
     independent = share * (1 - share) / 200
     pulls = (counts[:5] - 40 * share) / 200
     between = (pulls**2).sum(axis=0) * 5 / 4
     effect = between.sum() / independent.sum()
-    found = np.mean(
-        [
-            (
-                noise_over_clusters(
-                    np.arange(400),
-                    codes,
-                    group_of_cluster[cluster],
-                    cluster,
-                    group_of_cluster,
-                    [slice(0, 3)],
-                    2,
-                    generator(n),
-                ).factors[0]
-                ** 2
-            ).sum(axis=0)[2]
-            for n in range(30)
-        ]
-    )
+    answers = Answers(np.arange(400), codes, [slice(0, 3)])
+    factors = [noise_over_clusters(answers, design, generator(n)).factors[0] for n in range(30)]
+    found = np.mean([(own**2).sum(axis=0)[2] for own in factors])
     assert found == pytest.approx(effect * independent[2] * 4 / 8, rel=0.1)

@@ -5,7 +5,7 @@ import pytest
 
 from equivox.statistics import distribution_shift, inputs, joint_shift
 from equivox.statistics.design_noise import noise_of_items
-from equivox.statistics.encode import encode_design, encode_values
+from equivox.statistics.encode import Answers, encode_design, encode_values
 from equivox.statistics.evidence import draw_evidence
 from equivox.statistics.intervals import invert, mean_interval, spreads
 from equivox.statistics.noise import (
@@ -31,7 +31,8 @@ def test_response_noise_is_the_multinomial_covariance():
     # Group a: 50, 30, 20 of 100. Covariance of its shares: (diag p − p pᵀ) / 99.
     codes = np.repeat([0, 1, 2, 0, 1], [50, 30, 20, 10, 10])
     group = np.repeat([0, 1], [100, 20])
-    factors = noise_over_responses(np.arange(120), codes, group, [slice(0, 3)], 2).factors
+    given = Answers(np.arange(120), codes, [slice(0, 3)])
+    factors = noise_over_responses(given, encode_design(group, None, None)).factors
     p = np.array([0.5, 0.3, 0.2])
     assert factors[0].T @ factors[0] == pytest.approx((np.diag(p) - np.outer(p, p)) / 99, abs=1e-12)
 
@@ -40,21 +41,19 @@ def test_multi_valued_responses_carry_their_dependence():
     # Every response says x and y together, or z twice: P = (.25, .25, .5) from 4 responses, two of each kind.
     # Pulls: ±(1, 1, −2)/16 each, so Σ pull pullᵀ = 4 · vvᵀ/256 with v = (1, 1, −2); times 4/3.
     rows, codes = np.arange(4).repeat(2), np.array([0, 1, 0, 1, 2, 2, 2, 2])
-    factors = noise_over_responses(rows, codes, np.zeros(4, dtype=int), [slice(0, 3)], 1).factors
+    given = Answers(rows, codes, [slice(0, 3)])
+    factors = noise_over_responses(given, encode_design(["a"] * 4, None, None)).factors
     v = np.array([1, 1, -2])
     assert factors[0].T @ factors[0] == pytest.approx(np.outer(v, v) * 4 / 256 * 4 / 3, abs=1e-12)
 
 
-def over_clusters(counts, group, rng, **further):
+def over_clusters(counts, group, rng, held=None):
     """Return the noise of answers given as clusters x values."""
     counts = np.asarray(counts)
     cluster = np.repeat(np.arange(len(counts)), counts.sum(axis=1))
     codes = np.concatenate([np.repeat(np.arange(counts.shape[1]), row) for row in counts])
-    group = np.asarray(group)
-    return noise_over_clusters(
-        np.arange(len(codes)), codes, group[cluster], cluster, group, [slice(0, counts.shape[1])],
-        int(group.max()) + 1, rng, **further,
-    )  # fmt: skip
+    design = encode_design(np.asarray(group)[cluster], cluster, None if held is None else np.asarray(held)[cluster])
+    return noise_over_clusters(Answers(np.arange(len(codes)), codes, [slice(0, counts.shape[1])]), design, rng)
 
 
 def test_cluster_noise_against_resampled_clusters():
@@ -108,7 +107,7 @@ def test_blocks_are_no_noise():
     p = np.where(np.arange(24)[:, None] % 2 == 0, [0.9, 0.1], [0.1, 0.9])
     counts, group = np.stack([rng.multinomial(100, row) for row in p]), np.repeat([0, 1], 12)
     free = over_clusters(counts, group, rng)
-    blocked = over_clusters(counts, group, rng, stratum_of_cluster=np.arange(24) % 2)
+    blocked = over_clusters(counts, group, rng, held=np.arange(24) % 2)
     assert blocked.errors().max() < 0.25 * free.errors().min()
 
 
@@ -375,7 +374,8 @@ def test_what_many_items_pull_depends_on_no_name_and_no_order():
     code = (rng.random(40_000) * (2 + item % 4)).astype(int)
 
     def pulls(order, item, group):
-        return noise_of_items(rows, code[order], group[order], item[order], [slice(0, 5)], 3, generator(1))
+        design = encode_design(group[order], None, None, items=item[order])
+        return noise_of_items(Answers(rows, code[order], [slice(0, 5)]), design, generator(1))
 
     found = pulls(rows, item, group)
     assert found.shape == (64, 3, 5)

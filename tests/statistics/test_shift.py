@@ -10,6 +10,7 @@ from scipy import stats
 
 from equivox.core.errors import RequestError
 from equivox.statistics import distribution_shift, joint_shift, ntvd
+from equivox.statistics.encode import Answers
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
 from equivox.statistics.results import ShiftNumbers
 
@@ -443,9 +444,8 @@ def test_a_value_twice_in_a_response_is_another_answer_than_once():
         mine = np.isin(np.arange(12), members)
         every.add(round(ntvd(np.stack([said[mine].sum(axis=0), said[~mine].sum(axis=0)])), 6))
     rows, columns = np.repeat(np.arange(12), said.sum(axis=1)), np.concatenate([np.repeat([0, 1], row) for row in said])
-    null = null_over_responses(
-        rows, columns, np.arange(12) % 2, [slice(0, 2)], n_groups=2, n_resamples=2_000, rng=generator()
-    )
+    given = Answers(rows, columns, [slice(0, 2)])
+    null = null_over_responses(given, np.arange(12) % 2, n_groups=2, n_resamples=2_000, rng=generator())
     assert {round(value, 6) for value in null[:, 0].tolist()} == every
 
 
