@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -35,8 +36,8 @@ MANY = 2**63 - 1
 class Evidence:
     """Nulls and noise shared by the attributes that are defined; attributes are columns of the nulls.
 
-    `shares`, G x V, are the groups' distributions with an equal mix of what is held. `cluster` and `euclidean` are the
-    nulls of their distances, and `observed` has those of the groups as they are: A nTVDs, then A Euclidean distances.
+    `shares`, G x V, are the groups' distributions with an equal mix of what is held. `cluster` is the null of their
+    distances, B x 2A, and `observed` has those of the groups as they are: A nTVDs, then A Euclidean distances.
     `noise` has normal draws of the deviations, B x G x V; `scales` turns those of each attribute into draws of
     Student's t, and `joint_scale` those of all together. `seen_noise` has draws without the noise that is only
     supposed, where clusters are alike. `new_items` is the noise of other items beside that of the clusters, None
@@ -48,7 +49,6 @@ class Evidence:
     shares: Floats
     response: Floats
     cluster: Floats
-    euclidean: Floats
     observed: Floats
     exact: bool
     n_labellings: int
@@ -66,6 +66,8 @@ class Evidence:
     n_used: int
     n_clusters: int
     notes: tuple[str, ...]
+    n_resamples: int
+    confidence: float
 
     def more_noise(self, n_draws: int, columns: Ints, places: Sequence[int]) -> Iterator[Floats]:
         """Yield `n_draws` further draws of the noise seen in some columns, in blocks B x G x V.
@@ -89,7 +91,11 @@ _ALIKE = (
 
 
 def draw_evidence(
-    occurrences: Mapping[str, Occurrences], design: Design, n_resamples: int, rng: np.random.Generator
+    occurrences: Mapping[str, Occurrences],
+    design: Design,
+    n_resamples: int,
+    rng: np.random.Generator,
+    confidence: float = 0.95,
 ) -> Evidence:
     """Draw the nulls and the noise of all defined attributes together."""
     answers = Answers.of(occurrences.values())
@@ -97,9 +103,7 @@ def draw_evidence(
     slices = dict(zip(occurrences, parts, strict=True))
     notes = list(design.notes)
     response = null_over_responses(answers, design.group_of_row, n_groups=n_groups, n_resamples=n_resamples, rng=rng)
-    cluster = euclidean = np.empty((0, len(parts)))
-    observed: Floats = np.empty(0)
-    exact, n_labellings = False, 0
+    cluster, observed, n_labellings, exact = np.empty((0, 2 * len(parts))), np.empty(0), 0, False
     heard = _heard_clusters(answers, design)
     counts = answers.counted(design.group_of_row, n_groups).astype(np.float64)
     weights = None
@@ -110,8 +114,7 @@ def draw_evidence(
             whole = heard.counts * by_column(heard.standardised.weights, parts)
             counts = np.stack([whole[heard.group == code].sum(axis=0) for code in range(n_groups)])
             notes += _unsupported(heard.standardised.weights, heard.held, design)
-        both, observed, n_labellings, exact = heard.permuted(parts, n_groups, n_resamples, rng)
-        cluster, euclidean = both[:, : len(parts)], both[:, len(parts) :]
+        cluster, observed, n_labellings, exact = heard.permuted(parts, n_groups, n_resamples, rng)
         if n_labellings == 1:
             notes.append("the clusters have one permutation only: the cluster-level test cannot reject")
         if (note := on_few_clusters(answers.rows, design, weights)) is not None:
@@ -134,7 +137,6 @@ def draw_evidence(
         shares=shares,
         response=response,
         cluster=cluster,
-        euclidean=euclidean,
         observed=observed,
         exact=exact,
         n_labellings=min(n_labellings, MANY),
@@ -152,6 +154,8 @@ def draw_evidence(
         n_used=len(np.unique(answers.rows)),
         n_clusters=design.n_units(answers.rows),
         notes=tuple(notes),
+        n_resamples=n_resamples,
+        confidence=confidence,
     )
 
 
@@ -173,12 +177,17 @@ def p_of_every_value(
     heard = _heard_clusters(answers, design)
     if heard is None:
         return {}
-    both, observed, _, exact = heard.permuted(parts, len(design.groups), min(n_resamples, N_EVERY_VALUE), rng)
-    null, observed = both[:, : len(parts)], observed[: len(parts)]
-    found = {
-        name: p_value(null[:, place], float(observed[place]), exact=exact) for place, name in enumerate(occurrences)
-    }
-    return {**found, "": p_value(null.mean(axis=1), float(observed.mean()), exact=exact)}
+    null, observed, _, exact = heard.permuted(parts, len(design.groups), min(n_resamples, N_EVERY_VALUE), rng)
+    places: dict[str, list[int] | slice] = {name: [place] for place, name in enumerate(occurrences)}
+    places[""] = slice(0, len(parts))
+    return {name: _p_of(null, observed, own, exact) for name, own in places.items()}
+
+
+def _p_of(null: Floats, observed: Floats, columns: list[int] | slice, exact: bool) -> float:
+    """Return the p of the mean of some columns of a null; NaN for an empty one."""
+    if not len(null):
+        return math.nan
+    return p_value(null[:, columns].mean(axis=1), float(observed[columns].mean()), exact=exact)
 
 
 @dataclass(frozen=True)
@@ -244,54 +253,46 @@ FEW_DRAWS = 20
 """Where fewer draws of noise than this are as far out, more are drawn: a p below 2 % is told from smaller ones."""
 
 
-def shift_numbers(
-    evidence: Evidence, names: Sequence[str], by_group: Floats, largest: float, confidence: float, n_resamples: int
-) -> ShiftNumbers:
+def shift_numbers(evidence: Evidence, names: Sequence[str], by_group: Floats, largest: float) -> ShiftNumbers:
     """Return the numbers of the mean over the attributes called `names`; `by_group` has their columns side by side.
 
     `by_group` are the shares as they are, of which the published numbers are taken. All others are of the shares with
-    an equal mix of what the design holds (`Evidence.shares`).
+    an equal mix of what the design holds (`Evidence.shares`). `largest` is the attainable maximum.
     """
     columns = [list(evidence.slices).index(name) for name in names]
-    kept = np.concatenate([np.arange(part.start, part.stop) for part in (evidence.slices[name] for name in names)])
+    parts = [evidence.slices[name] for name in names]
+    kept = np.concatenate([np.arange(part.start, part.stop) for part in parts])
     joint = len(names) > 1
-    slices = side_by_side(part.stop - part.start for part in (evidence.slices[name] for name in names))
-    scale = evidence.joint_scale if joint else evidence.scales[columns[0]]
-    noise = evidence.noise[:, :, kept] * scale[:, None, None]
+    slices = side_by_side(part.stop - part.start for part in parts)
+    scale = (evidence.joint_scale if joint else evidence.scales[columns[0]])[:, None, None]
+    noise = evidence.noise[:, :, kept] * scale
     errors, alike = evidence.model.errors()[:, kept], evidence.model.alike
     seen_errors = evidence.model.errors(seen=True)[:, kept]
     shares = evidence.shares[:, kept]
     deviations = shares - shares.mean(axis=0)
-    published = float(mean_ntvd(by_group[None], slices)[0])
-    observed = float(mean_ntvd(deviations[None], slices)[0])
+    published, observed = (float(mean_ntvd(own[None], slices)[0]) for own in (by_group, deviations))
     lengths = mean_ntvd(noise, slices)
-    seen_noise = evidence.seen_noise[:, :, kept] * scale[:, None, None] if alike else noise
+    seen_noise = evidence.seen_noise[:, :, kept] * scale if alike else noise
     seen_lengths = mean_ntvd(seen_noise, slices) if alike else lengths
-    response = evidence.response[:, columns].mean(axis=1)
+    more = evidence.more_noise(evidence.n_resamples, kept, [] if joint else columns)
+    further = (mean_ntvd(own, slices) for own in more)
+    p = _p_values(evidence, columns, published, partial(_p_of_noise, seen_lengths, observed, further))
+    null_mean_response = float(np.nanmean(evidence.response[:, columns].mean(axis=1)))
     cluster = evidence.cluster[:, columns].mean(axis=1)
-    null_mean_response = float(np.nanmean(response))
-    p_response = p_value(response, published, exact=False)
-    p_permuted, p_euclidean = _p_over_clusters(evidence, columns)
-    places = [] if joint else columns
-    further = (mean_ntvd(more, slices) for more in evidence.more_noise(n_resamples, kept, places))
-    p_noise = _p_of_noise(seen_lengths, observed, further, p_permuted)
-    p_cluster = math.nan if math.isnan(p_permuted) else max(p_permuted, p_noise)
-    decides, drawn = (p_response, len(response)) if math.isnan(p_cluster) else (p_cluster, len(cluster))
-    if not evidence.exact and (1 + drawn) * (1 - confidence) < 1 - 1e-9:
-        decides = 0.0  # So few permutations were drawn that p says nothing.
-    unclipped = float(estimate_shift(deviations, seen_errors, slices).mean())
-    low, high = _interval(deviations, noise, errors, slices, confidence, decides, largest, lengths, alike=alike)
+    untested = partial(invert, deviations, slices=slices, confidence=evidence.confidence, most=largest)
+    interval = partial(untested, rejected=_rejects(evidence, p))
+    low, high = interval(noise, errors, lengths=lengths, alike=alike)
     if low == 0.0 and alike:
         # Noise that is only supposed raises the upper limit; a finding of the test stands without it.
-        low = _interval(deviations, seen_noise, seen_errors, slices, confidence, decides, largest, seen_lengths)[0]
+        low = interval(seen_noise, seen_errors, lengths=seen_lengths)[0]
     answers = evidence.n_used / max(evidence.n_clusters, 1)
     effect = float((errors**2).sum() / max(evidence.independent[:, kept].sum(), 1e-300))
     new_low = new_high = math.nan
     if evidence.new_items is not None and evidence.item_errors is not None:
-        other, its_errors = evidence.new_items[:, :, kept] * scale[:, None, None], evidence.item_errors[:, kept]
-        own_low, own_high = _interval(deviations, other, its_errors, slices, confidence, decides, largest)
+        own_low, own_high = interval(evidence.new_items[:, :, kept] * scale, evidence.item_errors[:, kept])
         new_low, new_high = min(low, own_low), max(high, own_high)
-    same_low, same_high = _of_same_units(evidence, kept, deviations, slices, confidence, largest)
+    same_low, same_high = _of_same_units(evidence, kept, untested)
+    unclipped = float(estimate_shift(deviations, seen_errors, slices).mean())
     return ShiftNumbers(
         ntvd=published,
         estimate=min(max(unclipped, 0.0), largest),
@@ -299,11 +300,7 @@ def shift_numbers(
         attainable_max=largest,
         null_mean=float(np.nanmean(cluster)) if len(cluster) else null_mean_response,
         null_mean_response=null_mean_response,
-        p_response=p_response,
-        p_cluster=p_cluster,
-        p_noise=p_noise,
-        p_euclidean=p_euclidean,
-        p_paper=n_extreme(response, published) / len(response),
+        **p,
         detectable=detectable(noise, lengths, errors, slices, answers, effect),
         ci_low=low,
         ci_high=high,
@@ -314,24 +311,23 @@ def shift_numbers(
     )
 
 
-def _p_over_clusters(evidence: Evidence, columns: Sequence[int]) -> tuple[float, float]:
-    """Return p of the permutations over clusters, by distances and by squared distances, of attributes together.
-
-    Both are NaN without clusters.
-    """
-    if not len(evidence.cluster):
-        return math.nan, math.nan
-    of_squares = [len(evidence.slices) + column for column in columns]
-    return (
-        p_value(
-            evidence.cluster[:, columns].mean(axis=1), float(evidence.observed[columns].mean()), exact=evidence.exact
-        ),
-        p_value(
-            evidence.euclidean[:, columns].mean(axis=1),
-            float(evidence.observed[of_squares].mean()),
-            exact=evidence.exact,
-        ),
+def _p_values(
+    evidence: Evidence, columns: list[int], published: float, of_noise: Callable[[float], float]
+) -> dict[str, float]:
+    """Return the p-values of some attributes together, by their names; `of_noise` needs that of the permutations."""
+    response = evidence.response[:, columns].mean(axis=1)
+    permuted, euclidean = (
+        _p_of(evidence.cluster, evidence.observed, [first + own for own in columns], evidence.exact)
+        for first in (0, len(evidence.slices))
     )
+    p_noise = of_noise(permuted)
+    return {
+        "p_response": p_value(response, published, exact=False),
+        "p_cluster": math.nan if math.isnan(permuted) else max(permuted, p_noise),
+        "p_noise": p_noise,
+        "p_euclidean": euclidean,
+        "p_paper": n_extreme(response, published) / len(response),
+    }
 
 
 def _p_of_noise(lengths: Floats, observed: float, further: Iterable[Floats], p_permuted: float) -> float:
@@ -342,31 +338,20 @@ def _p_of_noise(lengths: Floats, observed: float, further: Iterable[Floats], p_p
     return p
 
 
+def _rejects(evidence: Evidence, p: Mapping[str, float]) -> bool:
+    """Return whether the test over clusters, or without them over responses, rejects a shift of zero."""
+    drawn = len(evidence.cluster) or len(evidence.response)
+    if not evidence.exact and (1 + drawn) * (1 - evidence.confidence) < 1 - 1e-9:
+        return True  # So few permutations were drawn that p says nothing.
+    decides = p["p_response"] if math.isnan(p["p_cluster"]) else p["p_cluster"]
+    return decides <= 1 - evidence.confidence + 1e-9
+
+
 def _of_same_units(
-    evidence: Evidence, kept: Ints, deviations: Floats, slices: Sequence[slice], confidence: float, largest: float
+    evidence: Evidence, kept: Ints, interval: Callable[[Floats, Floats], tuple[float, float]]
 ) -> tuple[float, float]:
     """Return the interval for exactly these units; NaN unless units are in every group, with several answers each."""
     if evidence.same_units is None:
         return math.nan, math.nan
     noise = evidence.same_units.draw(N_NOISE, np.random.default_rng(evidence.seed))[:, :, kept]
-    errors = evidence.same_units.errors()[:, kept]
-    low, high = invert(deviations, noise, errors, slices, confidence)
-    return min(low, largest), min(high, largest)
-
-
-def _interval(
-    deviations: Floats,
-    noise: Floats,
-    errors: Floats,
-    slices: Sequence[slice],
-    confidence: float,
-    p: float,
-    largest: float,
-    lengths: Floats | None = None,
-    *,
-    alike: bool = False,
-) -> tuple[float, float]:
-    """Return the interval; its lower end is 0 unless the test rejects at the same level, so that they agree."""
-    rejected = p <= 1 - confidence + 1e-9
-    low, high = invert(deviations, noise, errors, slices, confidence, lengths=lengths, alike=alike, rejected=rejected)
-    return (min(low, largest) if rejected else 0.0), min(high, largest)
+    return interval(noise, evidence.same_units.errors()[:, kept])

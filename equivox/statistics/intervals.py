@@ -33,7 +33,8 @@ def invert(
     *,
     lengths: Floats | None = None,
     alike: bool = False,
-    rejected: bool = False,
+    rejected: bool | None = None,
+    most: float = math.inf,
 ) -> tuple[float, float]:
     """Return the interval of population shifts that are compatible with the observed one.
 
@@ -70,6 +71,9 @@ def invert(
     rejected
         Whether the test rejects a shift of zero at the level 1 - confidence. It looks to one side, since a distance has
         no other. Then the lower limit is above zero: where half of the level does not lift it, the whole level does.
+        If the test does not reject, the lower limit is 0, so that they agree. None: there is no test.
+    most
+        The attainable maximum, which no limit exceeds.
 
     Returns
     -------
@@ -98,7 +102,8 @@ def invert(
         low = limit(sparsest, confidence)
     # An observed distance below nearly all of noise would leave nothing: the interval is never narrower than the noise.
     high = max(high, low + (quantile(lengths, 1.0 - tail) - quantile(lengths, 0.5)))
-    return low, max(high, quantile(lengths, confidence)) if alike else high
+    high = max(high, quantile(lengths, confidence)) if alike else high
+    return 0.0 if rejected is False else min(low, most), min(high, most)
 
 
 def _root(rising: Callable[[float], float], first: float, largest: float) -> float:

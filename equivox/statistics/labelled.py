@@ -392,8 +392,7 @@ def _measured(
     unclipped = float(estimate_shift(deviations, noise.errors(seen=True), slices)[0])
     drawn = noise.draw(N_NOISE, rng)
     drawn *= noise.scales(len(drawn), [degrees], rng)[0][:, None, None]
-    low, high = invert(deviations, drawn, noise.errors(), slices, confidence, alike=noise.alike)
-    low, high = min(low, largest), min(high, largest)
+    low, high = invert(deviations, drawn, noise.errors(), slices, confidence, alike=noise.alike, most=largest)
     if without := [code for code, part in enumerate(parts) if part.wrong == 0]:
         most = 100 * max(left[code] * (1 - tail ** (1 / parts[code].size)) for code in without)
         names = ", ".join(found.groups[code] for code in without)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from equivox.core.detectable import Detectable
 from equivox.statistics.inputs import Floats
@@ -17,24 +19,24 @@ _LEVEL = 0.05
 class ShiftNumbers:
     """The numbers that the shift of one attribute and that of a task have in common, as `DistributionShift` says."""
 
-    ntvd: float
-    estimate: float
-    estimate_unclipped: float
-    attainable_max: float
-    null_mean: float
-    null_mean_response: float
-    p_response: float
-    p_cluster: float
-    p_noise: float
-    p_euclidean: float
-    p_paper: float
-    detectable: Detectable | None
-    ci_low: float
-    ci_high: float
-    new_items_low: float
-    new_items_high: float
-    same_units_low: float
-    same_units_high: float
+    ntvd: float = math.nan
+    estimate: float = math.nan
+    estimate_unclipped: float = math.nan
+    attainable_max: float = math.nan
+    null_mean: float = math.nan
+    null_mean_response: float = math.nan
+    p_response: float = math.nan
+    p_cluster: float = math.nan
+    p_noise: float = math.nan
+    p_euclidean: float = math.nan
+    p_paper: float = math.nan
+    detectable: Detectable | None = None
+    ci_low: float = math.nan
+    ci_high: float = math.nan
+    new_items_low: float = math.nan
+    new_items_high: float = math.nan
+    same_units_low: float = math.nan
+    same_units_high: float = math.nan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,11 +46,11 @@ class _Shift(ShiftNumbers):
     n_responses: int
     n_used: int
     n_clusters: int
-    null_response: Floats
-    null_cluster: Floats
-    exact_cluster: bool
-    n_labellings: int
-    undefined: str | None
+    null_response: Floats = field(default_factory=lambda: np.empty(0))
+    null_cluster: Floats = field(default_factory=lambda: np.empty(0))
+    exact_cluster: bool = False
+    n_labellings: int = 0
+    undefined: str | None = None
     notes: tuple[str, ...]
     p_every_value: float = math.nan
     removed_share: float = math.nan

@@ -24,8 +24,6 @@ from equivox.statistics.inputs import Floats, Ints, LabelColumn, ValueColumn
 from equivox.statistics.permutation import n_extreme
 from equivox.statistics.results import DistributionShift, JointShift, ShiftNumbers
 
-EMPTY: Floats = np.empty(0)
-
 
 def distribution_shift(
     values: ValueColumn,
@@ -192,7 +190,9 @@ def joint_shift(
     reasons = {name: _undefined(design, occurrences[name], tables[name], min_count) for name in columns}
     defined = tuple(name for name in columns if reasons[name] is None)
     evidence = (
-        draw_evidence({name: occurrences[name] for name in defined}, design, n_resamples, rng) if defined else None
+        draw_evidence({name: occurrences[name] for name in defined}, design, n_resamples, rng, confidence)
+        if defined
+        else None
     )
     of_all: dict[str, float] = {}
     if any(occurrences[name].removed for name in defined):
@@ -200,12 +200,12 @@ def joint_shift(
         of_all = p_of_every_value(every_value, design, n_resamples, rng)
     shifts = {
         name: replace(
-            _one(name, design, occurrences[name], tables[name], reasons[name], evidence, confidence, n_resamples),
+            _one(name, design, occurrences[name], tables[name], reasons[name], evidence),
             p_every_value=of_all.get(name, math.nan),
         )
         for name in columns
     }
-    mean = _mean(shifts, defined, design, evidence, confidence, n_resamples, n_responses)
+    mean = _mean(shifts, defined, design, evidence)
     removed = [shifts[name].removed_share for name in defined]
     return replace(
         mean,
@@ -264,13 +264,6 @@ def _same_in_all(found: Occurrences) -> tuple[str, ...]:
     return tuple(found.values[code] for code in codes[0])
 
 
-_NOTHING_DRAWN: dict[str, Any] = {
-    **{one.name: math.nan for one in fields(ShiftNumbers)}, "detectable": None,
-    "null_response": EMPTY, "null_cluster": EMPTY, "exact_cluster": False, "n_labellings": 0
-}  # fmt: skip
-"""The numbers of a shift that is undefined, and its null distributions."""
-
-
 def _least_p(cluster: Floats, exact: bool) -> tuple[str, ...]:
     """Return a warning if the clusters have so few permutations that no p can be 5 % or less."""
     if not exact or len(cluster) < 2:
@@ -288,28 +281,22 @@ def _one(
     table: Ints,
     reason: str | None,
     evidence: Evidence | None,
-    confidence: float,
-    n_resamples: int,
 ) -> DistributionShift:
     """Assemble the result of one attribute."""
     used = np.unique(found.rows)
-    n_groups = len(design.groups)
-    n_clusters = design.n_units(used)
-    n_removed = sum(found.removed.values())
     common: dict[str, Any] = {
         "n_responses": len(design.group_of_row),
         "n_used": len(used),
-        "n_clusters": n_clusters,
+        "n_clusters": design.n_units(used),
         "groups": design.groups,
         "values": found.values,
         "removed_values": found.removed,
-        "removed_share": n_removed / found.n_total if found.n_total else float("nan"),
+        "removed_share": sum(found.removed.values()) / found.n_total if found.n_total else math.nan,
         "undefined": reason,
     }
     if reason is not None or evidence is None:
         return DistributionShift(
             **common,
-            **_NOTHING_DRAWN,
             by_group=np.full(table.shape, math.nan),
             deviations=np.full(table.shape, math.nan),
             notes=design.notes,
@@ -318,8 +305,7 @@ def _one(
     by_group = table / table.sum(axis=1, keepdims=True)
     deviations = by_group - by_group.mean(axis=0)
     cluster = evidence.cluster[:, column]
-    largest = attainable_shift(len(found.values), n_groups)
-    numbers = shift_numbers(evidence, [name], by_group, largest, confidence, n_resamples)
+    numbers = shift_numbers(evidence, [name], by_group, attainable_shift(len(found.values), len(design.groups)))
     return DistributionShift(
         **common,
         **vars(numbers),
@@ -334,20 +320,14 @@ def _one(
 
 
 def _mean(
-    shifts: dict[str, DistributionShift],
-    defined: tuple[str, ...],
-    design: Design,
-    evidence: Evidence | None,
-    confidence: float,
-    n_resamples: int,
-    n_responses: int,
+    shifts: dict[str, DistributionShift], defined: tuple[str, ...], design: Design, evidence: Evidence | None
 ) -> JointShift:
     """Assemble the mean over the defined attributes."""
+    n_responses = len(design.group_of_row)
     if evidence is None:
         reasons = "; ".join(f"{name}: {shift.undefined}" for name, shift in shifts.items())
         return JointShift(
             attributes=shifts,
-            **_NOTHING_DRAWN,
             n_responses=n_responses,
             n_used=0,
             n_clusters=0,
@@ -356,19 +336,19 @@ def _mean(
             notes=design.notes,
         )
     if len(defined) == 1:  # The mean over one attribute has the attribute's numbers; its intervals take long.
-        numbers = ShiftNumbers(**{one.name: getattr(shifts[defined[0]], one.name) for one in fields(ShiftNumbers)})
+        numbers = {one.name: getattr(shifts[defined[0]], one.name) for one in fields(ShiftNumbers)}
     else:
         by_group = np.concatenate([shifts[name].by_group for name in defined], axis=1)
         largest = float(np.mean([shifts[name].attainable_max for name in defined]))
-        numbers = shift_numbers(evidence, defined, by_group, largest, confidence, n_resamples)
-    cluster = evidence.cluster.mean(axis=1)
+        numbers = vars(shift_numbers(evidence, defined, by_group, largest))
+    cluster = evidence.cluster[:, : len(defined)].mean(axis=1)
     left_out = [name for name in shifts if name not in defined]
     notes = (*evidence.notes, *_least_p(cluster, evidence.exact))
     if left_out:
         notes = (*notes, f"left out as undefined: {', '.join(left_out)}")
     return JointShift(
         attributes=shifts,
-        **vars(numbers),
+        **numbers,
         n_responses=n_responses,
         n_used=evidence.n_used,
         n_clusters=evidence.n_clusters,
@@ -377,6 +357,5 @@ def _mean(
         null_cluster=cluster,
         exact_cluster=evidence.exact,
         n_labellings=evidence.n_labellings,
-        undefined=None,
         notes=notes,
     )
