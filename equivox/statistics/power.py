@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ import numpy as np
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
 from equivox.statistics.design_noise import apart, pulls_of
-from equivox.statistics.distance import attainable_shift, mean_ntvd, ntvd, ntvd_of_counts
+from equivox.statistics.distance import mean_ntvd, ntvd, ntvd_of_counts
 from equivox.statistics.inputs import Floats, Ints, NumberColumn
 from equivox.statistics.nulls import null_over_clusters
 from equivox.statistics.permutation import p_value
@@ -56,20 +57,73 @@ class RequiredClusters:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Plan:
-    """The settings that stay fixed while the shift or the number of clusters varies."""
+class Plan(ABC):
+    """The settings that stay fixed while the size of an effect or the number of clusters varies."""
 
-    responses: int
+    responses_per_cluster: int
     n_groups: int
-    shares: Floats
-    correlation: float
+    crossed: bool
     alpha: float
-    crossed: bool = False
+    power: float
+    cluster_correlation: float
+    n_simulations: int
+
+    def __post_init__(self) -> None:
+        inputs.check_share(self.alpha, "alpha")
+        inputs.check_share(self.power, "power")
+        if self.n_groups < 2:
+            raise RequestError(f"`n_groups` is {self.n_groups}: a difference needs two or more")
+        if self.responses_per_cluster < 1:
+            raise RequestError(f"`responses_per_cluster` is {self.responses_per_cluster}: use 1 or more")
+        if not 0.0 <= self.cluster_correlation < 1.0:
+            raise RequestError(
+                f"`cluster_correlation` is {self.cluster_correlation}: use a number from 0 up to, but not, 1"
+            )
+        if self.crossed and self.responses_per_cluster < self.n_groups:
+            raise RequestError(
+                f"`responses_per_cluster` is {self.responses_per_cluster}: a unit in every group has one or more in "
+                f"each of {self.n_groups}"
+            )
+        if self.n_simulations < 20 * ROUNDS:
+            raise RequestError(f"`n_simulations` is {self.n_simulations}: use {20 * ROUNDS} or more")
 
     @property
     def step(self) -> int:
         """By how much the number of clusters can grow."""
         return 1 if self.crossed else self.n_groups
+
+    @property
+    def each(self) -> int:
+        """The number of experiments of each round of a search."""
+        return self.n_simulations // ROUNDS
+
+    @abstractmethod
+    def rejections(self, size: float, n_clusters: int, n: int, rng: np.random.Generator) -> int:
+        """Count the experiments, of `n` with an effect of this size, in which the test's p is at most alpha."""
+
+    def smallest(self, n_clusters: int, most: float, rng: np.random.Generator) -> tuple[float, float]:
+        """Return the smallest effect that is found, and its standard error; NaN if one of the size `most` is not."""
+        self.check("n_clusters", n_clusters)
+        return search(lambda size: self.rejections(size, n_clusters, self.each, rng), self.each, 0.0, most, self.power)
+
+    def fewest(self, size: float, max_clusters: int, rng: np.random.Generator) -> RequiredClusters:
+        """Return the fewest clusters with which an effect of this size is found."""
+        self.check("max_clusters", max_clusters)
+        return fewest_clusters(
+            lambda n: self.rejections(size, n, self.each, rng), self.step, max_clusters, self.power, self.each
+        )
+
+    def check(self, argument: str, n: int) -> None:
+        """Raise RequestError for a number of clusters that no test can be made of."""
+        if n < 2 * self.step:
+            raise RequestError(f"`{argument}` is {n}: this design needs at least {2 * self.step}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ShiftPlan(Plan):
+    """A design that is asked about values, which have these shares without a shift."""
+
+    shares: Floats
 
     def answers(self, n_clusters: int) -> tuple[Ints, Ints, Ints | None]:
         """Return the group, the number of answers and the stratum of each cluster.
@@ -78,9 +132,9 @@ class _Plan:
         """
         if not self.crossed:
             group = np.arange(n_clusters) % self.n_groups
-            return group, np.full(n_clusters, self.responses), None
+            return group, np.full(n_clusters, self.responses_per_cluster), None
         unit, group = np.divmod(np.arange(n_clusters * self.n_groups), self.n_groups)
-        each, left = divmod(self.responses, self.n_groups)
+        each, left = divmod(self.responses_per_cluster, self.n_groups)
         return group, each + ((group + unit) % self.n_groups < left), unit
 
     def distributions(self, mass: float) -> Floats:
@@ -88,15 +142,15 @@ class _Plan:
         moved = np.eye(len(self.shares))[np.arange(self.n_groups) % len(self.shares)]
         return (1 - mass) * self.shares + mass * moved
 
-    def rejections(self, mass: float, n_clusters: int, n: int, rng: np.random.Generator) -> int:
-        """Count the experiments, of `n` simulated ones, in which the cluster-level p is at most alpha."""
+    def rejections(self, size: float, n_clusters: int, n: int, rng: np.random.Generator) -> int:
+        """Count the experiments in which the cluster-level p is at most alpha; `size` is the share that moves."""
         group, answers, unit = self.answers(n_clusters)
-        truth = self.distributions(mass)[group]
+        truth = self.distributions(size)[group]
         columns = [slice(0, len(self.shares))]
         member = (group == np.arange(self.n_groups)[:, None]).astype(np.float64)
         rejected = 0
         for _ in range(n):
-            counts = rng.multinomial(answers, of_clusters(truth, self.correlation, rng))
+            counts = rng.multinomial(answers, of_clusters(truth, self.cluster_correlation, rng))
             null, _, _, exact = null_over_clusters(
                 counts, group, unit, columns, n_groups=self.n_groups, n_resamples=N_LABELLINGS, rng=rng
             )
@@ -172,11 +226,11 @@ def minimum_detectable_shift(
     >>> 10 < found.size < 30, found.mc_error < 5
     (True, True)
     """
-    plan = _plan(responses_per_cluster, n_values, n_groups, crossed, alpha, power, cluster_correlation, value_shares)
-    if n_clusters < 2 * plan.step:
-        raise RequestError(f"`n_clusters` is {n_clusters}: {n_groups} groups need at least {2 * plan.step}")
-    each = per_round(n_simulations)
-    mass, error = search(lambda mass: plan.rejections(mass, n_clusters, each, rng), each, 0.0, 1.0, power)
+    plan = _ShiftPlan(
+        responses_per_cluster=responses_per_cluster, n_groups=n_groups, crossed=crossed, alpha=alpha, power=power,
+        cluster_correlation=cluster_correlation, n_simulations=n_simulations, shares=_shares(value_shares, n_values),
+    )  # fmt: skip
+    mass, error = plan.smallest(n_clusters, 1.0, rng)
     full = ntvd(plan.distributions(1.0))
     reason = f"even groups without a common value are found in less than {power:.0%} of experiments"
     return DetectableSize(size=mass * full, mc_error=error * full, undefined=reason if np.isnan(mass) else None)
@@ -228,17 +282,17 @@ def required_clusters(
     >>> found.n_clusters in (8, 10)
     True
     """
-    plan = _plan(responses_per_cluster, n_values, n_groups, crossed, alpha, power, cluster_correlation, value_shares)
-    if max_clusters < 2 * plan.step:
-        raise RequestError(f"`max_clusters` is {max_clusters}: {n_groups} groups need at least {2 * plan.step}")
+    plan = _ShiftPlan(
+        responses_per_cluster=responses_per_cluster, n_groups=n_groups, crossed=crossed, alpha=alpha, power=power,
+        cluster_correlation=cluster_correlation, n_simulations=n_simulations, shares=_shares(value_shares, n_values),
+    )  # fmt: skip
     full = ntvd(plan.distributions(1.0))
     if not 0.0 < shift <= full:
         raise RequestError(
             f"`shift` is {shift}: use a number above 0 and up to {full:.4g}, the most that {n_values} values can "
             f"show between {n_groups} groups"
         )
-    each = per_round(n_simulations)
-    return fewest_clusters(lambda n: plan.rejections(shift / full, n, each, rng), plan.step, max_clusters, power, each)
+    return plan.fewest(shift / full, max_clusters, rng)
 
 
 def fewest_clusters(
@@ -261,48 +315,14 @@ def fewest_clusters(
     return RequiredClusters(n_clusters=n_clusters, mc_error=float(error * np.exp(found) * step), undefined=None)
 
 
-def _plan(
-    responses: int,
-    n_values: int,
-    n_groups: int,
-    crossed: bool,
-    alpha: float,
-    power: float,
-    correlation: float,
-    value_shares: NumberColumn | None,
-) -> _Plan:
-    inputs.check_share(alpha, "alpha")
-    inputs.check_share(power, "power")
-    attainable_shift(n_values, n_groups)
+def _shares(given: NumberColumn | None, n_values: int) -> Floats:
+    """Return the share of each value; RequestError for fewer than two values, and for shares that do not fit them."""
     if n_values < 2:
         raise RequestError(f"`n_values` is {n_values}: a shift needs two or more values")
-    check_answers(responses, correlation)
-    if crossed and responses < n_groups:
-        raise RequestError(
-            f"`responses_per_cluster` is {responses}: a unit in every group has one or more in each of {n_groups}"
-        )
-    shares = np.full(n_values, 1.0) if value_shares is None else inputs.numbers(value_shares, "value_shares")
+    shares = np.full(n_values, 1.0) if given is None else inputs.numbers(given, "value_shares")
     if len(shares) != n_values or not (shares >= 0).all() or shares.sum() <= 0:
         raise RequestError(f"`value_shares` is not {n_values} shares from 0: give one per value")
-    return _Plan(
-        responses=responses, n_groups=n_groups, shares=shares / shares.sum(), correlation=correlation, alpha=alpha,
-        crossed=crossed,
-    )  # fmt: skip
-
-
-def check_answers(responses: int, correlation: float) -> None:
-    """Raise RequestError for an impossible number of answers of a cluster, or correlation of two of them."""
-    if responses < 1:
-        raise RequestError(f"`responses_per_cluster` is {responses}: use 1 or more")
-    if not 0.0 <= correlation < 1.0:
-        raise RequestError(f"`cluster_correlation` is {correlation}: use a number from 0 up to, but not, 1")
-
-
-def per_round(n_simulations: int) -> int:
-    """Return the number of experiments of each round of a search; RequestError for too few in all."""
-    if n_simulations < 20 * ROUNDS:
-        raise RequestError(f"`n_simulations` is {n_simulations}: use {20 * ROUNDS} or more")
-    return n_simulations // ROUNDS
+    return np.asarray(shares / shares.sum(), dtype=np.float64)
 
 
 def search(

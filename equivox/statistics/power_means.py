@@ -2,60 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from equivox.core.errors import RequestError
-from equivox.statistics import inputs
 from equivox.statistics.inputs import Ints
 from equivox.statistics.permutation import p_value
-from equivox.statistics.power import (
-    N_LABELLINGS,
-    DetectableSize,
-    RequiredClusters,
-    check_answers,
-    fewest_clusters,
-    per_round,
-    search,
-)
+from equivox.statistics.power import N_LABELLINGS, DetectableSize, Plan, RequiredClusters
 from equivox.statistics.unit_means import Units, gap
 
 MOST_ERRORS = 12.0
 """The largest difference that is tried, in standard errors: far beyond what any level asks for."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Plan:
-    """The settings that stay fixed while the difference or the number of clusters varies."""
-
-    responses: int
-    n_groups: int
-    correlation: float
-    crossed: bool
-    alpha: float
-
-    @property
-    def step(self) -> int:
-        """By how much the number of clusters can grow."""
-        return 1 if self.crossed else self.n_groups
+class _MeansPlan(Plan):
+    """A design that is asked about a number."""
 
     @property
     def variance(self) -> float:
         """The variance of the mean of a cluster in one group, where that of a single answer is 1."""
-        answers = self.responses / self.n_groups if self.crossed else self.responses
-        return self.correlation + (1 - self.correlation) / answers
+        answers = self.responses_per_cluster / self.n_groups if self.crossed else self.responses_per_cluster
+        return self.cluster_correlation + (1 - self.cluster_correlation) / answers
 
     def groups(self, n_clusters: int) -> Ints:
         """Return the group of each cluster; a unit that is in every group is a cluster in each."""
         return np.arange(n_clusters * self.n_groups if self.crossed else n_clusters) % self.n_groups
 
-    def rejections(self, difference: float, n_clusters: int, n: int, rng: np.random.Generator) -> int:
-        """Count the experiments, of `n` simulated ones, in which p is at most alpha."""
+    def rejections(self, size: float, n_clusters: int, n: int, rng: np.random.Generator) -> int:
+        """Count the experiments with a difference of this size in which p is at most alpha."""
         group = self.groups(n_clusters)
         # Noise of the groups between hides a difference best if they lie in the middle.
         truth = np.zeros(self.n_groups)
-        truth[0], truth[-1] = difference / 2, -difference / 2
+        truth[0], truth[-1] = size / 2, -size / 2
         sizes = np.bincount(group, minlength=self.n_groups)
         every, deals = np.arange(len(group)), np.tile(1 / sizes, (len(group), 1))
         stratum = every // self.n_groups if self.crossed else np.zeros_like(group)
@@ -126,13 +103,14 @@ def minimum_detectable_difference(
     >>> 0.45 < found.size < 0.7  # (1.96 + 0.84) · √(2 / 50) = 0.56
     True
     """
-    plan = _plan(responses_per_cluster, n_groups, crossed, alpha, power, cluster_correlation)
-    if n_clusters < 2 * plan.step:
-        raise RequestError(f"`n_clusters` is {n_clusters}: this design needs at least {2 * plan.step}")
-    each = per_round(n_simulations)
+    plan = _MeansPlan(
+        responses_per_cluster=responses_per_cluster, n_groups=n_groups, crossed=crossed, alpha=alpha, power=power,
+        cluster_correlation=cluster_correlation, n_simulations=n_simulations,
+    )  # fmt: skip
+    plan.check("n_clusters", n_clusters)
     sizes = np.bincount(plan.groups(n_clusters), minlength=n_groups)
     most = MOST_ERRORS * float(np.sqrt(plan.variance * 2 / sizes.min()))
-    found, error = search(lambda size: plan.rejections(size, n_clusters, each, rng), each, 0.0, most, power)
+    found, error = plan.smallest(n_clusters, most, rng)
     reason = f"even a difference of {most:.1f} SD is found in less than {power:.0%} of experiments"
     return DetectableSize(size=found, mc_error=error, undefined=reason if np.isnan(found) else None)
 
@@ -178,23 +156,10 @@ def clusters_for_difference(
     >>> 26 <= found.n_clusters <= 42  # Student's t needs 34
     True
     """
-    plan = _plan(responses_per_cluster, n_groups, crossed, alpha, power, cluster_correlation)
+    plan = _MeansPlan(
+        responses_per_cluster=responses_per_cluster, n_groups=n_groups, crossed=crossed, alpha=alpha, power=power,
+        cluster_correlation=cluster_correlation, n_simulations=n_simulations,
+    )  # fmt: skip
     if not difference > 0:
         raise RequestError(f"`difference` is {difference}: use a number above 0")
-    if max_clusters < 2 * plan.step:
-        raise RequestError(f"`max_clusters` is {max_clusters}: this design needs at least {2 * plan.step}")
-    each = per_round(n_simulations)
-    return fewest_clusters(lambda n: plan.rejections(difference, n, each, rng), plan.step, max_clusters, power, each)
-
-
-def _plan(responses: int, n_groups: int, crossed: bool, alpha: float, power: float, correlation: float) -> _Plan:
-    inputs.check_share(alpha, "alpha")
-    inputs.check_share(power, "power")
-    check_answers(responses, correlation)
-    if n_groups < 2:
-        raise RequestError(f"`n_groups` is {n_groups}: a difference needs two or more")
-    if crossed and responses < n_groups:
-        raise RequestError(
-            f"`responses_per_cluster` is {responses}: a unit in every group has one or more in each of {n_groups}"
-        )
-    return _Plan(responses=responses, n_groups=n_groups, correlation=correlation, crossed=crossed, alpha=alpha)
+    return plan.fewest(difference, max_clusters, rng)
