@@ -1,12 +1,24 @@
+"""Power for numbers, against Student's t, against the test itself, and in both directions."""
+
+from __future__ import annotations
+
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from scipy import stats
+from scipy import optimize, stats
 
 from equivox.core.errors import RequestError
-from equivox.statistics import distribution_shift, minimum_detectable_shift, required_clusters
+from equivox.statistics import (
+    clusters_for_difference,
+    distribution_shift,
+    group_means,
+    minimum_detectable_difference,
+    minimum_detectable_shift,
+    required_clusters,
+)
 from equivox.statistics.power import _crossing, fewest_clusters, of_clusters, search
 
 
@@ -153,20 +165,39 @@ def test_what_is_just_possible_is_accepted():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"n_clusters": 3}, "`n_clusters` is 3"),
-        ({"n_values": 1}, "`n_values` is 1"),
+        ({"n_clusters": 3}, "`n_clusters` is 3: this design needs at least 4"),
         ({"n_groups": 1}, "`n_groups` is 1"),
         ({"responses_per_cluster": 0}, "`responses_per_cluster` is 0"),
+        (
+            {"responses_per_cluster": 2, "n_groups": 3, "crossed": True},
+            "a unit in every group has one or more in each of 3",
+        ),
+        ({"n_clusters": 1, "crossed": True}, "`n_clusters` is 1: this design needs at least 2"),
         ({"alpha": 0.0}, "`alpha` is 0.0"),
         ({"power": 1.0}, "`power` is 1.0"),
         ({"cluster_correlation": 1.0}, "`cluster_correlation` is 1.0"),
-        ({"value_shares": [1.0]}, "`value_shares` is not 2 shares"),
         ({"n_simulations": 10}, "`n_simulations` is 10"),
+        ({"n_values": 1}, "`n_values` is 1"),
+        ({"value_shares": [1.0]}, "`value_shares` is not 2 shares"),
     ],
 )
-def test_requests_that_cannot_be_meant(change, words):
+def test_designs_that_cannot_be_meant(change, words):
+    asked = {"n_clusters": 20, "rng": generator()} | DESIGN | change
     with pytest.raises(RequestError, match=words):
-        minimum_detectable_shift(**({"n_clusters": 20, "rng": generator()} | DESIGN | change))
+        minimum_detectable_shift(**asked)
+    if not change.keys() & {"n_values", "value_shares"}:
+        del asked["n_values"]
+        with pytest.raises(RequestError, match=words):
+            minimum_detectable_difference(**asked)
+
+
+@pytest.mark.parametrize(
+    ("further", "words"), [({"difference": 0}, "`difference` is 0"), ({"max_clusters": 3}, "is 3")]
+)
+def test_clusters_for_a_difference_that_cannot_be_meant(further, words):
+    asked = {"difference": 1.0, "responses_per_cluster": 2, "n_groups": 2, "rng": generator()} | further
+    with pytest.raises(RequestError, match=words):
+        clusters_for_difference(**asked)
 
 
 def test_a_shift_out_of_reach_is_refused():
@@ -202,8 +233,77 @@ def test_units_in_every_group_are_compared_within_units(n_units, n_groups, n_val
     assert 0.68 < n_found / 150 < 0.92
 
 
-def test_a_unit_in_every_group_needs_an_answer_in_each():
-    with pytest.raises(RequestError, match="a unit in every group has one or more in each of 3"):
-        required_clusters(
-            shift=20, responses_per_cluster=2, n_values=4, n_groups=3, crossed=True, n_simulations=200, rng=generator()
-        )
+def by_student(error: float, freedom: float) -> float:
+    """The difference that Student's t finds in 80 of 100 samples."""
+    critical = stats.t.ppf(0.975, freedom)
+    return error * float(optimize.brentq(lambda size: stats.nct.sf(critical, freedom, size) - 0.8, 0, 20))
+
+
+DESIGNS: list[tuple[dict[str, Any], float, float]] = [
+    # 20 speakers with 5 answers: each mean has a variance of 0.5 + 0.5 / 5.
+    ({"n_clusters": 20, "responses_per_cluster": 5, "cluster_correlation": 0.5}, math.sqrt(0.6 * 2 / 10), 18),
+    # 16 texts in both groups, 3 answers in each.
+    (
+        {"n_clusters": 16, "responses_per_cluster": 6, "crossed": True, "cluster_correlation": 0.4},
+        math.sqrt((0.4 + 0.6 / 3) * 2 / 16),
+        15,
+    ),
+]
+
+
+@pytest.mark.parametrize(("design", "error", "freedom"), DESIGNS)
+def test_two_groups_are_students_t(design: dict[str, Any], error: float, freedom: float) -> None:
+    found = minimum_detectable_difference(n_groups=2, n_simulations=2_000, rng=generator(), **design)
+    assert found.undefined is None and 0 < found.mc_error < 0.05
+    # 499 permutations find a little less than the formula.
+    expected = by_student(error, freedom)
+    assert expected - 3 * found.mc_error <= found.size <= 1.08 * expected + 3 * found.mc_error
+
+
+@pytest.mark.parametrize("crossed", [True, False])
+@pytest.mark.parametrize("n_groups", [2, pytest.param(4, marks=pytest.mark.long)])
+def test_the_test_itself_finds_what_is_said_to_be_found(crossed: bool, n_groups: int) -> None:
+    k, m, correlation = 10, 3, 0.2
+    found = minimum_detectable_difference(
+        n_clusters=k if crossed else k * n_groups, responses_per_cluster=m * n_groups if crossed else m,
+        n_groups=n_groups, crossed=crossed, cluster_correlation=correlation, n_simulations=2_000, rng=generator(),
+    )  # fmt: skip
+    draws = generator(2)
+    group = np.tile(np.arange(n_groups), k)
+    unit = np.arange(k).repeat(n_groups) if crossed else np.arange(k * n_groups)
+    means = np.zeros(n_groups)
+    means[1], means[0] = found.size / 2, -found.size / 2
+    low = 0
+    for _ in range(600):
+        speakers = means[group] + math.sqrt(correlation) * draws.normal(0, 1, len(group))
+        values = speakers.repeat(m) + math.sqrt(1 - correlation) * draws.normal(0, 1, len(group) * m)
+        own = group_means(values, group.repeat(m), clusters=unit.repeat(m), n_resamples=499, rng=draws)
+        low += own.p <= 0.05
+    # 5 points: three standard errors of 600 samples.
+    assert low / 600 == pytest.approx(0.8, abs=0.05)
+
+
+@pytest.mark.parametrize("crossed", [True, False])
+def test_the_reverse_of_a_difference_finds_the_design_again(crossed: bool) -> None:
+    design = {"responses_per_cluster": 4, "n_groups": 2, "crossed": crossed, "cluster_correlation": 0.05}
+    there = minimum_detectable_difference(n_clusters=24, n_simulations=1_000, rng=generator(), **design)
+    back = clusters_for_difference(
+        difference=there.size, max_clusters=200, n_simulations=1_000, rng=generator(2), **design
+    )
+    assert back.n_clusters is not None and abs(back.n_clusters - 24) <= max(4, 4 * back.mc_error)
+    assert crossed or back.n_clusters % 2 == 0
+
+
+def test_what_cannot_be_found_is_told() -> None:
+    design = {"responses_per_cluster": 1, "n_groups": 2, "n_simulations": 200}
+    few = minimum_detectable_difference(n_clusters=4, rng=generator(), **design)
+    # 2 + 2 speakers: 6 permutations, so that p is 1/3 or more whatever the answers.
+    assert math.isnan(few.size) and "less than 80%" in str(few.undefined)
+    small = clusters_for_difference(difference=0.01, max_clusters=40, rng=generator(), **design)
+    assert small.n_clusters is None and small.undefined == "40 clusters find it in less than 80% of experiments"
+
+
+def test_the_least_possible_designs_are_accepted() -> None:
+    crossed = {"responses_per_cluster": 2, "n_groups": 2, "crossed": True, "n_simulations": 200}
+    assert minimum_detectable_difference(n_clusters=2, rng=generator(), **crossed).undefined is not None
+    assert clusters_for_difference(difference=0.1, max_clusters=2, rng=generator(), **crossed).n_clusters is None
