@@ -10,13 +10,13 @@ from functools import partial
 import numpy as np
 
 from equivox.statistics import inputs
-from equivox.statistics.comparison import least_p_distance
+from equivox.statistics.comparison import added_by_noise, bracketed, least_p_distance
 from equivox.statistics.encode import encode_design
 from equivox.statistics.inputs import Floats, LabelColumn, NumberColumn
-from equivox.statistics.intervals import TINY, student_half, student_p
+from equivox.statistics.intervals import student_half, student_p
 from equivox.statistics.noise import N_NOISE
-from equivox.statistics.permutation import least_p, p_value, sizes_by_stratum
-from equivox.statistics.totals import further_interval
+from equivox.statistics.permutation import least_p, p_value, sizes_and_order
+from equivox.statistics.totals import further_interval, with_width
 from equivox.statistics.unit_means import NO_SUPPORT, Units, gap, units_of
 
 _A, _B, _APART, _SUM = range(4)
@@ -178,7 +178,7 @@ def _two_groups(units: Units, n_resamples: int, confidence: float, rng: np.rando
         null = np.abs(np.concatenate(nulls[column]))
         permuted = p_value(null, abs(value), exact=exact, size=units.size(column))
         p = max(p, permuted, student_p(*units.error(0, 1, column), value))
-    least = least_p(sizes_by_stratum(units.group, units.stratum, 2), n_resamples=n_resamples).p
+    least = least_p(sizes_and_order(units.group, units.stratum, 2)[0], n_resamples=n_resamples).p
     return p, least, further_interval(*ends)
 
 
@@ -192,15 +192,10 @@ def _several_groups(units: Units, n_resamples: int, confidence: float, rng: np.r
     noise *= np.sqrt(degrees / rng.chisquare(degrees, n_draws))[:, None, None]
     means = units.of_groups()[:, : _B + 1]
     change = np.subtract(*(np.ptp(means[:, model] + noise[:, :, model], axis=1) for model in (_A, _B)))
-    change -= change.mean()
     most_a, most_b = (_most_added(means[:, model], noise[:N_NOISE, :, model]) for model in (_A, _B))
     difference = float(np.subtract(*np.ptp(means, axis=0)))
-    least, most = difference - most_a, difference + most_b
-    further = int(min((change >= least - TINY).sum(), (change <= most + TINY).sum()))
-    tail = (1 - confidence) / 2
-    low, high = least - float(np.quantile(change, 1 - tail)), most - float(np.quantile(change, tail))
-    p = min(1.0, 2 * (1 + further) / (1 + n_draws))
-    return p, least_p_distance(n_resamples), (low, high) if high > low else (math.nan, math.nan)
+    p, *ends = bracketed(change, difference - most_a, difference + most_b, confidence)
+    return p, least_p_distance(n_resamples), with_width(*ends)
 
 
 def _noise(units: Units) -> tuple[list[Floats], float]:
@@ -229,15 +224,5 @@ def _most_added(means: Floats, noise: Floats) -> float:
     It is most where half of the groups share each end, so that noise picks the furthest of them. A group far from all
     others keeps its place, and noise adds nothing.
     """
-    from scipy.optimize import brentq
-
-    observed = float(np.ptp(means))
     upper = np.where(2 * np.argsort(np.argsort(means, kind="stable"), kind="stable") >= len(means), 0.5, -0.5)
-
-    def longer(size: float) -> float:
-        return float(np.ptp(size * upper + noise, axis=1).mean()) - observed
-
-    if longer(0.0) >= 0.0:
-        return observed
-    # On average noise increases the difference.
-    return observed - float(brentq(longer, 0.0, observed)) if longer(observed) > 0.0 else 0.0
+    return added_by_noise(float(np.ptp(means)), lambda size: float(np.ptp(size * upper + noise, axis=1).mean()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -238,8 +238,7 @@ def _distance(tables: TwoTables, n_draws: int, confidence: float, rng: np.random
     """Return estimates, interval and p-value of the difference of the population nTVDs, by the names of the result.
 
     Noise adds to each nTVD by an amount between that of the densest and that of the sparsest spread; the interval is
-    that of the observed difference less the difference of these. p is twice the tail of the change that noise makes,
-    beyond the difference so bracketed.
+    that of the observed difference less the difference of these.
     """
     if tables.fewest_clusters() < 2:
         return {}
@@ -265,21 +264,43 @@ def _distance(tables: TwoTables, n_draws: int, confidence: float, rng: np.random
         longer = [tables.lengths(deviations[which], moved[:, :, part]) for which, part in enumerate(of)]
         changes.append(longer[0] - longer[1])
         left -= len(moved)
-    change = np.concatenate(changes)
-    change -= change.mean()
-    tail = (1 - confidence) / 2
     difference = tables.length(deviations[0]) - tables.length(deviations[1])
     least = difference - (max(bias[0]) - min(bias[1]))
     most = difference - (min(bias[0]) - max(bias[1]))
-    further = min((change >= least - TINY).sum(), (change <= most + TINY).sum())
+    p, low, high = bracketed(np.concatenate(changes), least, most, confidence)
     return {
-        "p_distance": min(1.0, 2 * float(1 + further) / (1 + len(change))),
+        "p_distance": p,
         "estimate": float(np.clip(estimates[0] - estimates[1], -100.0, 100.0)),
         "estimate_a": estimates[0],
         "estimate_b": estimates[1],
-        "ci_low": max(-100.0, least - float(np.quantile(change, 1 - tail))),
-        "ci_high": min(100.0, most - float(np.quantile(change, tail))),
+        "ci_low": max(-100.0, low),
+        "ci_high": min(100.0, high),
     }
+
+
+def bracketed(change: Floats, least: float, most: float, confidence: float) -> tuple[float, float, float]:
+    """Return p and interval of a difference between `least` and `most`, from draws of how noise changes it.
+
+    p is twice the tail of the change beyond the difference so bracketed.
+    """
+    change = change - change.mean()
+    further = int(min((change >= least - TINY).sum(), (change <= most + TINY).sum()))
+    tail = (1 - confidence) / 2
+    ends = least - float(np.quantile(change, 1 - tail)), most - float(np.quantile(change, tail))
+    return min(1.0, 2 * (1 + further) / (1 + len(change))), *ends
+
+
+def added_by_noise(observed: float, longer: Callable[[float], float], xtol: float = 2e-12) -> float:
+    """Return what noise has added to an observed distance; `longer` is the mean with noise of a true distance."""
+    from scipy.optimize import brentq
+
+    def beyond(size: float) -> float:
+        return longer(size) - observed
+
+    if beyond(0.0) >= 0.0:
+        return observed
+    # On average noise increases the distance, so what it adds is not negative.
+    return observed - float(brentq(beyond, 0.0, observed, xtol=xtol)) if beyond(observed) > 0.0 else 0.0
 
 
 def _estimate(tables: TwoTables, contrasts: Floats, errors: Floats) -> float:
@@ -300,16 +321,9 @@ def least_p_distance(n_resamples: int) -> float:
 
 def _bias(tables: TwoTables, deviations: Floats, spread: Floats, noise: Singles) -> float:
     """Return the increase of the observed distance by noise, if the truth is spread like `spread`."""
-    from scipy.optimize import brentq
-
-    observed, length = tables.length(deviations), tables.length(spread)
+    length = tables.length(spread)
     if length == 0.0:
         return 0.0
-
-    def longer(t: float) -> float:
-        return float(tables.lengths(t / length * spread, noise).mean()) - observed
-
-    if longer(0.0) >= 0.0:
-        return observed
-    # On average noise increases the distance, so the bias is not negative.
-    return observed - float(brentq(longer, 0.0, observed, xtol=1e-3)) if longer(observed) > 0.0 else 0.0
+    return added_by_noise(
+        tables.length(deviations), lambda t: float(tables.lengths(t / length * spread, noise).mean()), xtol=1e-3
+    )

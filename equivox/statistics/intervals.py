@@ -121,19 +121,16 @@ def _root(rising: Callable[[float], float], first: float, largest: float) -> flo
 
 
 def spreads(deviations: Floats, noise: Floats, errors: Floats, slices: Sequence[slice]) -> tuple[Floats, Floats]:
-    """Return the sparsest and the densest possible spread of the true shift over the values."""
-    return _sparsest(deviations, errors), _densest(deviations, noise, errors, slices)
+    """Return the sparsest and the densest possible spread of the true shift over the values.
 
-
-def _sparsest(deviations: Floats, errors: Floats) -> Floats:
-    """Keep the deviations that noise alone hardly reaches, or else the largest one; set the others to zero.
-
-    The largest of n standard normal numbers is about √(2 log n) (Donoho & Johnstone 1994,
+    The sparsest keeps the deviations that noise alone hardly reaches, or else the largest one, and sets the others to
+    zero. The largest of n standard normal numbers is about √(2 log n) (Donoho & Johnstone 1994,
     doi:10.1093/biomet/81.3.425); the threshold is 2.5 at least.
     """
     z = np.abs(deviations) / errors
     n = z.size / 2 if len(z) == 2 else z.size
-    return np.where(z > min(max(2.5, np.sqrt(2 * np.log(n))), float(z.max()) * (1 - 1e-9)), deviations, 0.0)
+    threshold = min(max(2.5, np.sqrt(2 * np.log(n))), float(z.max()) * (1 - 1e-9))
+    return np.where(z > threshold, deviations, 0.0), _densest(deviations, noise, errors, slices)
 
 
 def _densest(deviations: Floats, noise: Floats, errors: Floats, slices: Sequence[slice]) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -129,12 +129,8 @@ class _Beyond:
 
     def distances(self, labels: Labels) -> Floats:
         """Return the nTVDs and the Euclidean distances under each permutation: B x 2A."""
-        by_unit = np.ascontiguousarray(labels.T)
-        width = self.n_groups * max(self.shares.shape)
-        few = max(16, min(CACHED_CELLS // len(by_unit), 16 * BLOCK_CELLS // width, 96))
         parts = []
-        for start in range(0, len(labels), few):
-            chunk = by_unit[:, start : start + few]
+        for chunk in _chunks(labels, self.n_groups * max(self.shares.shape) // 16):
             found = np.empty((chunk.shape[1], self.n_groups, self.shares.shape[0]))
             for code, (given, expected) in enumerate(zip(self.given, self.expected, strict=True)):
                 dealt = (chunk == code).astype(np.float64)
@@ -243,6 +239,14 @@ def _from_rows(
     return np.concatenate(parts)
 
 
+def _chunks(labels: Labels, width: int) -> Iterator[Labels]:
+    """Yield some permutations at a time, units x permutations, of which each takes `width` cells."""
+    by_unit = np.ascontiguousarray(labels.T)
+    few = max(16, min(CACHED_CELLS // len(by_unit), BLOCK_CELLS // max(width, 1), 96))
+    for start in range(0, len(labels), few):
+        yield by_unit[:, start : start + few]
+
+
 def _distances(
     labels: Labels,
     of_unit: sparse.csr_array,
@@ -257,11 +261,8 @@ def _distances(
     n_values, n_units = of_unit.shape
     total = of_unit @ np.ones(n_units)
     of_unit = of_unit.astype(_counter(total))
-    by_unit = np.ascontiguousarray(labels.T)
-    few = max(16, min(CACHED_CELLS // n_units, BLOCK_CELLS // (n_groups * n_values), 96))
     parts = []
-    for start in range(0, len(labels), few):
-        chunk = by_unit[:, start : start + few]
+    for chunk in _chunks(labels, n_groups * n_values):
         tables = np.empty((chunk.shape[1], n_groups, n_values))
         for code in range(n_groups - 1):
             tables[:, code] = (of_unit @ (chunk == code).astype(of_unit.dtype)).T

@@ -27,13 +27,11 @@ def label_dtype(n_groups: int) -> type[np.uint8] | type[np.int64]:
     return np.uint8 if n_groups <= 256 else np.int64
 
 
-def sizes_by_stratum(group: Ints, stratum: Ints | None, n_groups: int) -> Ints:
-    """Count the units of each group in each stratum (S x G); the order of columns does not depend on names."""
-    return sizes_and_order(group, stratum, n_groups)[0]
-
-
 def sizes_and_order(group: Ints, stratum: Ints | None, n_groups: int) -> tuple[Ints, Ints]:
-    """Return the sizes of `sizes_by_stratum`, and the code of the group that each of its columns counts."""
+    """Count the units of each group in each stratum (S x G), and return the group that each column counts.
+
+    The order of columns does not depend on names.
+    """
     where = np.zeros_like(group) if stratum is None else stratum
     present, code = np.unique(where, return_inverse=True)
     flat = np.bincount(code * n_groups + group, minlength=len(present) * n_groups)
@@ -294,7 +292,7 @@ def least_p_over_clusters(
     design = encode_design(groups, clusters, strata, blocks)
     if not design.clusters:
         raise RequestError("`clusters` is missing: give the cluster of each response")
-    sizes = sizes_by_stratum(design.group_of_cluster, design.held, len(design.groups))
+    sizes, _ = sizes_and_order(design.group_of_cluster, design.held, len(design.groups))
     # A stratum without some group says nothing, whoever is permuted there.
     whole = sizes[(sizes > 0).all(axis=1)]
     return least_p(whole if len(whole) else np.zeros_like(sizes[:1]), n_resamples=n_resamples)

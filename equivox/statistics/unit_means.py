@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,7 +21,6 @@ from equivox.statistics.intervals import freedom_of, student_half, student_p
 from equivox.statistics.permutation import (
     BLOCK_CELLS,
     Labels,
-    all_labellings,
     count_labellings,
     labellings,
     p_value,
@@ -361,7 +360,11 @@ def mean_difference(
     group = inputs.labels(groups, "groups")
     inputs.same_length("values", len(column), {"groups": len(group.codes)})
     one, other = inputs.text(first), inputs.text(second)
-    _check_two(one, other, group.names)
+    if one == other:
+        raise RequestError(f"`first` and `second` are both {one!r}: name two groups")
+    for argument, name in (("first", one), ("second", other)):
+        if name not in group.names:
+            raise RequestError(f"`{argument}` is {name!r}, which is no group: use one of {list(group.names)}")
     of_first, of_second = (group.codes == group.names.index(name) for name in (one, other))
     compared = of_first | of_second
     known = compared & ~np.isnan(column)
@@ -414,14 +417,6 @@ def mean_difference(
     )
 
 
-def _check_two(first: str, second: str, names: Sequence[str]) -> None:
-    if first == second:
-        raise RequestError(f"`first` and `second` are both {first!r}: name two groups")
-    for argument, name in (("first", first), ("second", second)):
-        if name not in names:
-            raise RequestError(f"`{argument}` is {name!r}, which is no group: use one of {list(names)}")
-
-
 def _cluster_means(values: Floats, cluster: Ints, mine: Bools) -> Floats:
     """Return the mean of each cluster over `mine`; NaN for a cluster without values."""
     n = int(cluster.max()) + 1
@@ -434,12 +429,8 @@ def _permuted_gaps(a: Floats, b: Floats, n_resamples: int, rng: np.random.Genera
     """Return the difference of means under permutations of the groups over clusters, and whether they are all."""
     pooled = np.sort(np.concatenate([a, b]))
     sizes = np.array([[len(a), len(b)]])
-    if count_labellings(sizes) <= n_resamples:
-        return _gap(all_labellings(sizes) == 0, pooled), True
-    base = np.arange(len(pooled)) < len(a)
-    steps = row_blocks(n_resamples, len(pooled))
-    drawn = [_gap(rng.permuted(np.tile(base, (size, 1)), axis=1), pooled) for size in steps]
-    return np.concatenate(drawn), False
+    every = labellings(sizes, n_resamples, max(1, BLOCK_CELLS // len(pooled)), rng)
+    return np.concatenate([_gap(labels == 0, pooled) for labels in every]), count_labellings(sizes) <= n_resamples
 
 
 def _gap(of_first: Bools, pooled: Floats) -> Floats:
