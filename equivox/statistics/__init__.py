@@ -23,36 +23,34 @@ Formulas are in docs/statistics.md; how well levels and intervals hold is measur
 """
 
 from equivox.statistics.agreement import Agreement, clustering, krippendorff_alpha
-from equivox.statistics.compare_means import MeansComparison, compare_group_means
+from equivox.statistics.compare_means import compare_group_means
 from equivox.statistics.comparison import ShiftComparison, compare_joint_shift
 from equivox.statistics.contingency import Association, association_scores, association_test, cramers_v, few_clusters_p
-from equivox.statistics.correlation import Correlation, PairCorrelation, cluster_correlation, correlations
+from equivox.statistics.correlation import cluster_correlation, correlations
 from equivox.statistics.distance import attainable_shift, ntvd
 from equivox.statistics.dose import DoseSlope, dose_slope, group_side
-from equivox.statistics.families import Hierarchy, adjust, adjust_hierarchy
+from equivox.statistics.families import adjust, adjust_hierarchy
 from equivox.statistics.group_means import GroupMeans, group_means
 from equivox.statistics.impact import GroupImpact, ImpactRatios, impact_ratios
 from equivox.statistics.inputs import EncodedLabels, EncodedValues
-from equivox.statistics.intervals import Bounds, ntvd_bounds, share_bounds
+from equivox.statistics.intervals import ntvd_bounds, share_bounds
 from equivox.statistics.labelled import CorrectedShift, corrected_shift
 from equivox.statistics.permutation import LeastP, least_p, least_p_over_clusters
 from equivox.statistics.power import DetectableSize, RequiredClusters, minimum_detectable_shift, required_clusters
 from equivox.statistics.power_means import clusters_for_difference, minimum_detectable_difference
-from equivox.statistics.ranks import Rank, TotalBias, differences_of_intervals, rank_models, total_bias_score
+from equivox.statistics.ranks import TotalBias, differences_of_intervals, rank_models, total_bias_score
 from equivox.statistics.results import DistributionShift, JointShift
 from equivox.statistics.shift import distribution_shift, joint_shift
-from equivox.statistics.sign_flip import Parity, Share, SignFlip, cluster_share, parity_deviation, sign_flip_test
-from equivox.statistics.totals import TotalsComparison, compare_totals
+from equivox.statistics.sign_flip import Parity, Share, cluster_share, parity_deviation, sign_flip_test
+from equivox.statistics.totals import compare_totals
 from equivox.statistics.unit_means import MeanDifference, mean_difference
-from equivox.statistics.variety import VarietyDifference, variety_difference
-from equivox.statistics.within_strata import WithinStrata, association_within_strata
+from equivox.statistics.variety import variety_difference
+from equivox.statistics.within_strata import association_within_strata
 
 __all__ = [
     "Agreement",
     "Association",
-    "Bounds",
     "CorrectedShift",
-    "Correlation",
     "DetectableSize",
     "DistributionShift",
     "DoseSlope",
@@ -60,23 +58,15 @@ __all__ = [
     "EncodedValues",
     "GroupImpact",
     "GroupMeans",
-    "Hierarchy",
     "ImpactRatios",
     "JointShift",
     "LeastP",
     "MeanDifference",
-    "MeansComparison",
-    "PairCorrelation",
     "Parity",
-    "Rank",
     "RequiredClusters",
     "Share",
     "ShiftComparison",
-    "SignFlip",
     "TotalBias",
-    "TotalsComparison",
-    "VarietyDifference",
-    "WithinStrata",
     "adjust",
     "adjust_hierarchy",
     "association_scores",

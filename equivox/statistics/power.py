@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -121,9 +122,25 @@ class Plan(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class _ShiftPlan(Plan):
-    """A design that is asked about values, which have these shares without a shift."""
+    """A design that is asked about values."""
 
-    shares: Floats
+    n_values: int
+    value_shares: NumberColumn | None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.n_values < 2:
+            raise RequestError(f"`n_values` is {self.n_values}: a shift needs two or more values")
+        if len(self.shares) != self.n_values or not (self.shares >= 0).all():
+            raise RequestError(f"`value_shares` is not {self.n_values} shares from 0: give one per value")
+
+    @cached_property
+    def shares(self) -> Floats:
+        """The share of each value without a shift; NaN where they add up to nothing."""
+        if self.value_shares is None:
+            return np.full(self.n_values, 1 / self.n_values)
+        given = inputs.numbers(self.value_shares, "value_shares")
+        return np.asarray(given / given.sum() if given.sum() > 0 else np.full(len(given), np.nan), dtype=np.float64)
 
     def answers(self, n_clusters: int) -> tuple[Ints, Ints, Ints | None]:
         """Return the group, the number of answers and the stratum of each cluster.
@@ -228,7 +245,8 @@ def minimum_detectable_shift(
     """
     plan = _ShiftPlan(
         responses_per_cluster=responses_per_cluster, n_groups=n_groups, crossed=crossed, alpha=alpha, power=power,
-        cluster_correlation=cluster_correlation, n_simulations=n_simulations, shares=_shares(value_shares, n_values),
+        cluster_correlation=cluster_correlation, n_simulations=n_simulations,
+        n_values=n_values, value_shares=value_shares,
     )  # fmt: skip
     mass, error = plan.smallest(n_clusters, 1.0, rng)
     full = ntvd(plan.distributions(1.0))
@@ -284,7 +302,8 @@ def required_clusters(
     """
     plan = _ShiftPlan(
         responses_per_cluster=responses_per_cluster, n_groups=n_groups, crossed=crossed, alpha=alpha, power=power,
-        cluster_correlation=cluster_correlation, n_simulations=n_simulations, shares=_shares(value_shares, n_values),
+        cluster_correlation=cluster_correlation, n_simulations=n_simulations,
+        n_values=n_values, value_shares=value_shares,
     )  # fmt: skip
     full = ntvd(plan.distributions(1.0))
     if not 0.0 < shift <= full:
@@ -313,16 +332,6 @@ def fewest_clusters(
         return RequiredClusters(n_clusters=None, mc_error=float("nan"), undefined=reason)
     n_clusters = step * max(2, int(np.ceil(np.exp(found) - 1e-9)))
     return RequiredClusters(n_clusters=n_clusters, mc_error=float(error * np.exp(found) * step), undefined=None)
-
-
-def _shares(given: NumberColumn | None, n_values: int) -> Floats:
-    """Return the share of each value; RequestError for fewer than two values, and for shares that do not fit them."""
-    if n_values < 2:
-        raise RequestError(f"`n_values` is {n_values}: a shift needs two or more values")
-    shares = np.full(n_values, 1.0) if given is None else inputs.numbers(given, "value_shares")
-    if len(shares) != n_values or not (shares >= 0).all() or shares.sum() <= 0:
-        raise RequestError(f"`value_shares` is not {n_values} shares from 0: give one per value")
-    return np.asarray(shares / shares.sum(), dtype=np.float64)
 
 
 def search(

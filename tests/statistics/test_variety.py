@@ -11,7 +11,8 @@ from scipy import stats
 
 from equivox.core.encoded import EncodedValues
 from equivox.core.errors import RequestError
-from equivox.statistics import VarietyDifference, variety_difference
+from equivox.statistics import variety_difference
+from equivox.statistics.variety import VarietyDifference
 
 
 def varied(
