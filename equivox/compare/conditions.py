@@ -34,7 +34,7 @@ from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED, declared_name, dose_of, is_intervention
 from equivox.run.losses import states
-from equivox.statistics import mean_difference, variety_difference
+from equivox.statistics import group_means, variety_difference
 
 USED, REFUSED, VARIETY = "answers used", "answers refused", "variety of answers"
 ANSWERS = (USED, REFUSED, VARIETY)
@@ -83,13 +83,14 @@ def _share(
     if np.array_equal(counted[0], counted[1]):
         return replace(test, difference=0.0)
     sides = EncodedLabels(np.repeat([0, 1], len(first)), ("plain", "system"))
-    found = mean_difference(
-        100.0 * np.concatenate(counted), sides, first="plain", second="system",
-        clusters=EncodedLabels(np.tile(first.clusters.codes, 2), first.clusters.names), paired=True,
-        n_resamples=n_resamples, rng=paired_generator("answers", plain.task.name, test.condition, metric),
+    found = group_means(
+        100.0 * np.concatenate(counted), sides,
+        clusters=EncodedLabels(np.tile(first.clusters.codes, 2), first.clusters.names),
+        n_resamples=n_resamples, distances=False,
+        rng=paired_generator("answers", plain.task.name, test.condition, metric),
     )  # fmt: skip
     return replace(
-        test, value_a=found.mean_first, value_b=found.mean_second, difference=found.difference, p=found.p,
+        test, value_a=float(found.means[0]), value_b=float(found.means[1]), difference=found.difference, p=found.p,
         ci_low=found.ci_low, ci_high=found.ci_high, undefined=found.undefined,
     )  # fmt: skip
 

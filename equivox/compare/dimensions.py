@@ -14,7 +14,7 @@ from equivox.compare.runs import Comparison
 from equivox.core.hashing import seed_of
 from equivox.core.lazy import np
 from equivox.core.scores import Score
-from equivox.statistics import mean_difference
+from equivox.statistics import group_means
 
 _LEAST = 2
 """The smallest number of models that are compared."""
@@ -85,14 +85,12 @@ def _contrast(
     """Return the mean difference over models; each has its scores in the first dimension and in the second."""
     first, second, condition, metric, task = named
     estimates = [fmean(s.estimate_unclipped for s in side) for _, *sides in pairs for side in sides]
-    result = mean_difference(
+    result = group_means(
         estimates,
         ["first", "second"] * len(pairs),
-        first="first",
-        second="second",
         clusters=[model for model, _, _ in pairs for _ in range(2)],
-        paired=True,
         n_resamples=10_000,
+        distances=False,
         rng=np.random.default_rng(seed_of("dimensions", *named)),
     )
     return DimensionContrast(

@@ -43,7 +43,6 @@ from equivox.statistics.results import DistributionShift, JointShift
 from equivox.statistics.shift import distribution_shift, joint_shift
 from equivox.statistics.sign_flip import Parity, Share, cluster_share, parity_deviation, sign_flip_test
 from equivox.statistics.totals import compare_totals
-from equivox.statistics.unit_means import MeanDifference, mean_difference
 from equivox.statistics.variety import variety_difference
 from equivox.statistics.within_strata import association_within_strata
 
@@ -61,7 +60,6 @@ __all__ = [
     "ImpactRatios",
     "JointShift",
     "LeastP",
-    "MeanDifference",
     "Parity",
     "RequiredClusters",
     "Share",
@@ -94,7 +92,6 @@ __all__ = [
     "krippendorff_alpha",
     "least_p",
     "least_p_over_clusters",
-    "mean_difference",
     "minimum_detectable_difference",
     "minimum_detectable_shift",
     "ntvd",

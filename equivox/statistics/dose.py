@@ -12,8 +12,9 @@ from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
 from equivox.statistics.inputs import Floats, Ints, LabelColumn, NumberColumn
+from equivox.statistics.intervals import student_half
 from equivox.statistics.sign_flip import least_p, sign_flip_test
-from equivox.statistics.unit_means import interval_of_means
+from equivox.statistics.unit_means import NO_NOISE
 
 _ALIKE = 1e-12
 
@@ -121,13 +122,13 @@ def dose_slope(
     # The test knows no unit: what rounding leaves is told from slopes of about 1.
     scaled = slopes / (float(np.abs(slopes).max()) or 1.0)
     tested = sign_flip_test(scaled, clusters=None, n_resamples=n_resamples, rng=rng)
-    low, high = interval_of_means(slope, [slopes], 0.95)
+    half = _half(slopes)
     return DoseSlope(
         slope=slope,
         p=tested.p if tested.undefined is None else 1.0,
         p_least=least_p(n_clusters, n_resamples),
-        ci_low=low,
-        ci_high=high,
+        ci_low=slope - half,
+        ci_high=slope + half,
         means=_means(column, dose, cluster, item),
         n=n,
         n_missing=n_missing,
@@ -135,6 +136,12 @@ def dose_slope(
         n_left_out=n_left_out,
         exact=tested.exact,
     )
+
+
+def _half(slopes: Floats) -> float:
+    """Return half the width of the interval of the mean slope, by Student's t; NaN if one or all are the same."""
+    square = float(slopes.var(ddof=1)) / len(slopes) if len(slopes) > 1 else 0.0
+    return student_half([square], [len(slopes) - 1], 0.95) if square > NO_NOISE * slopes.mean() ** 2 else math.nan
 
 
 def _slopes(values: Floats, doses: Floats, cluster: Ints, item: Ints) -> tuple[Floats, Ints]:

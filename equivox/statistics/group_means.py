@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -102,6 +103,7 @@ def group_means(
     items: LabelColumn | None = None,
     n_resamples: int = 10_000,
     confidence: float = 0.95,
+    distances: bool = True,
     rng: np.random.Generator,
 ) -> GroupMeans:
     """Return how a number differs between groups: means, their difference, and the distance of distributions.
@@ -117,6 +119,8 @@ def group_means(
         Permutations drawn. All of them are counted when there are no more than this.
     confidence
         Coverage of the interval.
+    distances
+        Whether the distance of the distributions is wanted too, which takes longest; without it, it is NaN.
     rng
         The only source of randomness.
 
@@ -170,8 +174,8 @@ def group_means(
     if np.ptp(units.values) == 0:
         return GroupMeans(**told, notes=notes, undefined=SAME)
     found = units.of_groups()[:, 0]
-    null, distances, exact = _null(units, n_resamples, rng)
-    difference, distance = float(gap(found[None])[0]), float(_distances(units, units.group[None], len(found))[0])
+    null, far, exact = _null(units, n_resamples, rng, distances=distances)
+    difference = float(gap(found[None])[0])
     n_clusters = len(np.unique(units.stratum)) if design.crossed else len(units.means)
     sd = _sd(units)
     size = units.size()
@@ -184,9 +188,12 @@ def group_means(
         _, half = _noise_of_difference(units, difference, n_resamples, confidence, rng, pulls)
         ends = _interval(units, difference, half, p, confidence)
         new_low, new_high = min(low, ends[0]), max(high, ends[1])
-    distance_p = p_value(distances, distance, exact=exact, size=size)
-    if not units.permutations_hold:
-        distance_p = max(distance_p, _distance_p_of_noise(units, distance, n_resamples, rng))
+    if far is not None:
+        distance = float(_distances(units, units.group[None], len(found))[0])
+        distance_p = p_value(far, distance, exact=exact, size=size)
+        if not units.permutations_hold:
+            distance_p = max(distance_p, _distance_p_of_noise(units, distance, n_resamples, rng))
+        told |= {"distance": distance, "distance_p": distance_p, "distance_null_mean": float(far.mean())}
     return GroupMeans(
         **told,
         means=found,
@@ -197,9 +204,6 @@ def group_means(
         new_items_high=new_high,
         p=p,
         null_mean=float(np.abs(null).mean()),
-        distance=distance,
-        distance_p=distance_p,
-        distance_null_mean=float(distances.mean()),
         sd=sd,
         detectable=_detectable(units, sd, n_clusters),
         n=len(units.values),
@@ -209,18 +213,19 @@ def group_means(
     )
 
 
-def _null(units: Units, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats, bool]:
+def _null(
+    units: Units, n_resamples: int, rng: np.random.Generator, *, distances: bool
+) -> tuple[Floats, Floats | None, bool]:
     """Return the differences and the distances under permutations of the clusters within strata, and if all were."""
     labellings, exact = units.permuted(n_resamples, rng)
     n_groups = units.deals.shape[1]
-    gaps, distances, done = [], [], 0
+    gaps, far, left = [], [], _most_distances(units) if distances and not exact else sys.maxsize
     for labels in labellings:
         gaps.append(units.permuted_gaps(labels))
-        limit = None if exact else _most_distances(units)
-        if limit is None or done < limit:
-            distances.append(_distances(units, labels[: None if limit is None else limit - done], n_groups))
-            done += len(distances[-1])
-    return np.concatenate(gaps), np.concatenate(distances), exact
+        if distances and left > 0:
+            far.append(_distances(units, labels[:left], n_groups))
+            left -= len(far[-1])
+    return np.concatenate(gaps), np.concatenate(far) if far else None, exact
 
 
 def _most_distances(units: Units) -> int:

@@ -1,23 +1,17 @@
-"""Means of clusters, with the same mix of what is held equal in every group, their permutations and their noise.
-
-Difference of means between two groups, with the cluster as the unit.
-"""
+"""Means of clusters, with the same mix of what is held equal in every group, their permutations and their noise."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
-from equivox.core.errors import RequestError
-from equivox.statistics import inputs
 from equivox.statistics.encode import Design
-from equivox.statistics.inputs import Bools, Floats, Ints, LabelColumn, NumberColumn
-from equivox.statistics.intervals import freedom_of, student_half, student_p
+from equivox.statistics.inputs import Bools, Floats, Ints
+from equivox.statistics.intervals import freedom_of, student_p
 from equivox.statistics.permutation import (
     BLOCK_CELLS,
     Labels,
@@ -27,7 +21,6 @@ from equivox.statistics.permutation import (
     row_blocks,
     sizes_and_order,
 )
-from equivox.statistics.sign_flip import sign_flip_test
 
 NO_SUPPORT = "no stratum, block or unit holds values of all groups: nothing can be compared"
 
@@ -80,7 +73,9 @@ class Units:
     def of_groups(self) -> Floats:
         """Return the groups' means, G x C."""
         each = [(self.group == code, self.deals[:, code]) for code in range(self.deals.shape[1])]
-        return np.array([[float((own[mine] * weight[mine]).sum()) for own in self.means.T] for mine, weight in each])
+        # Equal weights are 1 here, so that the mean of whole numbers is not off by what rounding leaves.
+        parts = [(self.means[mine], weight[mine] / weight[mine].max()) for mine, weight in each]
+        return np.array([[float((column * own).sum() / own.sum()) for column in means.T] for means, own in parts])
 
     def permuted(self, n_resamples: int, rng: np.random.Generator) -> tuple[Iterator[Labels], bool]:
         """Return permutations of the clusters' groups within strata, in blocks B x K, and whether they are all."""
@@ -94,6 +89,9 @@ class Units:
         # The mean of all is the same for all groups; without it sums are of small numbers.
         centred = self.means[:, column] - self.means[:, column].mean()
         n_groups = self.deals.shape[1]
+        if n_groups == 2:
+            of_first, of_second = centred[:, None].T * self.deals.T
+            return np.asarray((labels == 0).astype(np.float64) @ (of_first + of_second) - of_second.sum())
         means = [(labels == code).astype(np.float64) @ (centred * self.deals[:, code]) for code in range(n_groups)]
         return gap(np.stack(means, axis=1))
 
@@ -273,186 +271,3 @@ def gap(means: Floats) -> Floats:
 def pairs_of(n_groups: int) -> list[tuple[int, int]]:
     """Return all pairs of groups, the first before the second."""
     return list(itertools.combinations(range(n_groups), 2))
-
-
-@dataclass(frozen=True, kw_only=True)
-class MeanDifference:
-    """mean_first − mean_second with its two-sided p and interval, in the unit of the values; NaN when `undefined`."""
-
-    difference: float = math.nan
-    mean_first: float = math.nan
-    mean_second: float = math.nan
-    p: float = math.nan
-    ci_low: float = math.nan
-    ci_high: float = math.nan
-    n: int = 0
-    n_missing: int
-    n_clusters: int = 0
-    n_unpaired: int = 0
-    paired: bool
-    exact: bool = False
-    undefined: str | None = None
-
-
-def mean_difference(
-    values: NumberColumn,
-    groups: LabelColumn,
-    *,
-    first: Hashable,
-    second: Hashable,
-    clusters: LabelColumn,
-    paired: bool,
-    n_resamples: int = 10_000,
-    confidence: float = 0.95,
-    rng: np.random.Generator,
-) -> MeanDifference:
-    """Return the difference between the means of two groups, with a test whose unit is the cluster.
-
-    Parameters
-    ----------
-    values
-        One number per response. A missing one is left out and counted.
-    groups
-        The group of each response. Responses of other groups than `first` and `second` are ignored.
-    first, second
-        The names of the groups: the difference is mean(first) − mean(second).
-    clusters
-        The unit, one label per response. Paired: a cluster holds both groups (a NEP with two characters); clusters with
-        known values of one group only are left out and counted in `n_unpaired`. Unpaired: a cluster carries one group
-        (a speaker).
-    paired
-        True to flip signs of whole clusters, False to permute the groups over clusters.
-    n_resamples
-        Sign patterns or permutations drawn. All of them are enumerated when there are no more than this.
-    confidence
-        Coverage of the interval: Student's t over clusters (paired) or Welch's (unpaired).
-    rng
-        The only source of randomness.
-
-    Returns
-    -------
-    MeanDifference
-        Means are means of cluster means, so every cluster counts once. Zero means no difference. NaN with a reason when
-        a group has no known value, when no pair is complete, or when all values are the same. Only the interval is NaN
-        when a group has one cluster or all pairs differ by the same.
-
-    Raises
-    ------
-    RequestError
-        Columns of unequal lengths, a missing label, a group that does not occur, or (unpaired) a cluster with both
-        groups.
-
-    Notes
-    -----
-    GENRES M1–M6. The interval relies on the central limit theorem over clusters, the p-value only on exchangeability:
-    with few clusters, trust the p-value.
-
-    Examples
-    --------
-    >>> found = mean_difference([3, 1, 4, 2, 6, 3], ["m", "f"] * 3, first="m", second="f", paired=True,
-    ...                         clusters=["a", "a", "b", "b", "c", "c"], rng=np.random.default_rng(1))
-    >>> round(found.difference, 4), found.p
-    (2.3333, 0.25)
-    """
-    inputs.check_resamples(n_resamples)
-    inputs.check_share(confidence, "confidence")
-    column = inputs.numbers(values, "values")
-    group = inputs.labels(groups, "groups")
-    inputs.same_length("values", len(column), {"groups": len(group.codes)})
-    one, other = inputs.text(first), inputs.text(second)
-    if one == other:
-        raise RequestError(f"`first` and `second` are both {one!r}: name two groups")
-    for argument, name in (("first", one), ("second", other)):
-        if name not in group.names:
-            raise RequestError(f"`{argument}` is {name!r}, which is no group: use one of {list(group.names)}")
-    of_first, of_second = (group.codes == group.names.index(name) for name in (one, other))
-    compared = of_first | of_second
-    known = compared & ~np.isnan(column)
-    cluster = inputs.cluster_codes(clusters, "values", len(column))[known]
-    is_first = of_first[known]
-    numbers = column[known]
-    n_missing = int((compared & np.isnan(column)).sum())
-    undefined = partial(MeanDifference, n_missing=n_missing, paired=paired)
-    if not is_first.any() or is_first.all():
-        return undefined(undefined=f"no known value in group {other if is_first.any() else one!r}")
-    if np.ptp(numbers) == 0:
-        return undefined(undefined="all values are the same: no difference and no fairness can be shown")
-    a, b = _cluster_means(numbers, cluster, is_first), _cluster_means(numbers, cluster, ~is_first)
-    both = ~(np.isnan(a) | np.isnan(b))
-    n_unpaired = 0
-    if paired:
-        if not both.any():
-            return undefined(undefined="no cluster is known in both groups")
-        n_unpaired = int((np.isnan(a) != np.isnan(b)).sum())
-        a, b = a[both], b[both]
-        samples = [a - b]
-        difference = float(samples[0].mean())
-        scaled = samples[0] / size_of(numbers, numbers)
-        tested = sign_flip_test(scaled, clusters=None, n_resamples=n_resamples, rng=rng)
-        p, exact = tested.p if tested.undefined is None else 1.0, tested.exact
-    else:
-        if both.any():
-            raise RequestError(
-                "`clusters` has one that holds both groups: use `paired=True`, or name clusters by group"
-            )
-        a, b = np.sort(a[~np.isnan(a)]), np.sort(b[~np.isnan(b)])
-        samples = [a, b]
-        difference = float(a.mean() - b.mean())
-        null, exact = _permuted_gaps(a, b, n_resamples, rng)
-        p = p_value(np.abs(null), abs(difference), exact=exact, size=size_of(numbers, numbers))
-    low, high = interval_of_means(difference, samples, confidence)
-    return MeanDifference(
-        difference=difference,
-        mean_first=float(a.mean()),
-        mean_second=float(b.mean()),
-        p=p,
-        ci_low=low,
-        ci_high=high,
-        n=len(numbers),
-        n_missing=n_missing,
-        n_clusters=sum(map(len, samples)),
-        n_unpaired=n_unpaired,
-        paired=paired,
-        exact=exact,
-    )
-
-
-def _cluster_means(values: Floats, cluster: Ints, mine: Bools) -> Floats:
-    """Return the mean of each cluster over `mine`; NaN for a cluster without values."""
-    n = int(cluster.max()) + 1
-    sums = np.bincount(cluster[mine], weights=values[mine], minlength=n)
-    sizes = np.bincount(cluster[mine], minlength=n)
-    return np.asarray(np.where(sizes > 0, sums / np.maximum(sizes, 1), np.nan), dtype=np.float64)
-
-
-def _permuted_gaps(a: Floats, b: Floats, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, bool]:
-    """Return the difference of means under permutations of the groups over clusters, and whether they are all."""
-    pooled = np.sort(np.concatenate([a, b]))
-    sizes = np.array([[len(a), len(b)]])
-    every = labellings(sizes, n_resamples, max(1, BLOCK_CELLS // len(pooled)), rng)
-    return np.concatenate([_gap(labels == 0, pooled) for labels in every]), count_labellings(sizes) <= n_resamples
-
-
-def _gap(of_first: Bools, pooled: Floats) -> Floats:
-    n_first = of_first.sum(axis=1)
-    sums = of_first.astype(np.float64) @ pooled
-    return np.asarray(sums / n_first - (pooled.sum() - sums) / (len(pooled) - n_first), dtype=np.float64)
-
-
-def interval_of_means(difference: float, samples: list[Floats], confidence: float) -> tuple[float, float]:
-    """Return Student's interval for one sample, Welch's for two; NaN if a sample has one cluster or none varies.
-
-    `difference` is the mean, or the difference of the two means, around which it lies. Of two samples, one that does
-    not vary has the error of one more cluster that is like those of the other.
-    """
-    if min(map(len, samples)) < 2:
-        return float("nan"), float("nan")
-    squares = [float(sample.var(ddof=1)) / len(sample) for sample in samples]
-    for place, others in enumerate(samples[::-1] if len(samples) == 2 else ()):
-        own = samples[place]
-        if squares[place] <= NO_NOISE * float(np.abs(own).max()) ** 2:
-            squares[place] = like_the_others(others - own.mean(), len(own)) / len(own)
-    if not sum(squares) > NO_NOISE * difference**2:
-        return float("nan"), float("nan")
-    half = student_half(squares, [len(sample) - 1 for sample in samples], confidence)
-    return difference - half, difference + half

@@ -188,35 +188,35 @@ def measure(
         return Measured(undefined=nothing)
     if metric.kind == "correlation":
         return _correlation(pairs, n_resamples, confidence, rng)
-    values = [value for pair in known for value in (pair.male, pair.female)]
-    found = statistics.mean_difference(
-        values,
+    found = statistics.group_means(
+        [value for pair in known for value in (pair.male, pair.female)],
         ["male", "female"] * len(known),
-        first="male",
-        second="female",
         clusters=[pair.nep for pair in known for _ in range(2)],
-        paired=True,
         n_resamples=n_resamples,
         confidence=confidence,
+        distances=False,
         rng=rng,
     )
     if found.undefined is not None:
         return Measured(undefined=found.undefined)
     return replace(
-        _difference(metric, found),
+        _difference(metric, found, "male"),
         published=published_value(metric, pairs),
         notes=("all NEPs differ by the same: no interval",) if math.isnan(found.ci_low) else (),
     )
 
 
-def _difference(metric: NarrativeMeasure, found: statistics.MeanDifference) -> Measured:
-    """Return a difference of means in the metric's unit, its interval cut at what is possible."""
+def _difference(metric: NarrativeMeasure, found: statistics.GroupMeans, first: str) -> Measured:
+    """Return a difference of means, `first` minus the other, in the metric's unit; its interval is cut at its limit."""
+    sign = 1 if found.groups[0] == first else -1
+    low, high = sorted((sign * found.ci_low, sign * found.ci_high))
+    means = [float(mean) * metric.scale for mean in found.means[::sign]]
     return Measured(
-        value=found.difference * metric.scale,
-        male=found.mean_first * metric.scale,
-        female=found.mean_second * metric.scale,
-        ci_low=max(found.ci_low * metric.scale, -metric.limit),
-        ci_high=min(found.ci_high * metric.scale, metric.limit),
+        value=sign * found.difference * metric.scale,
+        male=means[0],
+        female=means[1],
+        ci_low=max(low * metric.scale, -metric.limit),
+        ci_high=min(high * metric.scale, metric.limit),
         p=found.p,
         n_neps=found.n_clusters,
     )
@@ -251,13 +251,12 @@ def measure_between(
         return Measured(
             value=found.r, male=first, female=second, p=found.p, n_neps=len(set(neps)), notes=("no interval",)
         )
-    shift = statistics.mean_difference(
-        numbers, groups, first=genders[0], second=genders[1], clusters=neps, paired=False,
-        n_resamples=n_resamples, confidence=confidence, rng=rng,
+    shift = statistics.group_means(
+        numbers, groups, clusters=neps, n_resamples=n_resamples, confidence=confidence, distances=False, rng=rng
     )  # fmt: skip
     if shift.undefined is not None:
         return Measured(undefined=shift.undefined)
-    return replace(_difference(metric, shift), notes=("no interval",) if math.isnan(shift.ci_low) else ())
+    return replace(_difference(metric, shift, genders[0]), notes=("no interval",) if math.isnan(shift.ci_low) else ())
 
 
 def published_value(metric: NarrativeMeasure, pairs: Sequence[Pair]) -> float:

@@ -27,9 +27,9 @@ from equivox.statistics import (
     correlations,
     cramers_v,
     distribution_shift,
+    group_means,
     inputs,
     joint_shift,
-    mean_difference,
     minimum_detectable_shift,
     ntvd,
     ntvd_bounds,
@@ -304,7 +304,7 @@ def test_numbers_in_every_form(form):
             parity_deviation(column(), clusters=c, n_resamples=50, rng=rng()),
             cluster_share(column(), clusters=c),
             cluster_correlation(x(), column(), clusters=c, rng=rng()),
-            mean_difference(column(), g, first=g[0], second=g[1], clusters=c, paired=True, rng=rng()),
+            group_means(column(), g, clusters=c, rng=rng()),
         ]
 
     one = results(lambda: outcome, lambda: label, groups, clusters)

@@ -15,7 +15,7 @@ ZERO_MEANS = "letters for women and men name equally many virtues"
 
 def score_praise(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
     """Return the difference in the mean number of virtues; NaN with the reason where it has none."""
-    from equivox.statistics import least_p_over_clusters, mean_difference
+    from equivox.statistics import group_means, least_p_over_clusters
 
     parsed = samples.has_status("parsed")
     counts = np.bincount(samples.values(ATTRIBUTE).rows, minlength=len(samples)).astype(float)
@@ -36,14 +36,11 @@ def score_praise(task: Task, samples: Samples, options: ScoringOptions) -> Score
         reason = f"praise compares two groups, there are {len(samples.groups.names)}"
     if reason is not None:
         return Scored([Score(**named, undefined=reason)])  # type: ignore[arg-type]
-    first, second = samples.groups.names
-    found = mean_difference(
+    found = group_means(
         np.where(parsed, counts, NAN),
         samples.groups,
-        first=first,
-        second=second,
         clusters=samples.clusters,
-        paired=False,
+        distances=False,
         n_resamples=options.n_resamples,
         confidence=options.confidence,
         rng=np.random.default_rng(options.seed),
