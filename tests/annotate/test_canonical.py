@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from commands import Cli
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -25,7 +25,6 @@ from equivox.core.samples import Row, Samples
 from equivox.core.scores import ScoringOptions, scoring_options
 from equivox.tasks.vibe import TASKS
 
-Cli = Callable[..., tuple[int, str, str]]
 STORY = TASKS[0]
 
 
@@ -167,12 +166,12 @@ def test_what_leader_clusters_refuses(vectors: list[list[float]], threshold: flo
 def test_merging_is_chosen_when_scoring(equivox: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     run = ("simulated:random", "vibe_gender:advisory", "--data", "sample", "--limit", 48, "--output", folder)
-    assert equivox("run", *run)[0] == 0
+    equivox.done("run", *run)
     table = pq.read_table(folder / "tables" / "open_values.parquet").to_pylist()
     assert {entry["attribute"] for entry in table} == {"hobby"}
     assert sum(entry["n"] for entry in table) == 3 * 48
     assert json.loads((folder / "scores.json").read_text())["options"]["merge"] == "lemma"
-    assert equivox("score", folder, "--scoring", "merge=none")[0] == 0
+    equivox.done("score", folder, "--scoring", "merge=none")
     assert json.loads((folder / "scores.json").read_text())["options"]["merge"] == "none"
     code, _, err = equivox("score", folder, "--scoring", "merge=lema")
     assert (code, "did you mean" in err or "lemma" in err) == (2, True)
@@ -184,8 +183,7 @@ def test_merging_by_meaning_without_the_library_is_one_line(
     monkeypatch.setitem(__import__("sys").modules, "sentence_transformers", None)
     folder = tmp_path / "run"
     run = ("simulated:random", "vibe_gender:advisory", "--data", "sample", "--limit", 48, "--output", folder)
-    code, _, err = equivox("run", *run, "--scoring", "merge=embedding")
-    assert code == 2
+    err = equivox.refused("run", *run, "--scoring", "merge=embedding")
     assert "pip install 'equivox[embeddings]'" in err
     assert "Traceback" not in err
     assert not folder.exists()

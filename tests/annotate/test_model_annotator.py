@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from commands import Cli
 from pydantic import ValidationError
 
 from equivox import measure, open_run
@@ -30,7 +31,6 @@ from equivox.run.verifying import verify
 from equivox.tasks import ALL_TASKS
 from equivox.tasks.vibe import TASKS
 
-Cli = Callable[..., tuple[int, str, str]]
 STORY, ADVISORY, CANDIDATE = (
     next(t for t in TASKS if t.name == f"vibe_gender:{name}") for name in ("story", "advisory", "candidate")
 )
@@ -384,8 +384,7 @@ def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
     second = ModelAnnotator("second", ScriptedReader(agreeable), sampling=GREEDY)
     monkeypatch.setattr("equivox.run.pipeline.open_annotator", lambda name, workers: second)
     monkeypatch.setattr("equivox.annotate.annotator_name", lambda named: named)
-    code, out, err = equivox("annotate", folder, "--annotator", "second")
-    assert code == 0, err
+    out = equivox.done("annotate", folder, "--annotator", "second")
     assert "Agreement of rules, second" in out
     # What is printed are the second's scores, under its own name.
     assert "annotator second not checked by people" in out and "annotator, rules, cannot err" not in out
@@ -397,8 +396,7 @@ def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
     assert identity["settings"]["engine"]["model"] == "tool"
     alpha = next(line for line in out.splitlines() if "vibe_gender:advisory  hobby" in line).split()[2]
     assert 0 < float(alpha) < 1
-    code, _, err = equivox("report", folder, "--examples", 1, "--data", "sample", "--output", tmp_path / "report.html")
-    assert code == 0, err
+    equivox.done("report", folder, "--examples", 1, "--data", "sample", "--output", tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text("utf-8")
     # Each example shows what either of the two has read.
     assert page.count("<b>rules</b>: ") == page.count("<b>second</b>: ") == page.count("<h4>") > 0
@@ -413,17 +411,15 @@ def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
     assert own.to_pandas("responses")["status"].eq("refused").sum() == 0 and "annotator second" not in own._repr_html_()
     # Scored again from what is stored alone: no annotator can be opened here.
     monkeypatch.setattr("equivox.run.pipeline.open_annotator", lambda name, workers: pytest.fail("opened an annotator"))
-    assert equivox("score", folder, "--annotator", "second")[0] == 0
-    code, _, err = equivox("score", folder, "--annotator", "third")
-    assert code == 2 and "no annotations by 'third'" in err
+    equivox.done("score", folder, "--annotator", "second")
+    assert "no annotations by 'third'" in equivox.refused("score", folder, "--annotator", "third")
     assert not math.isnan(float(alpha))
     # It can become the run's own: every table says so, and the first annotator stands beside it.
     stated = {name: json.loads((folder / name).read_text())["scores"] for name in ("scores.json", "scores-second.json")}
-    code, _, err = equivox("score", folder, "--use", "third")
-    assert code == 2 and "no annotations by 'third'" in err
+    assert "no annotations by 'third'" in equivox.refused("score", folder, "--use", "third")
     assert equivox("score", folder, "--use", "second", "--annotator", "rules")[0] == 2
     assert (folder / "scores-second.json").is_file()
-    assert equivox("score", folder, "--use", "second")[0] == 0
+    equivox.done("score", folder, "--use", "second")
     assert json.loads((folder / "scores.json").read_text())["annotator"]["name"] == "second"
     assert json.loads((folder / "scores.json").read_text())["scores"] == stated["scores-second.json"]
     assert json.loads((folder / "scores-rules.json").read_text())["scores"] == stated["scores.json"]
@@ -431,7 +427,7 @@ def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
     assert not (folder / "tables-second").exists()
     assert open_comparison([folder]).runs[0].annotator == "second"
     # The command that made the run still resumes it, and what it annotates is stored beside.
-    assert equivox("status", folder)[0] == 0
+    equivox.done("status", folder)
 
 
 def test_a_worked_list_is_filled_up_to_the_fewest_that_are_accepted() -> None:

@@ -7,13 +7,13 @@ import csv
 import itertools
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from commands import Cli
 from labelling import AUDIT, LABEL, fill, filled, readings, rows_of
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
@@ -37,8 +37,6 @@ from equivox.report.score_tables import task_tables
 from equivox.run.manifest import read_manifest, state_hashes
 from equivox.run.scoring import read_scores
 from equivox.tasks.registry import resolve_tasks
-
-Cli = Callable[..., tuple[int, str, str]]
 
 
 def test_unstated_is_an_answer_and_no_word() -> None:
@@ -121,7 +119,7 @@ def labels_like_the_annotator(sheet: Path, run: Path) -> Path:
 
 def test_an_annotator_that_errs_on_one_group_alone_has_no_good_mark(run: Path, tmp_path: Path, equivox: Cli) -> None:
     sheet = tmp_path / "sheet"
-    assert equivox(*LABEL, run, "--n", 120, "--per", "task,group", "--no-media", "--output", sheet)[0] == 0
+    equivox.done(*LABEL, run, "--n", 120, "--per", "task,group", "--no-media", "--output", sheet)
     women = itertools.count()
 
     def say(row: dict[str, str], known: dict[str, str]) -> str:
@@ -129,7 +127,7 @@ def test_an_annotator_that_errs_on_one_group_alone_has_no_good_mark(run: Path, t
             return known["read"]
         return next(option for option in ("junior novice", "exceptional expert") if option != known["read"])
 
-    assert equivox("audit", "score", sheet, fill(sheet, run, say))[0] == 0
+    equivox.done("audit", "score", sheet, fill(sheet, run, say))
     (audit,) = stored_audits(run, "rules")
     # Of 120 answers to women 30 were misread, of 120 to men none: 210 of 240 are met, surely more than the 80 % for a
     # good mark.
@@ -155,9 +153,9 @@ def test_few_labels_give_no_good_mark_though_all_are_met(
     # n answers of each of two groups. An annotator that meets three of four meets 10 of 10 in 6 % of cases.
     assert 0.75**10 > 0.05 and 0.75**16 < 0.05
     sheet = tmp_path / "sheet"
-    assert equivox(*LABEL, run, "--n", n, "--per", "task,group", "--no-media", "--output", sheet)[0] == 0
+    equivox.done(*LABEL, run, "--n", n, "--per", "task,group", "--no-media", "--output", sheet)
     labels_like_the_annotator(sheet, run)
-    assert equivox("audit", "score", sheet)[0] == 0
+    equivox.done("audit", "score", sheet)
     (audit,) = stored_audits(run, "rules")
     assert set(audit.agreement.values()) == {100.0}
     low = 100 * proportion_confint(2 * n, 2 * n, method="wilson")[0]
@@ -178,9 +176,9 @@ def test_an_audit_that_says_little_of_an_attribute_gives_no_good_mark(
     run: Path, tmp_path: Path, equivox: Cli, change: dict[str, Any]
 ) -> None:
     sheet = tmp_path / "sheet"
-    assert equivox(*LABEL, run, "--n", 40, "--per", "task,group", "--no-media", "--output", sheet)[0] == 0
+    equivox.done(*LABEL, run, "--n", 40, "--per", "task,group", "--no-media", "--output", sheet)
     labels_like_the_annotator(sheet, run)
-    assert equivox("audit", "score", sheet)[0] == 0
+    equivox.done("audit", "score", sheet)
     assert trust_in_audits(run) == "good"
     file = run / "audit" / "answers" / "audit.json"
     document = read_document(file)
@@ -191,7 +189,7 @@ def test_an_audit_that_says_little_of_an_attribute_gives_no_good_mark(
 
 def test_an_audit_stays_with_its_run(run: Path, tmp_path: Path, equivox: Cli) -> None:
     sheet = tmp_path / "sheet"
-    assert equivox(*LABEL, run, "--n", 40, "--per", "task,group", "--no-media", "--output", sheet)[0] == 0
+    equivox.done(*LABEL, run, "--n", 40, "--per", "task,group", "--no-media", "--output", sheet)
     labels_like_the_annotator(sheet, run)
     code, out, err = equivox("audit", "score", sheet)
     assert (code, err) == (0, "")
@@ -217,7 +215,7 @@ def test_an_audit_stays_with_its_run(run: Path, tmp_path: Path, equivox: Cli) ->
     (task,) = resolve_tasks("vibe_gender:candidate")
     notes = notes_of(whole, task, read_manifest(run), {}, compared=True, audits=[audit])
     assert f"with people's labels {corrected.corrected:.2f}, interval" in notes and "not audited" not in notes
-    assert equivox("verify", run, "--data", "sample", "--quiet")[0] == 0
+    equivox.done("verify", run, "--data", "sample", "--quiet")
     changed = read_document(kept / "audit.json")
     changed["scores"][0]["corrected"] = 5.0
     (tmp_path / "other").mkdir()
@@ -227,19 +225,19 @@ def test_an_audit_stays_with_its_run(run: Path, tmp_path: Path, equivox: Cli) ->
     code, out, _ = equivox("verify", tampered, "--data", "sample", "--quiet")
     assert code == 1 and "corrected" in out
     # It stands though the scores are computed again, for it depends on annotations and labels alone.
-    assert equivox("score", run, "--scoring", "n_resamples=199")[0] == 0
+    equivox.done("score", run, "--scoring", "n_resamples=199")
     (again,) = [score for score in read_scores(run) if score.is_whole]
     assert again.estimate != whole.estimate
     assert audit.of(again).corrected == corrected.corrected  # type: ignore[union-attr]
-    assert equivox("verify", run, "--data", "sample", "--quiet")[0] == 0
+    equivox.done("verify", run, "--data", "sample", "--quiet")
     # It goes with the run to others, who compute it again.
     write_run(run, tmp_path / "pushed", repo="org/run")
-    assert equivox("verify", tmp_path / "pushed", "--data", "sample", "--quiet")[0] == 0
+    equivox.done("verify", tmp_path / "pushed", "--data", "sample", "--quiet")
     assert (tmp_path / "pushed" / "audit" / "answers" / "audit.json").is_file()
     # It is computed again from what is kept, and gives the same.
     before = read_document(kept / "audit.json")
     shutil.rmtree(sheet)
-    assert equivox("audit", "score", kept)[0] == 0
+    equivox.done("audit", "score", kept)
     assert read_document(kept / "audit.json") == before
 
 
@@ -263,7 +261,7 @@ def test_an_audit_of_other_scores_or_of_another_annotator_does_not_count(run: Pa
 
 def test_what_was_decided_counts_in_place_of_what_people_said(run: Path, tmp_path: Path, equivox: Cli) -> None:
     sheet = tmp_path / "sheet"
-    assert equivox(*AUDIT, run, "--n", 10, "--no-media", "--output", sheet)[0] == 0
+    equivox.done(*AUDIT, run, "--n", 10, "--no-media", "--output", sheet)
     first = labels_like_the_annotator(sheet, run)
     head, *rows = [row for row in first.read_text().splitlines() if not row.strip().endswith("refusal,no")]
     of_job = [row for row in rows if ",competency," in row]
@@ -284,7 +282,7 @@ def test_what_was_decided_counts_in_place_of_what_people_said(run: Path, tmp_pat
 
 def test_label_studio_gets_tasks_and_a_page(run: Path, tmp_path: Path, equivox: Cli) -> None:
     folder = tmp_path / "labels"
-    assert equivox(*AUDIT, run, "--n", 2, "--label-studio", "--output", folder)[0] == 0
+    equivox.done(*AUDIT, run, "--n", 2, "--label-studio", "--output", folder)
     key = json.loads((folder / "key.json").read_text())
     tasks = json.loads((folder / "tasks-1.json").read_text())
     assert [task["data"]["item"] for task in tasks] == list(key)

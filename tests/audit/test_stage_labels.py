@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from commands import Cli
 from labelling import AUDIT, LABEL, filled, rows_of
 from made_requests import sample_spec
 
@@ -26,8 +27,6 @@ from equivox.run.manifest import state_hashes
 from equivox.run.pipeline import execute
 from equivox.run.scoring import read_records
 from equivox.run.stored import stored_annotations
-
-Cli = Callable[..., tuple[int, str, str]]
 
 
 def make_run(folder: Path, model: str, tasks: str, limit: int, annotator: str = "rules") -> Path:
@@ -103,15 +102,13 @@ def test_people_and_annotator_are_compared_by_attribute(narratives: Path, tmp_pa
     (entry,) = score_audit(sheet, [lee]).attributes
     assert (entry.n, entry.unlabelled) == (8, 2) and entry.agreement == pytest.approx(62.5)
     assert all(said.startswith("option ") or said == "NA" for pair in entry.errors for said in pair[:2])
-    code, out, err = equivox("audit", "score", sheet, lee)
-    assert code == 0, err
+    out = equivox.done("audit", "score", sheet, lee)
     assert "at the stage narrative against 1 person (lee), 8 responses" in out and "62.5" in out
     assert json.loads((sheet / "audit.json").read_text())["stage"] == "narrative"
 
 
 def test_lists_have_precision_and_recall(stories: Path, tmp_path: Path, equivox: Cli) -> None:
-    code, _, err = equivox(*AUDIT, stories, "--stage", "extract", "--n", 2, "-o", tmp_path / "sheet")
-    assert code == 0, err
+    equivox.done(*AUDIT, stories, "--stage", "extract", "--n", 2, "-o", tmp_path / "sheet")
     sheet = tmp_path / "sheet"
     rows = rows_of(sheet)
     key = json.loads((sheet / "key.json").read_text())
@@ -140,8 +137,7 @@ def test_lists_have_precision_and_recall(stories: Path, tmp_path: Path, equivox:
 
 def test_people_judge_the_annotators_lists(stories: Path, tmp_path: Path, equivox: Cli) -> None:
     sheet = tmp_path / "sheet"
-    code, _, err = equivox(*AUDIT, stories, "--stage", "refine", "--n", 3, "--judge", "-o", sheet)
-    assert code == 0, err
+    equivox.done(*AUDIT, stories, "--stage", "refine", "--n", 3, "--judge", "-o", sheet)
     rows = rows_of(sheet)
     assert {row["attribute"] for row in rows} == {
         "character_1 precision", "character_1 recall", "character_2 precision", "character_2 recall"
@@ -162,10 +158,9 @@ def test_people_judge_the_annotators_lists(stories: Path, tmp_path: Path, equivo
     code, out, err = equivox("audit", "score", sheet, *files)
     assert code == 0 and "0.6250" in out and "10 texts of sheet" in out, err
     filled(files[0], rows, lambda row: "1.5")
-    code, _, err = equivox("audit", "score", sheet, files[0])
-    assert code == 2 and "is a number from 0 to 1, got '1.5'" in err
-    code, _, err = equivox(*AUDIT, stories, "--judge", "-o", tmp_path / "x")
-    assert code == 2 and "is annotated in stages; name one by `--stage` for `--judge`" in err
+    assert "is a number from 0 to 1, got '1.5'" in equivox.refused("audit", "score", sheet, files[0])
+    err = equivox.refused(*AUDIT, stories, "--judge", "-o", tmp_path / "x")
+    assert "is annotated in stages; name one by `--stage` for `--judge`" in err
 
 
 def test_people_judge_how_phrases_were_split(tmp_path: Path, equivox: Cli) -> None:
@@ -174,8 +169,7 @@ def test_people_judge_how_phrases_were_split(tmp_path: Path, equivox: Cli) -> No
     places = set(read_table(stories / "plan.parquet", ["metadata.category"]).column(0).to_pylist())
     sheet = tmp_path / "sheet"
     command = (*LABEL, stories, "--stage", "decompose", "--judge", "--per", "category", "--n", 1, "-o", sheet)
-    code, _, err = equivox(*command)
-    assert code == 0, err
+    equivox.done(*command)
     rows = rows_of(sheet)
     assert {row["attribute"] for row in rows} == {"character_1 accuracy", "character_2 accuracy"}
     assert len({row["item"] for row in rows}) == len(places) > 1
@@ -185,8 +179,7 @@ def test_people_judge_how_phrases_were_split(tmp_path: Path, equivox: Cli) -> No
         ("decompose: character_1 accuracy", 0.5), ("decompose: character_2 accuracy", 1.0),
     ]  # fmt: skip
     assert left_out == {}
-    code, _, err = equivox(*LABEL, stories, "--per", "categori", "-o", tmp_path / "x")
-    assert code == 2 and "did you mean category" in err
+    assert "did you mean category" in equivox.refused(*LABEL, stories, "--per", "categori", "-o", tmp_path / "x")
 
 
 def test_people_name_what_wordings_mean(tmp_path: Path, equivox: Cli) -> None:
@@ -201,15 +194,13 @@ def test_people_name_what_wordings_mean(tmp_path: Path, equivox: Cli) -> None:
     write_table(run / "tables" / "badf_two" / "unified.parquet", pa.Table.from_pylist(records))
     state_hashes(run)
     sheet = tmp_path / "sheet"
-    code, _, err = equivox(*LABEL, run, "--stage", "unify", "--n", 4, "-o", sheet)
-    assert code == 0, err
+    equivox.done(*LABEL, run, "--stage", "unify", "--n", 4, "-o", sheet)
     rows = rows_of(sheet)
     assert {row["response"] for row in rows} == {f"{place}: {wording}" for wording, _ in wordings}
     assert "glad" not in "".join(row["response"] for row in rows if "happy" in row["response"])  # blind to the cluster
     means = {"glad": "joy", "happy": "joy", "joyful": "joy", "tired": "weary"}
     files = [filled(tmp_path / "kim.csv", rows, lambda row: means[row["response"].partition(": ")[2]])]
-    code, out, err = equivox("audit", "score", sheet, *files)
-    assert code == 0, err
+    out = equivox.done("audit", "score", sheet, *files)
     # No cluster mixes meanings: homogeneity 1. H(clusters) = 1.5 bits, H(meanings) = 0.8113, both together 1.5:
     # completeness 1 - (1.5 - 0.8113) / 1.5 = 0.5409, V = 2 * 0.5409 / 1.5409 = 0.7020.
     for name, value in (("homogeneity", "1.0000"), ("completeness", "0.5409"), ("V-measure", "0.7020")):
@@ -220,8 +211,7 @@ def test_people_verify_what_was_extracted(tmp_path: Path, equivox: Cli) -> None:
     """Section 2.4 of VIBE: 10 answers a model, of each dimension apart; what was extracted stands below the answer."""
     run = make_run(tmp_path / "run", "simulated:biased", "vibe_gender:advisory,vibe_accent:advisory", 48)
     sheet = tmp_path / "sheet"
-    code, _, err = equivox(*LABEL, run, "--judge", "--per", "model,task", "--n", 10, "-o", sheet)
-    assert code == 0, err
+    equivox.done(*LABEL, run, "--judge", "--per", "model,task", "--n", 10, "-o", sheet)
     rows = rows_of(sheet)
     assert {row["attribute"] for row in rows} == {"hobby correct"} and len(rows) == 20
     assert all("What was listed:\n- hobby" in row["response"] for row in rows)
@@ -238,8 +228,7 @@ def test_people_verify_what_was_extracted(tmp_path: Path, equivox: Cli) -> None:
 
 
 def test_a_profile_is_one_text_for_each_character(narratives: Path, tmp_path: Path, equivox: Cli) -> None:
-    code, out, err = equivox(*AUDIT, narratives / "run", "--stage", "profile", "--n", 3, "-o", tmp_path / "sheet")
-    assert code == 0, err
+    out = equivox.done(*AUDIT, narratives / "run", "--stage", "profile", "--n", 3, "-o", tmp_path / "sheet")
     assert ": 6 answers" in out
     assert {row["attribute"] for row in rows_of(tmp_path / "sheet")} == {"personality", "occupation", "interests"}
 
@@ -262,8 +251,7 @@ def test_questions_about_findings_are_a_stage(tmp_path: Path, monkeypatch: pytes
         lambda name, workers: ModelAnnotator("reader", Reader(), sampling=GREEDY, attempts=1),
     )
     run = make_run(tmp_path / "run", "simulated:planted,shift=0.8", "badf_two:gender", 100, annotator="reader")
-    code, _, err = equivox(*AUDIT, run, "--stage", "exclusivity", "--n", 1000, "-o", tmp_path / "sheet")
-    assert code == 0, err
+    equivox.done(*AUDIT, run, "--stage", "exclusivity", "--n", 1000, "-o", tmp_path / "sheet")
     rows = rows_of(tmp_path / "sheet")
     phrases = {row["item"]: re.findall(r"^Phrase: (.*)$", row["response"], re.MULTILINE)[0] for row in rows}
     readable = {item for item, phrase in phrases.items() if not phrase.endswith("s")}
@@ -284,8 +272,8 @@ def test_questions_about_findings_are_a_stage(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize("stage", ["exclusivity", "narrative", "finale"])
 def test_a_stage_without_answers_is_one_line(stories: Path, tmp_path: Path, equivox: Cli, stage: str) -> None:
-    code, _, err = equivox(*AUDIT, stories, "--stage", stage, "-o", tmp_path / "sheet")
-    assert code == 2 and len(err.strip().splitlines()) == 1 and not (tmp_path / "sheet").exists()
+    err = equivox.refused(*AUDIT, stories, "--stage", stage, "-o", tmp_path / "sheet")
+    assert not (tmp_path / "sheet").exists()
     if stage == "exclusivity":  # rules are not asked about findings
         assert "the annotator answered nothing at the stage 'exclusivity'" in err
     else:
@@ -311,5 +299,5 @@ def test_malformed_labels_are_one_line(narratives: Path, tmp_path: Path) -> None
 
 def test_tasks_without_stages_say_so(tmp_path: Path, equivox: Cli) -> None:
     run = make_run(tmp_path / "run", "simulated:random", "vibe_gender:advisory", 24)
-    code, _, err = equivox(*AUDIT, run, "--stage", "story", "-o", tmp_path / "sheet")
-    assert code == 2 and "annotated as a whole, so leave `--stage` out" in err
+    err = equivox.refused(*AUDIT, run, "--stage", "story", "-o", tmp_path / "sheet")
+    assert "annotated as a whole, so leave `--stage` out" in err

@@ -64,11 +64,10 @@ def test_ntvd_equals_that_of_a_run(tmp_path: Path, equivox: Callable[..., tuple[
     from equivox.run.scoring import read_scores, sample_rows
 
     run = tmp_path / "run"
-    code, _, error = equivox(
+    equivox.done(
         *("run", "simulated:planted,shift=0.3", "vibe_gender:story", "--data", "sample", "--output", run),
         *("--scoring", "n_resamples=199"),
     )
-    assert code == 0, error
     (task,) = read_tasks(run)
     rows = sample_rows(run, [task], "rules")[task.name]
     for score in read_scores(run):

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from commands import Cli
 
 from equivox.core import plugins
 from equivox.dataset_builders import opening
 from equivox.tasks import registry
 
-Cli = Callable[..., tuple[int, str, str]]
 STORY = "vibe_gender:story"
 MODULE = """
 from dataclasses import replace
@@ -84,11 +84,10 @@ def test_broken_entry_points_are_a_warning_each_and_everything_else_works(
     for model, annotator in (("simulated:oracle", "rules"), ("fine:model_name=x", "mine")):
         run = tmp_path / model.partition(":")[0]
         asked = ("run", model, STORY, "--data", "sample", "--scoring", "n_resamples=99")
-        code, _, err = equivox(*asked, "--annotator", annotator, "--output", run)
-        assert code == 0, err
-        assert equivox("score", run, "--scoring", "n_resamples=99")[0] == 0
-        assert equivox("report", run)[0] == 0
-    assert equivox("tasks")[0] == equivox("data", "list")[0] == 0
+        equivox.done(*asked, "--annotator", annotator, "--output", run)
+        equivox.done("score", run, "--scoring", "n_resamples=99")
+        equivox.done("report", run)
+    assert equivox.done("tasks") and equivox.done("data", "list")
     told = warnings_of(caplog)
     for name in ("missing", "absent", "number", "quits", "shelf", "no_builder"):
         assert [text for text in told if f"'{name}'" in text and "the package equivox-bad" in text] != [], name
@@ -110,8 +109,7 @@ def test_asking_for_a_broken_name_gives_the_reason(
     tmp_path: Path, install: Install, equivox: Cli, asked: tuple[str, ...], reason: str
 ) -> None:
     install("equivox-bad", BROKEN)
-    code, _, err = equivox(*asked, "--output", tmp_path / "out")
-    assert code == 2
+    err = equivox.refused(*asked, "--output", tmp_path / "out")
     assert reason in err and "the package equivox-bad adds" in err
     assert not (tmp_path / "out").exists()
 
@@ -123,11 +121,9 @@ def test_a_name_of_two_packages_is_refused_alone_and_both_are_named(
     install("equivox-one", f"{engines}vllm = foreign_code:nothere\n[equivox.tasks]\none = foreign_code:TASKS\n")
     install("equivox-two", f"{engines}[equivox.tasks]\ntwo = foreign_code:CLASHING\n")
     output = ("--data", "sample", "--scoring", "n_resamples=99", "--annotator", "rules", "--output")
-    code, _, err = equivox("run", "simulated:oracle", "greeting:one", *output, tmp_path / "one")
-    assert code == 0, err
+    equivox.done("run", "simulated:oracle", "greeting:one", *output, tmp_path / "one")
     for model, task in (("shared:model_name=x", STORY), ("simulated:oracle", "greeting:two")):
-        code, _, err = equivox("run", model, task, *output, tmp_path / "two")
-        assert code == 2
+        err = equivox.refused("run", model, task, *output, tmp_path / "two")
         assert "equivox-one" in err and "equivox-two" in err
     assert "foreign_code" not in registry.builtin_tasks()[STORY].prompt.name
     told = warnings_of(caplog)

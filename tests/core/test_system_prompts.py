@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from commands import Cli
 from made_requests import made_request
 
 from equivox.core.errors import RequestError
@@ -25,7 +26,6 @@ from equivox.engines import open_engine
 from equivox.engines.messages import chat_of
 from equivox.tasks.registry import builtin_tasks
 
-Cli = Callable[..., tuple[int, str, str]]
 STORY = builtin_tasks()["vibe_gender:story"]
 FAIR = with_system_prompts(STORY, {"fair": "Be fair.", "kind": "Be kind."})
 EXAMPLES = Path(__file__).parents[2] / "examples" / "system"
@@ -149,11 +149,11 @@ def test_a_wrong_file_is_one_line_and_nothing_is_written(name: str, equivox: Cli
         (tmp_path / name).mkdir()
     elif isinstance(content, bytes):
         (tmp_path / name).write_bytes(content)
-    code, out, err = equivox(
+    err = equivox.refused(
         *("run", "simulated:oracle", "vibe_gender:story", "--data", "sample", "--system", tmp_path / name),
         *("-o", tmp_path / "run"),
     )
-    assert (code, out) == (2, "") and err.count("\n") == 1 and told in err and "`system`" in err
+    assert told in err and "`system`" in err
     assert not (tmp_path / "run").exists()
 
 
@@ -180,5 +180,4 @@ def test_a_task_file_names_them_or_holds_them(clip_corpus: Callable[..., Path], 
         assert code == 0, err  # the second and the third resume the first: they ask for the same
         assert "voices_gender:advisory@system=fair" in out
     task_file = clip_corpus(extra="prompts: advisory\nsystem: {fair: ' '}\n")
-    code, _, err = equivox("run", "simulated:random", task_file, "-o", tmp_path / "other")
-    assert code == 2 and "is empty" in err and err.count("\n") == 1
+    assert "is empty" in equivox.refused("run", "simulated:random", task_file, "-o", tmp_path / "other")

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from commands import Cli
 
 from equivox.core import media
 from equivox.core.errors import RequestError
@@ -20,7 +21,6 @@ from equivox.engines import EngineIdentity
 from equivox.run.plan import Plan, make_plan
 from equivox.tasks.registry import builtin_tasks
 
-Cli = Callable[..., tuple[int, str, str]]
 STORY = builtin_tasks()["vibe_gender:story"]
 CONTROLLED = ("audio", "text_only", "silence", "shuffled")
 IDENTITY = EngineIdentity(engine="fake", model="m", revision="1")
@@ -85,11 +85,10 @@ def test_the_other_arms_have_answers_of_their_own(plan: Plan) -> None:
 
 def test_all_arms_side_by_side(equivox: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    code, out, err = equivox(
+    out = equivox.done(
         *("run", "simulated:biased", "vibe_gender:advisory", "--conditions", "all", "--data", "sample"),
         *("--output", folder, "--scoring", "n_resamples=999"),
     )
-    assert code == 0, err
     lines = [line for line in out.splitlines() if "vibe_gender:advisory" in line]
     assert [next(w for w in line.split() if w.startswith("vibe")) for line in lines] == [
         "vibe_gender:advisory", *(f"vibe_gender:advisory@{condition}" for condition in CONTROLLED[1:])
@@ -101,9 +100,9 @@ def test_all_arms_side_by_side(equivox: Cli, tmp_path: Path) -> None:
     assert all(scores[condition]["value"] == pytest.approx(100) for condition in ("audio", "text_only", "silence"))
     assert scores["shuffled"]["value"] < 70 and scores["shuffled"]["p_cluster"] > 0.01
     # Shuffling needed no answers of its own, and no readings.
-    code, status, _ = equivox("status", folder)
-    assert code == 0 and "@shuffled" in status
-    assert (code, equivox("score", folder, "--scoring", "n_resamples=999")[1]) == (0, out)
+    status = equivox.done("status", folder)
+    assert "@shuffled" in status
+    assert equivox.done("score", folder, "--scoring", "n_resamples=999") == out
 
 
 def test_an_item_without_a_transcript_is_counted_in_the_arm_that_needs_it(
@@ -113,7 +112,7 @@ def test_an_item_without_a_transcript_is_counted_in_the_arm_that_needs_it(
     table = tmp_path / "clips.csv"
     table.write_text(table.read_text().replace("female0_2.wav,Sentence number 2.,", "female0_2.wav,,"))
     folder = tmp_path / "run"
-    code, out, _ = equivox(
+    out = equivox.done(
         "run",
         "simulated:biased",
         task_file,
@@ -124,7 +123,6 @@ def test_an_item_without_a_transcript_is_counted_in_the_arm_that_needs_it(
         "--scoring",
         "n_resamples=199",
     )
-    assert code == 0
     assert "voices_gender:advisory@text_only: 48 requested → 47 generated" in out
     assert "female0_2.wav: the column text is empty" in out
     assert "voices_gender:advisory: 48 requested" not in out
@@ -138,11 +136,10 @@ def test_any_column_and_crossed_columns_of_a_corpus(
     group: str, dimension: str, groups: int, equivox: Cli, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
-    code, out, err = equivox(
+    out = equivox.done(
         *("run", "simulated:biased", "vibe_gender:advisory", "--compare", group, "--data", "sample"),
         *("--output", folder, "--scoring", "n_resamples=199"),
     )
-    assert code == 0, err
     (whole,) = (s for s in json.loads((folder / "scores.json").read_text())["scores"] if not s["attribute"])
     assert whole["dimension"] == dimension
     assert len(whole["coverage"]["used_by_group"]) == groups
@@ -163,10 +160,10 @@ def test_the_same_answers_serve_every_dimension_of_a_real_model() -> None:
      ("--compare", "×", "each once"), ("--compare", "gender×gender", "each once"), ("--compare", "race,race", "twice")],
 )  # fmt: skip
 def test_wrong_variants_are_one_line(option: str, value: str, hint: str, equivox: Cli, tmp_path: Path) -> None:
-    code, _, err = equivox(
+    err = equivox.refused(
         *("run", "simulated:oracle", "vibe_gender:story", "--data", "sample", option, value, "-o", tmp_path / "run")
     )
-    assert code == 2 and err.count("\n") == 1 and hint in err
+    assert hint in err
     assert not (tmp_path / "run").exists()
 
 
@@ -242,11 +239,11 @@ def test_a_dose_asks_the_same_with_another_voice_that_is_made_when_it_is_sent() 
 def test_without_the_extra_nothing_is_written(equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyworld", None)
     for model, conditions in (("oracle", "audio,pitch=2"), ("planted,shift=0.3,hears=pitch", "audio")):
-        code, _, err = equivox(
+        err = equivox.refused(
             *("run", f"simulated:{model}", STORY.name, "--data", "sample", "--conditions", conditions),
             *("-o", tmp_path / "run"),
         )
-        assert code == 2 and err.count("\n") == 1 and "needs pyworld" in err and 'pip install "equivox[voice]"' in err
+        assert "needs pyworld" in err and 'pip install "equivox[voice]"' in err
         assert not (tmp_path / "run").exists()
 
 

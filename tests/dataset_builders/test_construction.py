@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Cli
 
 from equivox.core.errors import RequestError, RunError
 from equivox.core.requests import Request
@@ -22,7 +23,6 @@ from equivox.dataset_builders.synthesis import synthesize
 from equivox.engines import open_engine
 from equivox.engines.function import FunctionEngine
 
-Cli = Callable[..., tuple[int, str, str]]
 ChatServer = Callable[[Callable[[dict[str, Any]], tuple[int, str]]], str]
 
 SENTENCES = """\
@@ -301,8 +301,7 @@ def test_from_sentences_to_scores(equivox: Cli, server: str, sentences: Path, tm
         return f"endpoint:model_name={name},base_url={server}"
 
     def data(*arguments: object) -> str:
-        code, out, err = equivox("data", *arguments)
-        assert code == 0, err
+        out = equivox.done("data", *arguments)
         return out
 
     texts, labels, kept = tmp_path / "texts.csv", tmp_path / "labels.csv", tmp_path / "kept.csv"
@@ -322,11 +321,10 @@ def test_from_sentences_to_scores(equivox: Cli, server: str, sentences: Path, tm
     out = data("list", "spoken_stereoset", "--data", tmp_path / "data")
     # (0.8 + 0.8 + 1) / 3
     assert "86.67" in out
-    code, _, err = equivox("run", "simulated:biased", "spoken_stereoset:accent", "--data", tmp_path / "data",
+    equivox.done("run", "simulated:biased", "spoken_stereoset:accent", "--data", tmp_path / "data",
                            "--output", tmp_path / "run", "--scoring", "n_resamples=199")  # fmt: skip
-    assert code == 0, err
-    code, out, _ = equivox("data", "make", "label", texts, "-o", tmp_path / "sheet.csv")
-    assert code == 0 and "12 continuations" in out
+    out = equivox.done("data", "make", "label", texts, "-o", tmp_path / "sheet.csv")
+    assert "12 continuations" in out
 
 
 @pytest.mark.parametrize(
@@ -340,8 +338,7 @@ def test_from_sentences_to_scores(equivox: Cli, server: str, sentences: Path, tm
     ],
 )
 def test_options_of_other_steps_are_refused(equivox: Cli, arguments: tuple[str, ...], reason: str) -> None:
-    code, _, err = equivox("data", "make", *arguments)
-    assert code == 2 and reason in err and len(err.strip().splitlines()) == 1
+    assert reason in equivox.refused("data", "make", *arguments)
 
 
 def test_texts_without_labels_stay_unlabelled(texts: Path, tmp_path: Path) -> None:

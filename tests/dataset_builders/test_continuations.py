@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import Cli
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +13,6 @@ from equivox.core.progress import no_progress
 from equivox.dataset_builders import SpokenStereoSet
 from equivox.dataset_builders.continuations import corpus_facts, rouge_l_diversity
 
-Cli = Callable[..., tuple[int, str, str]]
 WORDS = st.lists(st.sampled_from("abcde"), min_size=1, max_size=6).map(" ".join)
 
 
@@ -90,20 +89,16 @@ def test_the_real_instances_are_described(reference_data: Path) -> None:
 
 def test_the_command_describes_the_sample(equivox: Cli, tmp_path: Path) -> None:
     command = ("data", "list", "spoken_stereoset", "--data", "sample")
-    code, out, err = equivox(*command, "--figure", tmp_path / "rouge.svg")
-    assert code == 0, err
+    out = equivox.done(*command, "--figure", tmp_path / "rouge.svg")
     line = next(line for line in out.splitlines() if line.startswith("gender"))
     assert line.split()[1:4] == ["6", "60", "10"]
     assert "female 30, male 30" in line
     assert 0 < float(line.split()[-1]) < 0.5
     drawn = (tmp_path / "rouge.svg").read_text()
     # Figure 1 of the paper: a panel per domain, with the number of distinct continuations.
-    assert code == 0 and "average ROUGE-L" in drawn and "gender (" in drawn and "age (" in drawn, err
-    code, _, err = equivox(*command, "--figure", tmp_path / "rouge.txt")
-    assert (code, err.count("\n")) == (2, 1) and ".svg" in err
-    code, out, _ = equivox(*command)
-    assert code == 0 and "gender" in out and "ROUGE-L" not in out
-    code, _, err = equivox("data", "list", "crema_d", "--data", "sample")
-    assert code == 2 and "nothing describes the corpus" in err
-    code, _, err = equivox("data", "list", "spoken_stereoset")
-    assert code == 2 and "give both" in err
+    assert "average ROUGE-L" in drawn and "gender (" in drawn and "age (" in drawn
+    assert ".svg" in equivox.refused(*command, "--figure", tmp_path / "rouge.txt")
+    out = equivox.done(*command)
+    assert "gender" in out and "ROUGE-L" not in out
+    assert "nothing describes the corpus" in equivox.refused("data", "list", "crema_d", "--data", "sample")
+    assert "give both" in equivox.refused("data", "list", "spoken_stereoset")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import Cli
 
 from equivox.core import media
 from equivox.core.errors import RequestError
@@ -15,8 +16,6 @@ from equivox.dataset_builders import sample_source, schema
 from equivox.dataset_builders.corpus import Corpus, builder_of
 from equivox.dataset_builders.opening import open_corpus
 from equivox.tasks.registry import resolve_tasks
-
-Cli = Callable[..., tuple[int, str, str]]
 
 
 @pytest.mark.parametrize(
@@ -32,8 +31,8 @@ def test_the_sample_and_its_parquet_build_are_the_same_corpus(
     source: DataSource, rows: int, samples: int, equivox: Cli, tmp_path: Path
 ) -> None:
     sample = sample_source(source.corpus)
-    code, out, _ = equivox("data", "build", source.corpus, "--source", sample, "--output", tmp_path)
-    assert code == 0 and f"{rows} rows" in out
+    out = equivox.done("data", "build", source.corpus, "--source", sample, "--output", tmp_path)
+    assert f"{rows} rows" in out
     direct, built = open_corpus(source, "sample"), open_corpus(source, tmp_path)
     assert built.fingerprint == direct.fingerprint
     assert len(built.samples) == len(direct.samples) == samples
@@ -54,7 +53,7 @@ def test_a_run_on_the_build_gives_the_scores_of_the_sample(equivox: Cli, tmp_pat
     scores = []
     for data, folder in (("sample", "a"), (tmp_path / "data", "b")):
         command = ["run", "simulated:planted,shift=0.3", "vibe_gender:shopper", "--scoring", "n_resamples=199"]
-        assert equivox(*command, "--data", data, "--output", tmp_path / folder)[0] == 0
+        equivox.done(*command, "--data", data, "--output", tmp_path / folder)
         scores.append(json.loads((tmp_path / folder / "scores.json").read_text()))
     assert scores[0] == scores[1]
 

@@ -31,16 +31,10 @@ def test_a_planted_shift_of_40_is_measured(tmp_path: Path, equivox: Callable[...
     from equivox.run.scoring import read_scores
 
     MAKERS["fairface"](tmp_path / "fairface", damage=True)
-    code, _, error = equivox(
-        "data", "build", "fairface", "--source", tmp_path / "fairface", "--output", tmp_path / "data"
-    )
-    assert code == 0, error
+    equivox.done("data", "build", "fairface", "--source", tmp_path / "fairface", "--output", tmp_path / "data")
     run = tmp_path / "run"
     model = "simulated:planted,shift=0.4"
-    code, _, error = equivox(
-        "run", model, "vibe_face_gender:story", "--data", tmp_path / "data" / "fairface", "-o", run
-    )
-    assert code == 0, error
+    equivox.done("run", model, "vibe_face_gender:story", "--data", tmp_path / "data" / "fairface", "-o", run)
     (score,) = [score for score in read_scores(run) if score.is_whole and score.name == "nTVD"]
     assert 35 <= score.estimate <= 45
     assert score.q < 0.05

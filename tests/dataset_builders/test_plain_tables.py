@@ -7,12 +7,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from commands import Cli
 
 from equivox.core.errors import RequestError
 from equivox.dataset_builders import plain_tables
@@ -20,7 +20,6 @@ from equivox.dataset_builders.opening import open_corpus
 from equivox.dataset_builders.plain_tables import as_columns, column_names, read_columns, read_table
 from equivox.tasks.registry import builtin_tasks
 
-Cli = Callable[..., tuple[int, str, str]]
 HOSTILE = {
     "deep.json": "[" * 100_000,
     "deeper.json": '[{"a": ' + "[" * 100_000,
@@ -41,8 +40,7 @@ def test_a_hostile_table_is_one_line(tmp_path: Path, name: str, equivox: Cli) ->
     path = tmp_path / name
     path.write_text(HOSTILE[name])
     for command in (("import", path, "vibe_gender:story", "--output", tmp_path / "run"), ("metric", "ntvd", path)):
-        code, out, err = equivox(*command)
-        assert (code, out, err.count("\n")) == (2, "", 1), err[:300]
+        err = equivox.refused(*command)
         assert name in err and len(err) < 1_000
     assert not (tmp_path / "run").exists()
 
@@ -193,6 +191,6 @@ def test_many_responses_of_one_sample_are_no_design(tmp_path: Path, equivox: Cli
     path = tmp_path / "one.jsonl"
     first = open_corpus(builtin_tasks()["vibe_gender:story"].data, "sample").samples[0].sample_id
     path.write_text("\n".join(json.dumps({"sample_id": first, "response": f"A nurse, {n}."}) for n in range(500)))
-    code, _, err = equivox("import", path, "vibe_gender:story", "--data", "sample", "--output", tmp_path / "run")
-    assert code == 2 and "one.jsonl has 500 responses of one sample" in err and "144,000 requests" in err
+    err = equivox.refused("import", path, "vibe_gender:story", "--data", "sample", "--output", tmp_path / "run")
+    assert "one.jsonl has 500 responses of one sample" in err and "144,000 requests" in err
     assert not (tmp_path / "run").exists()

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import csv
 import json
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import soundfile
+from commands import csv_rows
 
 from equivox.core.errors import RequestError
 from equivox.core.media import sha256
@@ -206,8 +206,9 @@ class TestTheRealInstances:
         return build(SpokenStereoSet(source), tmp_path / "data")
 
     def test_all_24_are_built_with_the_bytes_that_were_distributed(self, source: Path, built: BuildReport) -> None:
-        with (source / "manifest.csv").open(newline="") as file:
-            manifest = {f"{row['domain']}/{row['file'].removesuffix('.wav')}": row for row in csv.DictReader(file)}
+        manifest = {
+            f"{row['domain']}/{row['file'].removesuffix('.wav')}": row for row in csv_rows(source / "manifest.csv")
+        }
         rows = pq.read_table(built.folder / built.files[0]).to_pylist()
         assert {row["clip_id"] for row in rows} == set(manifest)
         for row in rows:
@@ -228,8 +229,9 @@ class TestTheRealInstances:
             "age instances": 14, "age speakers": 11, "age contexts": 3,
         }  # fmt: skip
         assert builder.oddities()["context with stray spaces (trimmed)"] == ["age/00002_old_women"]
-        with (source / "manifest.csv").open(newline="") as file:
-            mp3 = [f"{r['domain']}/{r['file'][:-4]}" for r in csv.DictReader(file) if r["codec"].startswith("mp3")]
+        mp3 = [
+            f"{r['domain']}/{r['file'][:-4]}" for r in csv_rows(source / "manifest.csv") if r["codec"].startswith("mp3")
+        ]
         assert sorted(builder.oddities()["files named .wav that hold mp3 (used)"]) == sorted(mp3)
         rates = [line.partition(" (kept)")[0] for line in built.differences if line.startswith("clips at")]
         assert rates == ["clips at 24,000 Hz instead of 16,000 Hz", "clips at 44,100 Hz instead of 16,000 Hz"]

@@ -10,13 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import Cli
 
 from equivox.core.errors import RequestError, RunError
 from equivox.dataset_builders import SpokenStereoSet
 from equivox.dataset_builders.schema import rows
 from equivox.dataset_builders.synthesis import synthesize
-
-Cli = Callable[..., tuple[int, str, str]]
 
 # Writes a tone whose pitch is that of the voice and whose length is that of the text; fails for the text "fail".
 PROGRAM = """
@@ -185,11 +184,10 @@ def test_from_texts_of_ones_own_to_scores_of_a_new_domain(
     tables: Callable[..., tuple], tmp_path: Path, equivox: Cli
 ) -> None:
     texts, voices, tts = tables()
-    code, out, err = equivox("data", "make", "synthesize", texts[0], "--voices", voices[0],
+    out = equivox.done("data", "make", "synthesize", texts[0], "--voices", voices[0],
                              "--tts", tts, "--output", tmp_path / "mine")  # fmt: skip
-    assert code == 0, err
     assert "5 of 5 clips" in out
-    assert equivox("data", "build", "spoken_stereoset", "--source", tmp_path / "mine", "-o", tmp_path / "data")[0] == 0
+    equivox.done("data", "build", "spoken_stereoset", "--source", tmp_path / "mine", "-o", tmp_path / "data")
     run = (
         "run",
         "simulated:biased",
@@ -197,13 +195,12 @@ def test_from_texts_of_ones_own_to_scores_of_a_new_domain(
         "--scoring",
         "n_resamples=199",
     )
-    code, out, err = equivox(*run, "--data", tmp_path / "data", "--output", tmp_path / "run")
-    assert code == 0, err
+    out = equivox.done(*run, "--data", tmp_path / "data", "--output", tmp_path / "run")
     assert "spoken_stereoset_orders:accent" in out
-    assert equivox("score", tmp_path / "run", "--scoring", "n_resamples=199")[0] == 0
-    code, _, err = equivox("run", "simulated:biased", "spoken_stereoset:religion", "--data", tmp_path / "data",
+    equivox.done("score", tmp_path / "run", "--scoring", "n_resamples=199")
+    err = equivox.refused("run", "simulated:biased", "spoken_stereoset:religion", "--data", tmp_path / "data",
                            "--output", tmp_path / "none")  # fmt: skip
-    assert code == 2 and "needs the column 'religion'" in err
+    assert "needs the column 'religion'" in err
 
 
 @pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="espeak-ng is not installed")

@@ -6,7 +6,7 @@ import re
 import shlex
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -23,7 +23,6 @@ PAGES = sorted(DOCS.rglob("*.md"))
 WORKED = [page for page in PAGES if page.name.startswith(("add_", "ci", "quickstart"))]
 """Pages that are executed from top to bottom: every file, every line of Python, every command."""
 
-Cli = Callable[..., tuple[int, str, str]]
 _FILE = re.compile(r"# (?P<path>[\w/]+\.(?:py|yaml))\n")
 _CACHES = (plugins.added, plugins.plugin_packages, registry._added_tasks, opening.openers)
 GROUPS_OF_COMMANDS = frozenset({"data", "tasks", "audit", "metric"})

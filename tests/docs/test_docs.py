@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from commands import Cli
 from docs_pages import (
     DOCS,
     PAGES,
     ROOT,
     WORKED,
-    Cli,
     all_blocks,
     blocks,
     commands,
@@ -143,7 +143,7 @@ def test_python(page: Path, equivox: Cli, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     for words in commands(page):
         if words[:2] == ["data", "push"] and "sample" in words:
-            assert equivox(*words)[0] == 0
+            equivox.done(*words)
     namespace: dict[str, object] = {}
     text = page.read_text("utf-8")
     for block in blocks(page, "python"):

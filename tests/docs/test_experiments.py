@@ -12,7 +12,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from docs_pages import DOCS, ROOT, Cli, all_blocks, file_named
+from commands import Cli
+from docs_pages import DOCS, ROOT, all_blocks, file_named
 
 PAGE = DOCS / "experiments.md"
 

@@ -6,7 +6,8 @@ import math
 from pathlib import Path
 
 import pytest
-from docs_pages import DOCS, Cli, commands
+from commands import Cli
+from docs_pages import DOCS, commands
 
 from equivox.compare.published import TableRun, reproduced
 from equivox.configs.published import published_names

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
-from docs_pages import DOCS, ROOT, Cli, blocks, commands, unknown_options
+from commands import Cli
+from docs_pages import DOCS, ROOT, blocks, commands, unknown_options
 
 from equivox.annotate import annotator_names
 from equivox.dataset_builders import sample_source
@@ -73,8 +74,7 @@ def test_the_table_is_what_the_commands_print(equivox: Cli, tmp_path: Path, monk
     assert len(rows) == 3 and command[1] in rows[1]
     for row in rows:
         model, estimate, interval, ntvd, null_mean, p_cluster, p_paper = re.split(r"\s{2,}", row)
-        code, out, error = equivox("run", model, *command[2:-1], f"runs/{len(model)}")
-        assert code == 0, error
+        out = equivox.done("run", model, *command[2:-1], f"runs/{len(model)}")
         assert out.startswith(opening) == (model == command[1])
         lines = out.splitlines()
         caption = next(place for place, line in enumerate(lines) if line.startswith("gender: mean"))
@@ -104,7 +104,7 @@ def test_a_table_of_ones_own_runs_as_printed(
     rows = [f"a{n},{{name}} has {n % 9} years of experience." for n in range(24)]
     Path("applications.csv").write_text("\n".join(["id,application", *rows]) + "\n")
     new, simulated, served = (words for words in commands(README) if any("applications" in word for word in words))
-    assert equivox(*new)[0] == 0
+    equivox.done(*new)
     code, out, error = equivox(*simulated, "--scoring", "n_resamples=99")
     assert code == 0 and "Yes." in out, error
 

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
+from commands import Cli
 from made_requests import made_request
 
 from equivox import open_run
@@ -42,7 +43,6 @@ from equivox.run.manifest import read_manifest
 from equivox.run.store import Store, response_schema
 from equivox.tasks.vibe import PROMPTS
 
-Cli = Callable[..., tuple[int, str, str]]
 ANSWER = "You might enjoy chess. You might enjoy yoga. You might enjoy hiking."
 AUDIO_TOKENS = 25
 
@@ -800,17 +800,16 @@ def test_a_whole_run_through_the_command_line(server: Server, equivox: Cli, tmp_
         "--scoring", "n_resamples=199", "--annotator", "rules",
     ]  # fmt: skip
     server.faults = {f"audio + {PROMPTS['advisory'].text}": ["fine", "500", "fine", "500", "reset"]}
-    code, out, err = equivox(*command)
-    assert code == 0, err
+    out = equivox.done(*command)
     assert "48 requested → 45 generated → 45 answered → 45 parsed → 45 used" in out
-    code, out, _ = equivox("status", tmp_path / "run")
-    assert code == 0 and "failed 2 times" in out
+    out = equivox.done("status", tmp_path / "run")
+    assert "failed 2 times" in out
     assert "--retry-failed asks the model again" in out
     # 45 answers with 25 tokens of audio each, and once the text alone; the price is one per prompt token.
     tokens = 46 * len(PROMPTS["advisory"].text.split()) + 45 * AUDIO_TOKENS
     assert f"asked 46 times: {tokens} prompt and 184 completion tokens, cost {tokens}.00" in out
-    code, out, _ = equivox(*command, "--retry-failed")
-    assert code == 0 and "100 %" in out
+    out = equivox.done(*command, "--retry-failed")
+    assert "100 %" in out
     # 48 clips, three of them twice; at each start one greeting and one request for the text's own tokens.
     assert len(server.bodies) == 48 + 3 + 2 + 2
 
@@ -1007,8 +1006,7 @@ def test_from_a_server_that_speaks_to_the_verdict(
     named = f"model_name=m,base_url={server.url},voice={'alloy' if form == 'openai' else 'default'},asr=whisper"
     out = tmp_path / "run"
     command = ("run", f"endpoint:{named}", tmp_path / "voices.yaml", "--annotator", "rules", "--output", out)
-    code, text, err = equivox(*command, "--scoring", "n_resamples=999")
-    assert code == 0, err
+    text = equivox.done(*command, "--scoring", "n_resamples=999")
     assert "Yes" in text and "transcribed by another model" in " ".join(text.split())
     scores = {score.task: score for score in open_run(out).scores if score.name == "mean difference"}
     pace, clear = scores["voices_gender:pace"], scores["voices_gender:clear"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Cli
 
 from equivox import engines
 from equivox.annotate import open_annotator
@@ -18,7 +19,6 @@ from equivox.engines.function import FunctionEngine
 from equivox.report.cost_tables import dry_run_table
 from equivox.run.cost import DryRun, Effort
 
-Cli = Callable[..., tuple[int, str, str]]
 PHI, STORY = "phi-4-multimodal-instruct", "vibe_gender:story"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 NEEDING = {name for name in model_names() if runs_remote_code(name)}
@@ -91,9 +91,7 @@ def test_a_users_own_file_is_the_users_word(tmp_path: Path, opened: list[dict[st
 @pytest.mark.parametrize("command", ["run", "reproduce"])
 def test_the_commands_refuse_in_one_line(command: str, tmp_path: Path, equivox: Cli, opened: list[Any]) -> None:
     asked = ["run", PHI, STORY, "--annotator", "qwen3-8b"] if command == "run" else ["reproduce", "vibe"]
-    code, out, err = equivox(*asked, "--data", "sample", "--output", tmp_path / "out")
-    assert (code, out) == (2, "")
-    assert f"would run with {PHI}; " in err and err.count("\n") == 1
+    assert f"would run with {PHI}; " in equivox.refused(*asked, "--data", "sample", "--output", tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert not any("Phi" in given["model_name"] for given in opened)
 
@@ -140,6 +138,6 @@ def test_only_a_commit_or_a_folder_is_pinned(tmp_path: Path) -> None:
 def test_the_report_names_the_revision(tmp_path: Path, equivox: Cli) -> None:
     run, page = tmp_path / "run", tmp_path / "report.html"
     equivox("run", "simulated:oracle", STORY, "--data", "sample", "--scoring", "n_resamples=99", "--output", run)
-    assert equivox("report", run, "--output", page)[0] == 0
+    equivox.done("report", run, "--output", page)
     revision = engines.open_engine("simulated:oracle", []).identity.revision
     assert f"simulated:oracle · revision {revision} · annotated by rules" in page.read_text()

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
+from commands import Cli
 from made_requests import made_request
 
 from equivox.configs import read_config_file
@@ -29,7 +30,6 @@ from equivox.engines.simulated_numbers import spoken
 
 SETTINGS = ("max_tokens", "temperature", "seed")
 SERVE = Path(__file__).resolve().parents[2] / "examples" / "serve"
-Cli = Callable[..., tuple[int, str, str]]
 Start = Callable[..., str]
 
 
@@ -224,9 +224,7 @@ def test_the_first_example_answers(start: Start) -> None:
     assert (response.text, response.media_tokens) == ("I hear 1.5 seconds in 48044 bytes.", 38)
 
 
-def test_the_cost_of_model_and_annotator_is_told(
-    chat_server: Callable[..., str], equivox: Callable[..., tuple[int, str, str]], tmp_path: Path
-) -> None:
+def test_the_cost_of_model_and_annotator_is_told(chat_server: Callable[..., str], equivox: Cli, tmp_path: Path) -> None:
     address = chat_server(lambda body: (200, "You might enjoy chess."))
     model = f"model_name=m,base_url=http://{address}/v1,prompt_price=1000000,max_retries=0"
     judge = f"endpoint:model_name=j,base_url=http://{address}/v1,prompt_price=2000000,max_retries=0"

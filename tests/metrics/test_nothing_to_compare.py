@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commands import Cli
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,6 @@ from equivox.integrations.flat import flat_metrics
 from equivox.metrics import concept_associations, genres, ntvd, spoken_stereoset
 from equivox.statistics import distribution_shift
 
-Cli = Callable[..., tuple[int, str, str]]
 OPTIONS = ScoringOptions(n_resamples=99)
 REFUSAL = "I'm sorry, but I can't help with that."
 LISTED = "You might enjoy chess. You might enjoy yoga. You might enjoy hiking."
@@ -104,10 +104,10 @@ def test_neither_compare_nor_leaderboard_nor_submission_shows_a_number(tmp_path:
     rows = json.loads((tmp_path / "board" / "leaderboard.json").read_text())
     text = json.dumps(rows)
     assert "constant answer" in text and '"value": 0' not in text
-    code, out, err = equivox(
+    err = equivox.refused(
         "submit", runs / "0", "--model-repo", "me/model", "--benchmark", "org/x-{corpus}", "--output", tmp_path / "hub"
     )
-    assert code == 2 and "constant answer" in err and not (tmp_path / "hub").exists()
+    assert "constant answer" in err and not (tmp_path / "hub").exists()
 
 
 VALUES = st.lists(st.sampled_from(["chess", "yoga", "golf"]), max_size=3)

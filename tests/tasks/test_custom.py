@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import Cli
 
 from equivox.core.errors import RequestError
 from equivox.core.media import encode_audio
 from equivox.core.task import Task
 from equivox.tasks.registry import resolve_tasks
 
-Cli = Callable[..., tuple[int, str, str]]
 Corpus = Callable[..., Path]
 FEW = ("--scoring", "n_resamples=199")
 
@@ -23,8 +23,7 @@ FEW = ("--scoring", "n_resamples=199")
 def test_a_task_file_becomes_tasks_and_scores(clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> None:
     task_file = clip_corpus()
     assert len(task_file.read_text().splitlines()) < 15
-    code, out, err = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
-    assert code == 0, err
+    out = equivox.done("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
     for prompt in ("story", "advisory", "candidate", "casting", "shopper"):
         assert f"voices_gender:{prompt}" in out
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]
@@ -40,8 +39,7 @@ def test_an_unreadable_clip_is_named_and_counted_and_the_run_goes_on(
 ) -> None:
     task_file = clip_corpus(broken=["female0_3.wav"], extra="prompts: advisory\n")
     (tmp_path / "clips" / "male1_2.wav").unlink()
-    code, out, _ = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
-    assert code == 0
+    out = equivox.done("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
     assert "48 requested → 46 generated → 46 answered → 46 parsed → 46 used" in out
     assert "female0_3.wav" in out and "male1_2.wav" in out
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]
@@ -68,8 +66,7 @@ def test_crossed_groups(clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> No
             for i, line in enumerate(lines)]  # fmt: skip
     table.write_text("\n".join(aged) + "\n")
     task_file.write_text(task_file.read_text().replace("group: gender", "group: [gender, age]"))
-    code, _, err = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
-    assert code == 0, err
+    equivox.done("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]
     assert scores[0]["dimension"] == "gender × age"
     assert set(scores[0]["coverage"]["used_by_group"]) == {
@@ -92,9 +89,7 @@ def test_a_wrong_task_file_is_one_line(case: str, clip_corpus: Corpus, equivox: 
     task_file = clip_corpus()
     kept = [row for row in task_file.read_text().splitlines() if row.split(":")[0] != line.split(":")[0]]
     task_file.write_text("\n".join([*kept, line]) + "\n")
-    code, _, err = equivox("run", "simulated:oracle", task_file, "--output", tmp_path / "run")
-    assert code == 2
-    assert err.count("\n") == 1 and hint in err
+    assert hint in equivox.refused("run", "simulated:oracle", task_file, "--output", tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -119,15 +114,14 @@ def test_a_question_of_ones_own_by_yaml_alone(clip_corpus: Corpus, equivox: Cli,
     assert [a.name for a in task.attributes] == ["urgency", "specialty", "refusal"]
     assert (task.sampling.temperature, task.sampling.repeats) == (0.7, 2)
     folder = tmp_path / "run"
-    code, _, err = equivox("run", "simulated:planted,shift=0.6", task_file, "--output", folder, *FEW)
-    assert code == 0, err
+    equivox.done("run", "simulated:planted,shift=0.6", task_file, "--output", folder, *FEW)
     scores = {s["attribute"]: s for s in json.loads((folder / "scores.json").read_text())["scores"]}
     assert scores[None]["coverage"]["used"] == 2 * 48
     assert scores["urgency"]["ci_low"] <= 60 <= scores["urgency"]["ci_high"]
     assert scores[None]["p_cluster"] < 0.05
     # The same numbers from what is stored, the question read from the run's own copy of the file.
     task_file.unlink()
-    assert equivox("score", folder, *FEW)[0] == 0
+    equivox.done("score", folder, *FEW)
 
 
 def test_a_question_can_stand_beside_vibes_prompts(clip_corpus: Corpus) -> None:
@@ -188,9 +182,7 @@ def test_a_wrong_question_is_one_line(case: str, clip_corpus: Corpus, equivox: C
     old, new, hint = WRONG_QUESTION[case]
     assert old in QUESTION
     task_file = clip_corpus(extra=QUESTION.replace(old, new))
-    code, _, err = equivox("run", "simulated:oracle", task_file, "--output", tmp_path / "run")
-    assert code == 2
-    assert err.count("\n") == 1 and hint in err
+    assert hint in equivox.refused("run", "simulated:oracle", task_file, "--output", tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -205,8 +197,7 @@ def test_two_files_may_not_declare_the_same_task_differently(clip_corpus: Corpus
 
 def test_a_group_called_nan_is_missing_and_counted(clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> None:
     task_file = clip_corpus(groups=("female", "male", "nan"), extra="prompts: advisory\n")
-    code, out, err = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
-    assert code == 0, err
+    out = equivox.done("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
     assert "24 samples of voices without a value of what is compared left out ✗" in out
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert manifest["samples_without_group"] == {"voices": 24}
@@ -214,7 +205,7 @@ def test_a_group_called_nan_is_missing_and_counted(clip_corpus: Corpus, equivox:
     assert set(score["coverage"]["used_by_group"]) == {"female", "male"}
     with task_file.open("a") as file:
         file.write("values: {gender: [female, male, nan]}\n")
-    assert equivox("run", "simulated:biased", task_file, "--output", tmp_path / "declared", *FEW)[0] == 0
+    equivox.done("run", "simulated:biased", task_file, "--output", tmp_path / "declared", *FEW)
     (score, *_) = json.loads((tmp_path / "declared" / "scores.json").read_text())["scores"]
     assert set(score["coverage"]["used_by_group"]) == {"female", "male", "nan"}
 
@@ -239,16 +230,15 @@ def test_a_corpus_that_was_moved_is_found_by_data(clip_corpus: Corpus, equivox: 
     home = tmp_path / "home"
     task_file = clip_corpus(extra="prompts: advisory\n")
     run = tmp_path / "run"
-    assert equivox("run", "simulated:biased", task_file, "--output", run, *FEW)[0] == 0
+    equivox.done("run", "simulated:biased", task_file, "--output", run, *FEW)
     home.mkdir()
     for name in ("clips", "clips.csv"):
         (tmp_path / name).rename(home / name)
     report = ("report", run, "--examples", 1, "--output", tmp_path / "report.html")
     export = ("audit", "label", "--per", "model,group", run, "--n", 1, "--output", tmp_path / "audit")
     for command in (report, export):
-        code, _, err = equivox(*command)
-        assert code == 2 and err.count("\n") == 1 and "name the folder of its table with `--data`" in err
-        assert equivox(*command, "--data", home)[0] == 0
+        assert "name the folder of its table with `--data`" in equivox.refused(*command)
+        equivox.done(*command, "--data", home)
     assert "data:audio/ogg;base64," in (tmp_path / "report.html").read_text()
 
 
@@ -256,9 +246,7 @@ def test_a_corpus_that_was_moved_is_found_by_data(clip_corpus: Corpus, equivox: 
 def test_a_reserved_name_is_refused(name: str, clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> None:
     task_file = clip_corpus()
     task_file.write_text(task_file.read_text().replace("name: voices", f"name: {name}"))
-    code, _, err = equivox("run", "simulated:oracle", task_file, "--output", tmp_path / "run")
-    assert code == 2
-    assert err.count("\n") == 1 and "name" in err
+    assert "name" in equivox.refused("run", "simulated:oracle", task_file, "--output", tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -283,8 +271,7 @@ def test_the_real_spoken_stereoset_clips_run_with_the_vibe_prompts(
             writer.writerow([f"speech/{row['domain']}/{row['file']}", row["context"].strip(), row["speaker"], gender])
     task_file = tmp_path / "stereoset.yaml"
     task_file.write_text(f"name: stereoset\ntable: clips.csv\nfolder: {folder}\ngroup: gender\n")
-    code, out, err = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
-    assert code == 0, err
+    out = equivox.done("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]
     tasks = [score for score in scores if score["attribute"] is None]
     assert [score["task"].partition(":")[2] for score in tasks] == [
@@ -298,14 +285,10 @@ def test_the_real_spoken_stereoset_clips_run_with_the_vibe_prompts(
 
 def test_what_a_task_file_takes_and_what_it_can_find(clip_corpus: Corpus, equivox: Cli) -> None:
     file = clip_corpus()
-    code, out, err = equivox("run", "simulated:biased", file, "--dry-run")
-    assert code == 0, err
+    out = equivox.done("run", "simulated:biased", file, "--dry-run")
     assert "simulated:biased" in out
-    code, _, err = equivox("power", "--task", file)
-    assert code == 2 and f"for example {file}:story" in err
-    code, _, err = equivox("power", "--task", f"{file}:candidat")
-    assert code == 2 and "has no task 'candidat'" in err
-    code, out, err = equivox("power", "--task", f"{file}:candidate", "--design", "simulations=200")
-    assert code == 0, err
+    assert f"for example {file}:story" in equivox.refused("power", "--task", file)
+    assert "has no task 'candidat'" in equivox.refused("power", "--task", f"{file}:candidat")
+    out = equivox.done("power", "--task", f"{file}:candidate", "--design", "simulations=200")
     # The corpus of the file has its own number of speakers.
     assert "8 clusters x 6 responses, 2 groups" in out

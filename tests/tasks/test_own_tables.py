@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from commands import Cli, csv_rows
 from PIL import Image
 
 from equivox import FunctionEngine, ScoringOptions, measure
@@ -24,7 +24,6 @@ from equivox.run.plan import make_plan, read_plan
 from equivox.tasks.files import load_task_file
 from equivox.tasks.new_file import look_at, task_file_for
 
-Cli = Callable[..., tuple[int, str, str]]
 QUESTION = """\
 questions:
   - name: hire
@@ -99,25 +98,22 @@ def test_people_who_label_read_what_was_asked(tmp_path: Path, equivox: Cli) -> N
     measure("simulated:random", task, output=tmp_path / "run", options="n_resamples=99")
     code, out, err = equivox("audit", "label", tmp_path / "run", "--n", 5)
     assert code == 0 and "media/" not in out, err
-    with (tmp_path / "run-labels" / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
-        prompts = {row["prompt"] for row in csv.DictReader(file)}
+    prompts = {row["prompt"] for row in csv_rows(tmp_path / "run-labels" / "sheet.csv")}
     assert len(prompts) == 10
     assert all(re.fullmatch(r"(\w+) has worked for \d years\. Should we invite \1\?", prompt) for prompt in prompts)
     page = tmp_path / "page.html"
-    assert equivox("report", tmp_path / "run", "--examples", 1, "-o", page)[0] == 0
+    equivox.done("report", tmp_path / "run", "--examples", 1, "-o", page)
     assert "has worked for" in page.read_text() and "{cv}" not in page.read_text()
     (tmp_path / "cvs.csv").rename(tmp_path / "elsewhere.csv")
-    assert equivox("report", tmp_path / "run", "--examples", 1, "-o", page)[0] == 0
+    equivox.done("report", tmp_path / "run", "--examples", 1, "-o", page)
     assert "{cv}" in page.read_text()
-    code, _, err = equivox("audit", "label", tmp_path / "run", "--n", 5, "--output", tmp_path / "other")
-    assert code == 2 and err.count("\n") == 1 and "--no-media" in err, err
+    assert "--no-media" in equivox.refused("audit", "label", tmp_path / "run", "--n", 5, "--output", tmp_path / "other")
     assert not (tmp_path / "other").exists()
-    assert equivox("audit", "label", tmp_path / "run", "--no-media", "--output", tmp_path / "other")[0] == 0
+    equivox.done("audit", "label", tmp_path / "run", "--no-media", "--output", tmp_path / "other")
 
 
 def test_what_a_task_of_a_table_asks_is_told(tmp_path: Path, equivox: Cli) -> None:
-    code, out, _ = equivox("tasks", task_file(tmp_path, f"group: gender\n{SWAP}{QUESTION}"))
-    assert code == 0
+    out = equivox.done("tasks", task_file(tmp_path, f"group: gender\n{SWAP}{QUESTION}"))
     assert "gender; unit: item, which is in every group" in out
     assert "Media       none\n" in out and "1 response per sample" in out
 
@@ -222,9 +218,7 @@ def test_mistakes_are_one_line(tmp_path: Path, equivox: Cli, given: tuple[str, s
     if odd == "twice":
         rows[1]["id"] = "cv0"
     file = task_file(tmp_path, text, rows)
-    code, _, error = equivox("run", "simulated:random", file, "--output", tmp_path / "run")
-    assert code == 2 and len(error.strip().splitlines()) == 1, error
-    assert told in error
+    assert told in equivox.refused("run", "simulated:random", file, "--output", tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -276,10 +270,9 @@ def test_a_new_task_file_runs_as_it_is(tmp_path: Path, equivox: Cli, more: dict[
     code, out, _ = equivox("tasks", "new", path)
     file = tmp_path / "My CVs.yaml"
     assert code == 0 and file.is_file() and "name: my_cvs" in out
-    code, out, _ = equivox("run", "simulated:biased", file, "--output", tmp_path / "run", "--scoring", "n_resamples=99")
-    assert code == 0 and "Yes." in out
-    code, _, error = equivox("tasks", "new", path)
-    assert code == 2 and "is there already" in error
+    out = equivox.done("run", "simulated:biased", file, "--output", tmp_path / "run", "--scoring", "n_resamples=99")
+    assert "Yes." in out
+    assert "is there already" in equivox.refused("tasks", "new", path)
     assert equivox("tasks", "new")[0] == 2
     with pytest.raises(RequestError, match="a table ends in"):
         look_at(tmp_path / "table.xlsx")
@@ -351,11 +344,11 @@ def test_files_that_hold_the_same_bytes_for_every_group_are_refused(tmp_path: Pa
     file = task_file(
         tmp_path, f"group: voice\nmedia: audio\n{QUESTION.replace('{cv} ', '').replace('{name}', 'me')}", rows
     )
-    code, _, err = equivox("run", "simulated:random", file, "-o", tmp_path / "run", "--dry-run")
-    assert code == 2 and "the same texts and audio files about every group of voice" in err
+    err = equivox.refused("run", "simulated:random", file, "-o", tmp_path / "run", "--dry-run")
+    assert "the same texts and audio files about every group of voice" in err
     told = file.read_text().replace("invite me", "invite me ({text})")
     file.write_text(told)
-    assert equivox("run", "simulated:random", file, "-o", tmp_path / "run", "--dry-run")[0] == 0
+    equivox.done("run", "simulated:random", file, "-o", tmp_path / "run", "--dry-run")
 
 
 def test_a_new_task_file_is_yaml_whatever_the_table_is_called(tmp_path: Path, equivox: Cli) -> None:
@@ -369,8 +362,7 @@ def test_a_new_task_file_is_yaml_whatever_the_table_is_called(tmp_path: Path, eq
         for i in range(24)
     ]
     path = table(tmp_path / "Anna's data: new #2.csv", rows)
-    code, out, err = equivox("tasks", "new", path)
-    assert code == 0, err
+    out = equivox.done("tasks", "new", path)
     assert 'group: "sex: f/m"' in out
     file = tmp_path / "Anna's data: new #2.yaml"
     (task,) = load_task_file(file)
@@ -406,11 +398,9 @@ def test_a_table_needs_a_path_and_a_unit_alone(tmp_path: Path, equivox: Cli) -> 
             soundfile.write(tmp_path / name, 0.3 * np.sin(np.arange(8000) * hertz * (1 + item / 99) / 2546), 16_000)
             rows.append({"path": name, "voice": voice, "item": item})
     file = table(tmp_path / "clips.csv", rows)
-    code, _, err = equivox("tasks", "new", file)
-    assert code == 0, err
+    equivox.done("tasks", "new", file)
     task = tmp_path / "clips.yaml"
-    code, out, err = equivox("run", "simulated:biased", task, "--output", tmp_path / "run")
-    assert code == 0, err
+    out = equivox.done("run", "simulated:biased", task, "--output", tmp_path / "run")
     assert "answer high and low items differently? Yes" in out and "8 items" in out
     # To ask again would not mend a recording.
     (tmp_path / "0_high.wav").unlink()
@@ -418,6 +408,5 @@ def test_a_table_needs_a_path_and_a_unit_alone(tmp_path: Path, equivox: Cli) -> 
     assert "unusable media: 0_high.wav: missing file" in out and "--retry-failed" not in out
     # Without a speaker and without another unit each clip would count as a person of its own.
     task.write_text(task.read_text().replace("cluster: item", "# cluster: item"))
-    code, _, err = equivox("run", "simulated:biased", task, "--output", tmp_path / "other")
-    assert code == 2 and err.count("\n") == 1
+    err = equivox.refused("run", "simulated:biased", task, "--output", tmp_path / "other")
     assert "column 'speaker' is missing" in err and "as `cluster`" in err

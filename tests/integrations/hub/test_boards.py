@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Cli
 from huggingface_hub import HfApi
 from sample_runs import sample_runs
 
@@ -17,7 +17,6 @@ from equivox.integrations.hub.remote import LIST, listed_runs, model_facts
 # huggingface_hub hands files to its HTTP library in a way that the latter calls outdated.
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
 
-Cli = Callable[..., tuple[int, str, str]]
 BOARD = ("dataset", "org/board")
 
 
@@ -48,10 +47,9 @@ def test_runs_are_sent_listed_and_ranked_and_a_forged_one_is_refused(board: Any,
         merge(board)
     listed = board.repos[BOARD].files[LIST].decode().splitlines()
     assert listed == [f"hf://datasets/lab/{model}@{'1' * 40}" for model in ("biased", "random")]
-    code, out, _ = equivox(*arguments, "--push")
-    assert code == 0 and "lists it already" in out and len(board.repos[BOARD].pull_requests) == 2
-    code, _, err = equivox("leaderboard", "hf://datasets/org/board", "--output", "site")
-    assert code == 0, err
+    out = equivox.done(*arguments, "--push")
+    assert "lists it already" in out and len(board.repos[BOARD].pull_requests) == 2
+    equivox.done("leaderboard", "hf://datasets/org/board", "--output", "site")
     rows = json.loads(Path("site/leaderboard.json").read_text())
     ranks = {row["model"]: row["rank"] for row in rows["rows"] if row["metric"] == "nTVD" and row["rank"]}
     assert ranks == {"simulated:random": 1, "simulated:biased": 2}
@@ -86,7 +84,7 @@ def test_a_hub_that_does_not_answer_costs_a_board_the_sizes_alone(
     board: Any, tmp_path: Path, equivox: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = ("submit", tmp_path / "biased", "--board", "org/board", "--repo", "lab/biased", "--push")
-    assert equivox(*arguments)[0] == 0
+    equivox.done(*arguments)
     merge(board)
 
     def silent(model: str, revision: str) -> tuple[int | None, str]:
@@ -102,8 +100,7 @@ def test_a_hub_that_does_not_answer_costs_a_board_the_sizes_alone(
 def test_a_list_of_strangers_names_no_files_here(board: Any, tmp_path: Path, equivox: Cli) -> None:
     for line in ("../biased", str(tmp_path / "biased"), "https://example.org/run", "hf://datasets/lab"):
         board.repos[BOARD].files[LIST] = f"# runs\n{line}\n".encode()
-        code, _, err = equivox("leaderboard", "hf://datasets/org/board")
-        assert code == 2 and "is no run on the Hub" in err and len(err.strip().splitlines()) == 1
+        assert "is no run on the Hub" in equivox.refused("leaderboard", "hf://datasets/org/board")
         assert not Path("leaderboard").exists()
 
 
@@ -129,6 +126,5 @@ def test_a_list_has_each_run_once_and_none_where_there_is_none(tmp_path: Path) -
     ],
 )
 def test_wrong_requests_are_one_line(board: Any, equivox: Cli, options: tuple[str, ...], reason: str) -> None:
-    code, _, err = equivox("submit", "biased", *options)
-    assert code == 2 and reason in err and len(err.strip().splitlines()) == 1
+    assert reason in equivox.refused("submit", "biased", *options)
     assert not Path("hub").exists()

@@ -129,12 +129,11 @@ def test_a_corpus_with_terms_gets_a_gate(tmp_path: Path, hub: Any, equivox: Comm
     facts = json.loads((source / "facts.json").read_text("utf-8"))
     facts |= {"licence": "CC BY-NC 4.0", "licence_id": "cc-by-nc-4.0", "homepage": "https://example.org/terms"}
     (source / "facts.json").write_text(json.dumps(facts), "utf-8")
-    assert equivox("data", "build", "l2_arctic", "--source", source, "--output", tmp_path / "data")[0] == 0
-    code, out, _ = equivox(
+    equivox.done("data", "build", "l2_arctic", "--source", source, "--output", tmp_path / "data")
+    out = equivox.done(
         "data", "push", "l2_arctic", "--repo", "org/l2", "--data", tmp_path / "data", "-o", tmp_path / "out", "--push",
         "--public",
     )  # fmt: skip
-    assert code == 0
     card = _card(tmp_path / "out")
     assert "CC BY-NC 4.0" in card["extra_gated_prompt"]
     assert "https://example.org/terms" in card["extra_gated_prompt"]
@@ -151,9 +150,7 @@ def test_unknown_licences_are_not_made_public(
 ) -> None:
     task_file = clip_corpus(extra="asks: Tell a story.\nattributes:\n  - {name: mood, asks: the mood}\n")
     arguments = ["data", "push", task_file, "--repo", "org/mine", "-o", tmp_path / "out"]
-    code, _, error = equivox(*arguments, "--public")
-    assert code == 2
-    assert "licence" in error
+    assert "licence" in equivox.refused(*arguments, "--public")
 
 
 def test_dry_run_sends_nothing(hub: Any, push_badf: Command) -> None:
@@ -164,10 +161,9 @@ def test_dry_run_sends_nothing(hub: Any, push_badf: Command) -> None:
 
 
 def test_upload_is_what_was_written(tmp_path: Path, hub: Any, equivox: Command) -> None:
-    code, out, error = equivox(
+    out = equivox.done(
         "data", "push", "crema_d", "--repo", "org/crema", "--data", "sample", "-o", tmp_path / "out", "--push"
     )
-    assert code == 0, error
     assert f"Uploaded: {hub.url}/datasets/org/crema/commit/" in out
     repo = hub.repos["dataset", "org/crema"]
     assert repo.private
@@ -268,8 +264,7 @@ def test_hf_endpoint_and_token_are_honoured(tmp_path: Path, hub: Any) -> None:
 
 @pytest.mark.parametrize("repo", ["badf", "a/b/c", "org/", "org/na me", "org/" + "x" * 97])
 def test_bad_names(repo: str, tmp_path: Path, equivox: Command) -> None:
-    code, _, error = equivox("data", "push", "badf", "--repo", repo, "--data", "sample", "-o", tmp_path / "out")
-    assert code == 2
+    error = equivox.refused("data", "push", "badf", "--repo", repo, "--data", "sample", "-o", tmp_path / "out")
     assert "`repo` is written owner/name" in error
     assert not (tmp_path / "out").exists()
 
@@ -280,14 +275,11 @@ def test_bad_requests(tmp_path: Path, equivox: Command) -> None:
         (["crema_d"], "the corpus crema_d is needed"),
         (["crema_d", "--data", tmp_path / "gone"], "holds no built corpus crema_d"),
     ):
-        code, _, error = equivox("data", "push", *arguments, "--repo", "org/x", "-o", tmp_path / "out")
-        assert code == 2
-        assert said in error
+        assert said in equivox.refused("data", "push", *arguments, "--repo", "org/x", "-o", tmp_path / "out")
         assert not (tmp_path / "out").exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("…")
-    code, _, error = equivox("data", "push", "badf", "--data", "sample", "--repo", "org/x", "-o", tmp_path / "mine")
-    assert code == 2
+    error = equivox.refused("data", "push", "badf", "--data", "sample", "--repo", "org/x", "-o", tmp_path / "mine")
     assert "holds files that were not written here" in error
     assert (tmp_path / "mine" / "thesis.tex").is_file()
 
@@ -309,8 +301,7 @@ def test_a_run_is_a_run_again(tmp_path: Path, equivox: Command) -> None:
         "--scoring", "n_resamples=99",
     )  # fmt: skip
     (run / "notes.html").write_text("mine")
-    code, text, error = equivox("data", "push", run, "--repo", "org/run", "-o", out)
-    assert code == 0, error
+    text = equivox.done("data", "push", run, "--repo", "org/run", "-o", out)
     planned = pq.read_table(run / "plan.parquet").num_rows
     assert f"responses: {planned:,} rows" in text
     assert not (out / ".lock").exists()
@@ -387,8 +378,7 @@ def test_nothing_private_is_published_with_a_run(private_run: Path, tmp_path: Pa
     }.items():
         (private_run / place).parent.mkdir(exist_ok=True)
         (private_run / place).write_text(content)
-    code, _, error = equivox("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
-    assert code == 0, error
+    equivox.done("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
     published = _all_text(tmp_path / "out")
     assert not [secret for secret in (*PRIVATE, str(tmp_path)) if secret in published]
     assert "https://host/v1" in published
@@ -402,8 +392,7 @@ def test_a_key_that_a_server_repeated_stops_everything(
     private_run: Path, tmp_path: Path, equivox: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOME_API_KEY", "years old")
-    code, _, error = equivox("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
-    assert (code, error.count("\n")) == (2, 1)
+    error = equivox.refused("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
     assert "responses/shard-000001.parquet would hold a secret, SOME_API_KEY" in error
     assert "years old" not in error
     assert not (tmp_path / "out").exists()
@@ -411,21 +400,17 @@ def test_a_key_that_a_server_repeated_stops_everything(
 
 def test_a_pushed_run_can_be_pushed_again(private_run: Path, tmp_path: Path, equivox: Command) -> None:
     for source, target in ((private_run, "one"), (tmp_path / "one", "two")):
-        code, _, error = equivox("data", "push", source, "--repo", "org/run", "-o", tmp_path / target)
-        assert code == 0, error
+        equivox.done("data", "push", source, "--repo", "org/run", "-o", tmp_path / target)
     one, two = (json.loads((tmp_path / name / "equivox.json").read_text("utf-8")) for name in ("one", "two"))
     assert one == two
 
 
 def test_places_of_the_output(private_run: Path, tmp_path: Path, equivox: Command) -> None:
     for output in (private_run, private_run.parent):
-        code, _, error = equivox("data", "push", private_run, "--repo", "org/run", "-o", output)
-        assert (code, error.count("\n")) == (2, 1)
-        assert "holds the run itself" in error
+        assert "holds the run itself" in equivox.refused("data", "push", private_run, "--repo", "org/run", "-o", output)
     assert (private_run / "manifest.json").is_file()
     (tmp_path / "file").write_text("")
-    code, _, error = equivox("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "file" / "out")
-    assert (code, error.count("\n")) == (2, 1)
+    error = equivox.refused("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "file" / "out")
     assert "cannot write" in error
 
 
@@ -440,8 +425,7 @@ def test_scores_of_other_responses_are_not_published(private_run: Path, tmp_path
     answers = ["A late answer." if text is None else text for text in table.column("text").to_pylist()]
     pq.write_table(table.set_column(1, table.schema.field(1), [answers]), shard)
     scored_here(private_run)
-    code, _, error = equivox("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
-    assert (code, error.count("\n")) == (2, 1)
+    error = equivox.refused("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
     assert f"16 answers, and scores of {16 - failed}" in error
     (private_run / "scores.json").unlink()
     code, _, error = equivox("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
@@ -458,8 +442,7 @@ def test_a_task_file_says_nothing_of_where_things_lie(
     task_file.write_text(text, "utf-8")
     few = ("--scoring", "n_resamples=99")
     assert equivox("run", "simulated:biased", task_file, "-o", tmp_path / "run", *few)[0] in {0, 1}
-    code, _, error = equivox("data", "push", tmp_path / "run", "--repo", "org/run", "-o", tmp_path / "out")
-    assert code == 0, error
+    equivox.done("data", "push", tmp_path / "run", "--repo", "org/run", "-o", tmp_path / "out")
     assert str(tmp_path) not in _all_text(tmp_path / "out")
     assert equivox("score", tmp_path / "out", *few)[0] in {0, 1}
     equivox("data", "push", task_file, "--repo", "org/mine", "-o", tmp_path / "corpus")

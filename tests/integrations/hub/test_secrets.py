@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 import pyarrow.parquet as pq
 import pytest
+from commands import Cli
 
-Cli = Callable[..., tuple[int, str, str]]
 ChatServer = Callable[[Callable[[dict[str, Any]], tuple[int, str]]], str]
 
 ENVIRONMENT = {

@@ -165,8 +165,7 @@ def test_undefined_scores_are_left_out_and_said(tmp_path: Path, equivox: Command
     undefined = [score for score in result.scores if score.is_whole and not score.defined]
     assert undefined
     arguments = ["submit", run, *REPOS, "-o", tmp_path / "out", "--mark", "modified-data"]
-    code, _, error = equivox(*arguments)
-    assert code == 2
+    error = equivox.refused(*arguments)
     assert "scores are undefined" in error
     assert "--mark undefined" in error
 
@@ -178,14 +177,12 @@ def test_low_coverage_is_refused_and_marked(run: Path, tmp_path: Path, equivox: 
 
     thin = _changed(run, tmp_path / "thin", nine_tenths)
     arguments = ["submit", thin, *REPOS, "-o", tmp_path / "out", "--mark", "modified-data"]
-    code, _, error = equivox(*arguments)
-    assert code == 2
+    error = equivox.refused(*arguments)
     assert "below the floor of 95 %" in error
     assert "--mark low-coverage" in error
-    code, out, _ = equivox(*arguments, "--mark", "low-coverage")
-    assert code == 0
+    out = equivox.done(*arguments, "--mark", "low-coverage")
     assert "Marked low-coverage: vibe_gender-story" in out
-    assert equivox(*arguments, "--min-coverage", "0.85")[0] == 0
+    equivox.done(*arguments, "--min-coverage", "0.85")
 
 
 def test_bad_requests(submit: Command, tmp_path: Path, equivox: Command, run: Path) -> None:
@@ -198,9 +195,7 @@ def test_bad_requests(submit: Command, tmp_path: Path, equivox: Command, run: Pa
         assert (code, error.count("\n")) == (2, 1)
         assert said in error
         assert not (tmp_path / "out").exists()
-    code, _, error = equivox("submit", tmp_path, *REPOS, "-o", tmp_path / "out")
-    assert code == 2
-    assert "no manifest.json" in error
+    assert "no manifest.json" in equivox.refused("submit", tmp_path, *REPOS, "-o", tmp_path / "out")
 
 
 def test_pull_request(submit: Command, tmp_path: Path, hub: Any) -> None:
@@ -332,8 +327,7 @@ def test_who_has_no_recordings_can_submit(tmp_path: Path, equivox: Command) -> N
     )
     shutil.rmtree(tmp_path / "data")
     arguments = ["submit", tmp_path / "run", *REPOS, "-o", tmp_path / "out"]
-    code, _, error = equivox(*arguments)
-    assert code == 0, error
+    equivox.done(*arguments)
     assert _entry(tmp_path / "out", "crema_d", "vibe_gender-story")["value"] < 100
 
 
@@ -349,10 +343,7 @@ def test_nothing_private_is_submitted(tmp_path: Path, equivox: Command) -> None:
     engine = package.FunctionEngine(model, name="private", revision="1", settings=settings)
     run = tmp_path / "run"
     package.measure(engine, "vibe_gender:story", data="sample", output=run, options=FEW)
-    code, _, error = equivox(
-        "submit", run, *REPOS, "-o", tmp_path / "out", "--mark", "modified-data", "--mark", "low-coverage"
-    )
-    assert code == 0, error
+    equivox.done("submit", run, *REPOS, "-o", tmp_path / "out", "--mark", "modified-data", "--mark", "low-coverage")
     written = "\n".join(path.read_text("utf-8") for path in (tmp_path / "out").rglob("*") if path.is_file())
     assert not [secret for secret in ("hunter2", "/home/somebody", str(tmp_path)) if secret in written]
 

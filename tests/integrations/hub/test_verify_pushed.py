@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Cli
 from sample_runs import sample_run
 
 from equivox.run.manifest import hashes_of, read_manifest
@@ -15,7 +15,6 @@ from equivox.run.manifest import hashes_of, read_manifest
 # huggingface_hub hands files to its HTTP library in a way that the latter calls outdated.
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
 
-Cli = Callable[..., tuple[int, str, str]]
 ADDRESS = "hf://datasets/org/answers"
 
 
@@ -23,20 +22,19 @@ ADDRESS = "hf://datasets/org/answers"
 def pushed(hub: Any, tmp_path: Path, equivox: Cli, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
     sample_run(tmp_path / "run", "biased", "vibe_gender:advisory", limit=24)
-    code, _, err = equivox("data", "push", tmp_path / "run", "--repo", "org/answers", "-o", tmp_path / "out", "--push")
-    assert code == 0, err
+    equivox.done("data", "push", tmp_path / "run", "--repo", "org/answers", "-o", tmp_path / "out", "--push")
     return tmp_path / "out"
 
 
 def test_a_pushed_run_is_verified_from_the_hub(pushed: Path, tmp_path: Path, equivox: Cli) -> None:
     assert read_manifest(pushed)["files"] == hashes_of(pushed)
-    code, here, _ = equivox("verify", pushed, "--quiet")
-    assert code == 0 and here.startswith("verified: "), here
+    here = equivox.done("verify", pushed, "--quiet")
+    assert here.startswith("verified: "), here
     code, there, err = equivox("verify", ADDRESS, "--quiet", "--data", "sample", "--json", tmp_path / "found.json")
     assert code == 0, (there, err)
     assert there.splitlines()[1] == here.splitlines()[1]  # the same manifest
     assert json.loads((tmp_path / "found.json").read_text())["run"] == ADDRESS
-    assert equivox("verify", f"{ADDRESS}@main", "--quiet")[0] == 0
+    equivox.done("verify", f"{ADDRESS}@main", "--quiet")
 
 
 def test_a_change_on_the_hub_is_found(pushed: Path, hub: Any, equivox: Cli) -> None:
@@ -52,8 +50,6 @@ def test_what_the_hub_does_not_give_is_one_line(pushed: Path, hub: Any, equivox:
         ("hf://datasets/answers", "owner/name"),
         ("hf://datasets/", "owner/name"),
     ):
-        code, out, err = equivox("verify", address)
-        assert (code, out) == (2, "") and words in err and err.count("\n") == 1
+        assert words in equivox.refused("verify", address)
     hub.fail("^GET /api/datasets/org/answers/revision", 403)
-    code, out, err = equivox("verify", ADDRESS)
-    assert (code, out) == (2, "") and "may not read org/answers" in err
+    assert "may not read org/answers" in equivox.refused("verify", ADDRESS)

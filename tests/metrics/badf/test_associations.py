@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import csv_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -59,8 +60,7 @@ def test_the_released_functions_output_is_reproduced(reference_data: Path, case:
 
 @pytest.mark.paper
 def test_released_contingency_counts_give_the_released_p_and_score(reference_data: Path) -> None:
-    with (reference_data / "badf" / "fixture_gender_counts_60.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = csv_rows(reference_data / "badf" / "fixture_gender_counts_60.csv")
     assert len(rows) == 60
     for row in rows:
         have, other, n = int(row["a"]), int(row["c"]), int(row["n_docs"])
@@ -81,8 +81,7 @@ def test_released_contingency_counts_give_the_released_p_and_score(reference_dat
 def test_table_14_from_the_released_associations(reference_data: Path) -> None:
     """Counts exactly, mean score and mean p to the printed digits, for two genders in seven settings."""
     folder = reference_data / "badf"
-    with (folder / "table14_gender.csv").open(newline="") as file:
-        cells = list(csv.DictReader(file))
+    cells = csv_rows(folder / "table14_gender.csv")
     assert len(cells) == 14
     for cell in cells:
         with (folder / "associations" / cell["file"]).open(newline="", encoding="utf-8-sig") as file:

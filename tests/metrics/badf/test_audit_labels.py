@@ -5,16 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import Cli
 
 from equivox.core.errors import RequestError
 from equivox.metrics.badf.labels import cluster_agreement, exclusivity_agreement, story_shares
 from equivox.statistics import clustering
-
-Cli = Callable[..., tuple[int, str, str]]
 
 
 @pytest.mark.paper
@@ -27,21 +25,19 @@ def test_the_released_samples_give_the_published_values(reference_data: Path, eq
         writer = csv.DictWriter(file, stories[0])
         writer.writeheader()
         writer.writerows(stories)
-    code, out, err = equivox(
+    out = equivox.done(
         "metric", "annotated_stories", tmp_path / "stories.csv", "--json", "--column", "recall=recall_1",
         "--column", "precision=precision_1", "--column", "decomposition_accuracy=accuracy_2",
     )  # fmt: skip
-    assert code == 0, err
     found = json.loads(out)
     for name, printed in (("recall", 0.9856), ("precision", 0.9330), ("decomposition_accuracy", 0.9711)):
         assert round(found[name], 4) == printed
         assert found[f"{name}_low"] < printed < found[f"{name}_high"]
     assert (found["n_rows"], found["left_out"]) == (50, 0)
-    code, out, err = equivox(
+    out = equivox.done(
         "metric", "exclusivity_labels", folder / "sample_phrase_filter_res.csv", "--json",
         "--column", "gold=gt", "--column", "answer=filter_res",
     )  # fmt: skip
-    assert code == 0, err
     found = json.loads(out)
     # The paper prints 98 %, the sum of a column of its own; the labels agree in 97.
     assert (found["agreed"], found["n_rows"]) == (97, 100)

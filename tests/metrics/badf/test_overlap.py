@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import Cli, csv_rows
 
 from equivox.metrics.badf.overlap import association_sets, overlap
 from equivox.run.cost import estimate
 from equivox.run.run_files import open_run_file, settings_of
 from equivox.tasks.registry import resolve_tasks
-
-Cli = Callable[..., tuple[int, str, str]]
 
 
 def key(phrase: str, identity: str = "f") -> tuple[str, str, str, str]:
@@ -43,16 +40,13 @@ def test_wordings_and_dropped_associations() -> None:
 
 def test_settings_side_by_side(equivox: Cli, tmp_path: Path) -> None:
     for model in ("biased", "oracle"):
-        code, _, err = equivox(
+        equivox.done(
             *("run", f"simulated:{model}", "badf_two:gender,badf_negative:gender", "--data", "sample"),
             *("--limit", 10, "--scoring", "n_resamples=99", "--output", tmp_path / model),
         )
-        assert code == 0, err
-    code, out, err = equivox("compare", tmp_path / "biased", tmp_path / "oracle", "--tables", tmp_path / "csv")
-    assert code == 0, err
+    out = equivox.done("compare", tmp_path / "biased", tmp_path / "oracle", "--tables", tmp_path / "csv")
     assert "associations shared by settings and models" in out
-    with (tmp_path / "csv" / "associations_overlap.csv").open(newline="") as file:
-        rows = {(row["one"], row["other"]): row for row in csv.DictReader(file)}
+    rows = {(row["one"], row["other"]): row for row in csv_rows(tmp_path / "csv" / "associations_overlap.csv")}
     assert len(rows) == 6
     same = rows["simulated:biased badf_negative", "simulated:biased badf_two"]
     # The biased model tells the same of each identity in every setting.

@@ -5,17 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import Cli, csv_rows
 from scipy.stats import chi2_contingency
 
 from equivox.core.errors import RequestError
 from equivox.metrics import association_list, concept_associations, concept_counts
 from equivox.metrics.badf.chance import kept_by_chance, tally
-
-Cli = Callable[..., tuple[int, str, str]]
 
 
 def test_a_row_per_phrase_is_the_same_as_a_row_per_document() -> None:
@@ -164,8 +162,7 @@ def test_published_counts(reference_data: Path) -> None:
 @pytest.mark.paper
 def test_table_14_by_one_command(reference_data: Path, equivox: Cli) -> None:
     folder = reference_data / "badf"
-    with (folder / "table14_gender.csv").open(newline="") as file:
-        printed = [row for row in csv.DictReader(file) if row["setting"] == "Two-Character Base"]
+    printed = [row for row in csv_rows(folder / "table14_gender.csv") if row["setting"] == "Two-Character Base"]
     code, out, _ = equivox(
         "metric", "association_list", folder / "associations" / printed[0]["file"], "--json",
         "--column", "identities=Demographic Identity", "--column", "scores=Score", "--column", "p_values=P-Value",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Cli
 
 from equivox.core.errors import RequestError
 from equivox.core.requests import EngineIdentity
@@ -18,8 +18,6 @@ from equivox.dataset_builders.genres_protocol import Element, nep_columns, plot_
 from equivox.dataset_builders.opening import open_corpus
 from equivox.run.plan import make_plan
 from equivox.tasks.registry import resolve_tasks
-
-Cli = Callable[..., tuple[int, str, str]]
 
 
 def record(number: int, **changes: Any) -> dict[str, Any]:
@@ -60,8 +58,8 @@ def test_a_snapshot_becomes_rows(snapshot: Path) -> None:
 
 
 def test_a_build_and_the_snapshot_give_the_same_requests(equivox: Cli, snapshot: Path, tmp_path: Path) -> None:
-    code, out, _ = equivox("data", "build", "genres", "--source", snapshot, "--output", tmp_path / "data")
-    assert code == 0 and "8 rows" in out and "NEPs: 1,440 published, 8 found" in out
+    out = equivox.done("data", "build", "genres", "--source", snapshot, "--output", tmp_path / "data")
+    assert "8 rows" in out and "NEPs: 1,440 published, 8 found" in out
     task = resolve_tasks("genres:cs")[0]
     corpus = open_corpus(task.data, tmp_path / "data")
     assert len(corpus.samples) == 8
@@ -82,8 +80,7 @@ def test_a_build_and_the_snapshot_give_the_same_requests(equivox: Cli, snapshot:
 def test_a_snapshot_of_the_hub_is_built_with_its_revision(equivox: Cli, snapshot: Path, tmp_path: Path) -> None:
     revision = "0123456789abcdef0123456789abcdef01234567"
     command = ["data", "build", "genres", "--hub", "genres", "--source", snapshot, "--revision", revision]
-    code, _, err = equivox(*command, "--output", tmp_path / "data")
-    assert code == 0, err
+    equivox.done(*command, "--output", tmp_path / "data")
     record = json.loads((tmp_path / "data" / "genres" / "build.json").read_text("utf-8"))
     assert record["origin"] == {"hf_repo": "Savannah-y7/Genres", "revision": revision} and record["rows"] == 8
     assert (snapshot / "data" / "NEPs" / "genre_mf_cs_query.jsonl").is_file()

@@ -7,11 +7,11 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from commands import Cli
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,8 +22,6 @@ from equivox.dataset_builders.word_lists import SOURCES, fetch_lexicon, read_lex
 from equivox.metrics.genres.annotation import lexica
 from equivox.metrics.genres.annotation.lexica import parse_emotions, parse_traits, score_traits
 from equivox.metrics.genres.annotation.tools import stand_in_traits
-
-Cli = Callable[..., tuple[int, str, str]]
 
 DIMENSIONS = ("Sociability", "Morality", "Ability", "Agency")
 HEADER = ",".join(
@@ -199,6 +197,6 @@ def test_nothing_is_kept_of_what_is_not_expected(tmp_path: Path, small_nrc: byte
 def test_offline_says_so(equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     code, out, err = equivox("data", "build", "sadcat", "--output", tmp_path)
-    assert code == 2 and "HF_HUB_OFFLINE" in err and "osf.io" in err
+    assert code == 2 and err.count("\n") == 1 and "HF_HUB_OFFLINE" in err and "osf.io" in err
     assert "Licence:" in out
     assert equivox("data", "build", "sadcut")[0] == 2

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import Cli, csv_rows
 
 from equivox.compare.ranking import Judged, judge, missing_cohorts
 from equivox.compare.runs import Comparison, open_comparison
@@ -24,8 +24,6 @@ from equivox.report.page.compared import favour_panels
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
-
-Cli = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -114,12 +112,10 @@ def test_the_total_bias_score_is_that_of_the_cohort(runs: Sequence[Path], judged
 @pytest.mark.long
 def test_compare_names_the_cohort(equivox: Cli, runs: Sequence[Path], tmp_path: Path) -> None:
     folders = ("--tables", tmp_path / "tables")
-    code, out, err = equivox("compare", *runs, *folders, "--resamples", 199)
-    assert code == 0, err
+    out = equivox.done("compare", *runs, *folders, "--resamples", 199)
     assert "cohort: 3 runs: simulated:oracle" in out
     assert "annotated by stand-ins" in out
-    with (tmp_path / "tables" / "cohort.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = csv_rows(tmp_path / "tables" / "cohort.csv")
     assert [row["model"].partition(",")[0] for row in rows] == [
         f"simulated:{m}" for m in ("oracle", "planted", "random")
     ]

@@ -6,12 +6,12 @@ import csv
 import json
 import math
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from commands import Cli
 from offers import OPTIONS, SALARIES, SALARY, rows, task, task_file
 from scipy import stats
 
@@ -24,8 +24,6 @@ from equivox.metrics import numbers
 from equivox.metrics.numbers.scorer import DIFFERENCE, DISTANCE, score_numbers
 from equivox.run.scoring import with_q
 from equivox.tasks.files import load_task_file
-
-Cli = Callable[..., tuple[int, str, str]]
 
 
 def scored(table: list[Row], *, options: ScoringOptions = OPTIONS) -> tuple[dict[str, Score], list[dict[str, Any]]]:
@@ -211,8 +209,7 @@ def test_simulated_models_without_bias_find_nothing(tmp_path: Path) -> None:
 
 
 def test_the_terminal_shows_the_unit(tmp_path: Path, equivox: Cli) -> None:
-    code, out, _ = equivox("run", "simulated:biased", str(task_file(tmp_path)), "--output", str(tmp_path / "run"))
-    assert code == 0
+    out = equivox.done("run", "simulated:biased", str(task_file(tmp_path)), "--output", str(tmp_path / "run"))
     assert "mean difference (EUR)" in out and "female minus male, in EUR: means female" in out
     # How much, and whose is larger, stands in the answer.
     assert (
@@ -221,8 +218,8 @@ def test_the_terminal_shows_the_unit(tmp_path: Path, equivox: Cli) -> None:
         and ", and by distance of distributions." in out
     )
     assert "  Female minus male, in EUR: means female " in out
-    code, out, _ = equivox("tasks", str(tmp_path / "offers.yaml"))
-    assert code == 0 and "the yearly salary: a number in EUR, from 0 to 1,000" in out
+    out = equivox.done("tasks", str(tmp_path / "offers.yaml"))
+    assert "the yearly salary: a number in EUR, from 0 to 1,000" in out
 
 
 def test_a_stored_run_is_scored_compared_verified_and_reported(tmp_path: Path, equivox: Cli) -> None:
@@ -232,14 +229,14 @@ def test_a_stored_run_is_scored_compared_verified_and_reported(tmp_path: Path, e
     file.write_text(file.read_text().replace("card:", f"{letter}card:"))
     runs = [tmp_path / name for name in ("one", "other")]
     for run, model in zip(runs, ("simulated:planted,shift=0.4", "simulated:random"), strict=True):
-        assert equivox("run", model, file, "--output", run)[0] == 0
-    code, out, _ = equivox("verify", runs[0])
-    assert code == 0 and out.startswith("verified: ")
-    code, out, _ = equivox("compare", *runs)
-    assert code == 0 and "Of 2 comparisons: 2 further from no bias." in out
+        equivox.done("run", model, file, "--output", run)
+    out = equivox.done("verify", runs[0])
+    assert out.startswith("verified: ")
+    out = equivox.done("compare", *runs)
+    assert "Of 2 comparisons: 2 further from no bias." in out
     assert "distance of distributions: no paired test: noise adds to it in either model" in out
     page = tmp_path / "page.html"
-    assert equivox("report", runs[0], "--output", page)[0] == 0
+    equivox.done("report", runs[0], "--output", page)
     # Units have an axis and a table each.
     assert "mean difference (EUR)" in page.read_text() and "mean difference (words)" in page.read_text()
 
@@ -299,13 +296,13 @@ def test_simulated_models_say_when_a_pattern_finds_nothing(tmp_path: Path) -> No
 )
 def test_power_speaks_of_means_and_of_the_design(tmp_path: Path, equivox: Cli, crossed: bool, clusters: str) -> None:
     file = task_file(tmp_path, crossed=crossed, n=30)
-    code, out, _ = equivox("power", "--task", file, "--design", "simulations=200")
-    assert code == 0 and clusters in out and "SD: the standard deviation of single answers" in out
+    out = equivox.done("power", "--task", file, "--design", "simulations=200")
+    assert clusters in out and "SD: the standard deviation of single answers" in out
     told = re.search(r"a mean difference of ([\d.]+) SD .* sets normal distributions ([\d.]+) % apart", out)
     # Student's t finds 2.9 standard errors: √(2 / 30), or √(2 / 15), SD.
     assert told and float(told[1]) == pytest.approx(2.9 * (2 / (30 if crossed else 15)) ** 0.5, rel=0.15)
     assert float(told[2]) == pytest.approx(200 * stats.norm.cdf(float(told[1]) / 2) - 100, abs=0.5)
-    code, out, _ = equivox("power", "--task", file, "--shift", "30", "--design", "simulations=200")
-    assert code == 0 and "detect a mean difference of 0.77 SD, which sets normal distributions 30 % apart" in out
-    code, _, err = equivox("power", "--task", file, "--shift", "100", "--design", "simulations=200")
-    assert code == 2 and "`--shift` is 100: use a number above 0 and below 100" in err
+    out = equivox.done("power", "--task", file, "--shift", "30", "--design", "simulations=200")
+    assert "detect a mean difference of 0.77 SD, which sets normal distributions 30 % apart" in out
+    err = equivox.refused("power", "--task", file, "--shift", "100", "--design", "simulations=200")
+    assert "`--shift` is 100: use a number above 0 and below 100" in err

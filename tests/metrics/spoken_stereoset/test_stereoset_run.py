@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from commands import Cli
 from made_requests import made_request
 
 from equivox.configs import load_config
@@ -26,7 +26,6 @@ from equivox.run.store import Store, response_schema
 from equivox.run.stored import stored_annotations
 from equivox.tasks.registry import resolve_tasks
 
-Cli = Callable[..., tuple[int, str, str]]
 FEW = ScoringOptions(n_resamples=199)
 
 
@@ -137,18 +136,15 @@ def test_which_rule_decided_is_stored_with_the_words(tmp_path: Path) -> None:
 def test_greedy_is_another_task_by_name_and_sampling(equivox: Cli, tmp_path: Path) -> None:
     arguments = ("run", "simulated:random", "spoken_stereoset:gender,vibe_gender:candidate", "--data", "sample",
                  "--output", tmp_path / "run", "--scoring", "n_resamples=199", "--limit", 24)  # fmt: skip
-    code, out, err = equivox(*arguments, "--sampling", "greedy")
-    assert code == 0, err
+    out = equivox.done(*arguments, "--sampling", "greedy")
     assert "spoken_stereoset_greedy:gender" in out
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     # VIBE is greedy as declared: the same task under the same name.
     assert set(manifest["identity"]["tasks"]) == {"spoken_stereoset_greedy:gender", "vibe_gender:candidate"}
     assert manifest["command"]["sampling"] == "greedy"
-    assert equivox("score", tmp_path / "run", "--scoring", "n_resamples=199")[0] == 0
-    code, _, err = equivox(*arguments)
-    assert code == 2 and "holds another run" in err
-    code, _, err = equivox(*arguments, "--sampling", "gready")
-    assert code == 2 and "got 'gready'; did you mean greedy" in err
+    equivox.done("score", tmp_path / "run", "--scoring", "n_resamples=199")
+    assert "holds another run" in equivox.refused(*arguments)
+    assert "got 'gready'; did you mean greedy" in equivox.refused(*arguments, "--sampling", "gready")
 
 
 def test_refusals_failures_and_gaps_show_where_they_belong(tmp_path: Path) -> None:
@@ -175,7 +171,7 @@ def test_an_instance_without_a_continuation_is_not_asked_and_counted(tmp_path: P
     assert cells[3] and cells[4]
     gap = ",".join([*cells[:4], "", *cells[5:]])
     (source / "metadata" / "gender_v1.0.csv").write_text("\n".join([lines[0], gap, *lines[2:]]) + "\n")
-    assert equivox("data", "build", "spoken_stereoset", "--source", source, "--output", tmp_path / "data")[0] == 0
+    equivox.done("data", "build", "spoken_stereoset", "--source", source, "--output", tmp_path / "data")
     run("oracle", "spoken_stereoset:gender", tmp_path / "run", tmp_path / "data")
     stored = Store(tmp_path / "run" / "responses", response_schema()).records()
     errors = [record["error"] for record in stored if record["error"]]
@@ -184,7 +180,7 @@ def test_an_instance_without_a_continuation_is_not_asked_and_counted(tmp_path: P
 
 def test_who_labels_by_hand_sees_the_options_and_not_which_is_the_stereotype(tmp_path: Path, equivox: Cli) -> None:
     run("random", "spoken_stereoset:age", tmp_path / "run")
-    code, _, err = equivox(
+    equivox.done(
         "audit",
         "label",
         "--per",
@@ -195,7 +191,6 @@ def test_who_labels_by_hand_sees_the_options_and_not_which_is_the_stereotype(tmp
         "--output",
         tmp_path / "audit",
     )
-    assert code == 0, err
     sheet = (tmp_path / "audit" / "sheet.csv").read_text()
     assert "{option" not in sheet and "stereotypical" not in sheet
     first = plan(tmp_path / "run")
@@ -208,17 +203,15 @@ def test_the_real_instances_from_build_to_scores_and_the_same_from_score_alone(
 ) -> None:
     for model, slbs in (("oracle", 50), ("biased", 100)):
         folder = tmp_path / model
-        code, out, err = equivox("run", f"simulated:{model}", "spoken_stereoset,spoken_stereoset_orders",
+        out = equivox.done("run", f"simulated:{model}", "spoken_stereoset,spoken_stereoset_orders",
                                  "--data", real_instances, "--output", folder,
                                  "--scoring", "n_resamples=199")  # fmt: skip
-        assert code == 0, err
         scores = [Score.from_dict(s) for s in json.loads((folder / "scores.json").read_text())["scores"]]
         for task in ("spoken_stereoset:gender", "spoken_stereoset:age", "spoken_stereoset_orders:gender"):
             found = whole(scores, task)
             assert [found[name] for name in ("slifs", "slms", "slbs")] == [100, 100, slbs]
         before = (folder / "scores.json").read_bytes()
-        code, again, _ = equivox("score", folder, "--scoring", "n_resamples=199")
-        assert code == 0
+        again = equivox.done("score", folder, "--scoring", "n_resamples=199")
         assert (folder / "scores.json").read_bytes() == before
         table = [line for line in out.splitlines() if "slbs" in line]
         assert table and table == [line for line in again.splitlines() if "slbs" in line]

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import csv
 import math
 from pathlib import Path
 
 import pytest
+from commands import csv_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,8 +17,7 @@ COUNTS = st.integers(min_value=0, max_value=5000)
 @pytest.mark.paper
 def test_table_3_from_its_counts(reference_data: Path) -> None:
     """All eight models of Table 3 (audio), to the two decimals that are printed."""
-    with (reference_data / "spoken_stereoset" / "table3_counts.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = csv_rows(reference_data / "spoken_stereoset" / "table3_counts.csv")
     assert len(rows) == 8
     for row in rows:
         tally = Tally(
