@@ -74,7 +74,6 @@ const frame = (own) => {
 
 const render = (keep = null) => {
   const own = app();
-  shown?.close?.();
   frame(own);
   const caret = keep ? document.querySelector(keep)?.selectionStart : null;
   const next = SCREENS[own.screen].show(own);

@@ -148,7 +148,7 @@ const query = async ({ id, url, groups, filter, single }) => {
     own = groups.map(() => []);
   };
   const send = (done, read) => {
-    postMessage({ id, part: { strata, cells: Int32Array.from(cells), matches, done, read, total, from: sent } });
+    postMessage({ id, part: { strata, cells: Int32Array.from(cells), matches, done, read } });
     sent += strata.length;
     [strata, cells] = [[], []];
   };

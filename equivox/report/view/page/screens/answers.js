@@ -61,7 +61,7 @@ export const show = (app) => {
   const url = app.url(task.file);
   const columns = [...BASE, ...task.columns];
   const heads = groups.map((group) => el("div", { class: "heading" }, el("b", {}, group || "all answers"), el("span", {}, "…")));
-  const list = new Pages({
+  const list = new Pages(app, {
     size: 12,
     ask: () => ({
       url, groups,
@@ -78,7 +78,6 @@ export const show = (app) => {
       ].filter(Boolean);
       return [`${count(n)} of ${many(task.n, "answer")}`, ...(filters.length ? [" with ", ...filters] : []), found.done ? "" : ` — read ${count(found.seen)} so far`];
     },
-    onpage: (page) => app.note({ page: page || null }),
   });
   const chooser = task.groups.length <= SIDE_BY_SIDE ? null
     : el("fieldset", { class: "groups" }, el("legend", {}, `${named(task.dimension)}: side by side`), task.groups.map((group) => el("label", {},
@@ -102,6 +101,5 @@ export const show = (app) => {
       el("div", { class: "main" },
         el("div", { class: "bar" }, searchBox(app, "Search in the answers"), chooser), list.above, grid, list.pager)));
   list.element = grid;
-  list.start(Math.max(0, Number(state.get("page")) || 0));
-  return { element, key: (event) => list.key(event) };
+  return list.start(element);
 };

@@ -19,7 +19,7 @@ export const show = (app) => {
   const changed = app.state.get("changed") ?? "";
   const url = app.url(pair.file);
   const [left, right] = [app.url(task.file), app.url(other.file)];
-  const list = new Pages({
+  const list = new Pages(app, {
     size: 12,
     ask: () => ({ url, groups: task.groups, single: true, filter: { changed } }),
     read: async (numbers) => {
@@ -38,7 +38,6 @@ export const show = (app) => {
       answer(other, { ...two, media: null }, { differs, head: second.label }),
     ]),
     summary: (found) => [`${many(found.matches.reduce((sum, n) => sum + n, 0), "answer")} differ${found.done ? "" : " so far"}, of ${count(pair.matched)} to the same request`],
-    onpage: (page) => app.note({ page: page || null }),
     group: false,
   });
   const names = ["", "words", "status", ...task.attributes.map((one) => one.name), ...(task.columns.length ? ["segments"] : [])];
@@ -51,6 +50,5 @@ export const show = (app) => {
     el("div", { class: "bar" }, el("label", {}, "What changed ", el("select", { id: "changed", onchange: (event) => app.go({ changed: event.target.value || null, page: null }) },
       names.map((name) => el("option", { value: name, selected: name === changed }, KINDS[name] ?? named(name)))))),
     list.element);
-  list.start(Math.max(0, Number(app.state.get("page")) || 0));
-  return { element, key: (event) => list.key(event) };
+  return list.start(element);
 };

@@ -3,15 +3,14 @@ import { el, count, say } from "../dom.js";
 import { query, rows } from "../tables.js";
 
 /**
- * A list of rows. `ask` returns what to look for, `draw(cells, records)` one row; `columns` are those to read.
- * `summary(list)` returns what stands above.
+ * A list of rows; its page stands in the address. `ask` returns what to look for, `read(numbers)` the records of rows,
+ * `draw(records)` one row, and `summary(list)` what stands above.
  */
 export class Pages {
-  constructor({ size, ask, read, draw, summary, group = true, onpage = () => {} }) {
-    Object.assign(this, { size, ask, read, draw, summary, group, onpage });
-    this.page = 0;
-    this.current = -1;
-    this.generation = 0;
+  constructor(app, { size, ask, read, draw, summary, group = true }) {
+    Object.assign(this, { app, size, ask, read, draw, summary, group });
+    Object.assign(this, { current: -1, strata: [], cells: [], matches: [], done: false, drawn: "" });
+    this.page = Math.max(0, Number(app.state.get("page")) || 0);
     this.above = el("p", { class: "tally", "aria-live": "polite" });
     this.body = el("div", { class: "rows" });
     this.before = el("button", { type: "button", onclick: () => this.turn(-1) }, "← Before");
@@ -25,28 +24,18 @@ export class Pages {
     return Math.max(1, Math.ceil(this.strata.length / this.size));
   }
 
-  /** Ask anew, and show the page `page` of what is found. */
-  start(page = 0) {
-    this.generation += 1;
-    this.page = page;
-    this.current = -1;
-    this.strata = [];
-    this.cells = [];
-    this.matches = [];
-    this.done = false;
-    this.drawn = "";
-    const own = this.generation;
+  /** Ask, and show the page of the address; return the screen, which is `element`, and answers to keys. */
+  start(element) {
     const asked = this.ask();
     this.width = asked.groups.length;
-    query(asked, (part) => own === this.generation && this.add(part), (error) => {
-      if (own === this.generation) this.body.replaceChildren(el("p", { class: "warn" }, error.message));
-    });
+    query(asked, (part) => this.add(part), (error) => this.body.replaceChildren(el("p", { class: "warn" }, error.message)));
+    return { element, key: (event) => this.key(event) };
   }
 
   add(part) {
     for (const stratum of part.strata) this.strata.push(stratum);
     for (const cell of part.cells) this.cells.push(cell);
-    Object.assign(this, { matches: part.matches, done: part.done, seen: part.read, total: part.total });
+    Object.assign(this, { matches: part.matches, done: part.done, seen: part.read });
     this.above.replaceChildren(...this.summary(this));
     if (this.done) this.page = Math.min(this.page, this.pages - 1);
     this.show();
@@ -59,14 +48,14 @@ export class Pages {
     this.before.disabled = this.page === 0;
     this.after.disabled = this.page >= this.pages - 1;
     this.pager.hidden = this.pages === 1;
-    const state = `${this.generation} ${from} ${to}`;
+    const state = `${from} ${to}`;
     if (this.drawn === state) return;
     if (to - from < this.size && !this.done) return; // the rest of this page is on its way
     this.drawn = state;
     const numbers = this.cells.slice(from * this.width, to * this.width);
     let found;
     try {
-      found = await this.read(numbers, this);
+      found = await this.read(numbers);
     } catch (error) {
       this.body.replaceChildren(el("p", { class: "warn" }, error.message));
       return;
@@ -80,7 +69,7 @@ export class Pages {
         if (before) parts.push(el("h3", { class: "stratum" }, before));
       }
       const row = el("article", { class: "row", tabindex: -1, "aria-label": `Row ${n + 1}` },
-        this.draw(found.slice((n - from) * this.width, (n - from + 1) * this.width), n));
+        this.draw(found.slice((n - from) * this.width, (n - from + 1) * this.width)));
       row.addEventListener("focusin", () => this.select(n - from));
       parts.push(row);
     }
@@ -90,7 +79,7 @@ export class Pages {
     this.current = -1;
     if (focus !== null) this.move(focus === "last" ? this.rows().length - 1 : 0, true);
     if (this.done && this.page + 1 < this.pages) { // the next page is read ahead
-      this.read(this.cells.slice(to * this.width, (to + this.size) * this.width), this).catch(() => {});
+      this.read(this.cells.slice(to * this.width, (to + this.size) * this.width)).catch(() => {});
     }
   }
 
@@ -117,7 +106,7 @@ export class Pages {
     const to = this.page + by;
     if (to < 0 || to >= this.pages) return;
     this.page = to;
-    this.onpage(to);
+    this.app.note({ page: to || null });
     this.show(focus);
     if (focus === null) this.element.scrollIntoView({ block: "start" });
     say(this.where.textContent);

@@ -16,7 +16,7 @@ export const show = (app) => {
   const number = (status, group) => task.statuses.filter(([own, where]) => own === status && (group === undefined || where === group))
     .reduce((sum, [, , n]) => sum + n, 0);
   const there = UNREAD.filter((status) => number(status) || status === "cut off" || status === "in part");
-  const list = new Pages({
+  const list = new Pages(app, {
     size: 20,
     group: false,
     ask: () => ({ url, groups: task.groups, single: true, filter: { statuses: asked.length ? asked : UNREAD, pattern, raw: true } }),
@@ -26,7 +26,6 @@ export const show = (app) => {
       pick: (attribute, value) => app.go({ attribute, value, search: null, page: null, status: null }, { screen: "answers" }),
     })),
     summary: (found) => [`${many(found.matches.reduce((sum, n) => sum + n, 0), "answer")} of ${count(task.n)}`, found.done ? "" : ` — read ${count(found.seen)} so far`],
-    onpage: (page) => app.note({ page: page || null }),
   });
   const rows = ["parsed", ...UNREAD].filter((status) => number(status)).map((status) => [
     STATUSES[status], ...task.groups.map((group) => count(number(status, group))), count(number(status)),
@@ -45,6 +44,5 @@ export const show = (app) => {
       }, STATUSES[status], number(status) ? el("span", { class: "number" }, count(number(status))) : null))),
       searchBox(app, "Search in answers and raw words")),
     list.element);
-  list.start(Math.max(0, Number(state.get("page")) || 0));
-  return { element, key: (event) => list.key(event) };
+  return list.start(element);
 };
