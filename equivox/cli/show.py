@@ -21,7 +21,7 @@ from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.core.variants import dose_of, is_intervention
 from equivox.report.failures import annotation_failures, request_failures
-from equivox.report.numbers import DASH, how_many, in_words, interval
+from equivox.report.numbers import DASH, how_many, in_words, score_interval
 from equivox.report.opening import Opening, opening
 from equivox.report.progress_bars import progress_bars
 from equivox.report.score_tables import attribute_tables, task_tables
@@ -161,7 +161,7 @@ def _show_losses(run: ComparedRun, *, unread: bool) -> None:
             continue
         told.add(losses)
         worst = f"; with any missing answers, {score.name} would be in "
-        worst += interval(score.worst_low, score.worst_high)
+        worst += score_interval(score.worst_low, score.worst_high, score.unit)
         no_answer = f" ({c.generated - c.answered} {lost})" if c.answered < c.generated else ""
         echo(
             f"  {run.model} {score.task}: {c.requested} requested → {c.generated} generated → {c.answered} answered"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from equivox.compare.pairs import OVERALL, Asked, OpenedRun, paired_generator
@@ -108,7 +109,7 @@ def _of_run(one: OpenedRun, n_resamples: int) -> Iterator[Trend]:
     for (name, change), by_dose in arms.items():
         own = _Arms(one, name, change, dict(sorted(by_dose.items())), n_resamples)
         yield from _of_task(own)
-        for sided in _sided(own):
+        for sided in own.sided:
             first = sided.trend
             together.setdefault((first.family, first.dimension, change, first.towards), []).append(sided)
     for tasks in together.values():
@@ -134,6 +135,11 @@ class _Arms:
     def outcomes(self) -> list[Attribute]:
         task = next(iter(self.by_dose.values())).task
         return [attribute for attribute in task.attributes if attribute.role == "outcome"]
+
+    @cached_property
+    def sided(self) -> list[_Sided]:
+        """The sides of the answers, for one of two groups or for each of more; empty if they have no side."""
+        return list(_sided(self))
 
     def empty(self, attribute: str, **given: Any) -> Trend:
         """Return a trend without numbers."""
@@ -209,11 +215,10 @@ def _of_task(arms: _Arms) -> Iterator[Trend]:
         yield arms.empty("", undefined=f"{arms.change}={dose:g} is the only dose; `--conditions audio,pitch` asks five")
         return
     numbers = [attribute for attribute in arms.outcomes if attribute.number is not None]
-    words = [attribute for attribute in arms.outcomes if attribute.number is None]
     for attribute in numbers:
         yield _of_number(arms, attribute)
-    if words:
-        yield from _of_words(arms, words)
+    if len(numbers) < len(arms.outcomes):
+        yield from _of_words(arms)
     statuses = [arm.samples for arm in arms.by_dose.values()]
     refused = np.concatenate([samples.has_status("refused") for samples in statuses])
     if refused.any():
@@ -253,7 +258,7 @@ def _values(asked: Asked, attribute: Attribute) -> EncodedValues:
     return EncodedValues(given.rows[kept], given.codes[kept], given.names, given.n_rows)
 
 
-def _of_words(arms: _Arms, attributes: Sequence[Attribute]) -> Iterator[Trend]:
+def _of_words(arms: _Arms) -> Iterator[Trend]:
     """Yield the trends of the sides of answers: of all attributes together, and of each where there are several."""
     task = next(iter(arms.by_dose.values())).task
     plain = arms.plain
@@ -265,7 +270,7 @@ def _of_words(arms: _Arms, attributes: Sequence[Attribute]) -> Iterator[Trend]:
         why = f"{arms.name} was not asked as declared, which tells what each group is answered; add `audio`"
         yield arms.empty("", undefined=why)
         return
-    for sided in _sided(arms):
+    for sided in arms.sided:
         several = len(sided.columns) > 1
         if several:
             yield sided.trend
@@ -289,7 +294,6 @@ class _Sided:
 
 
 def _sided(arms: _Arms) -> Iterator[_Sided]:
-    """Yield the sides of a task's answers, for one of two groups or for each of more; none if they have no side."""
     plain, words = arms.plain, [attribute for attribute in arms.outcomes if attribute.number is None]
     if len(arms.by_dose) < 2 or not words or plain is None or not _has_sides(plain):
         return

@@ -7,7 +7,7 @@ from typing import Any
 
 from equivox.audit.agreement import Audit
 from equivox.audit.stored import AdjustedScore
-from equivox.report.numbers import DASH, how_many, interval, p_value, percent, score_interval, score_value
+from equivox.report.numbers import DASH, how_many, p_value, percent, score_interval, score_value
 from equivox.report.table import Table
 from equivox.run.panel import PanelScore
 
@@ -25,7 +25,8 @@ def audit_tables(audit: Audit) -> list[Table]:
         align="lrrrrrlrrr",
         rows=[
             [
-                *(entry.attribute, str(entry.n), percent(entry.agreement), interval(entry.ci_low, entry.ci_high)),
+                *(entry.attribute, str(entry.n), percent(entry.agreement)),
+                score_interval(entry.ci_low, entry.ci_high, "percent"),
                 *(score_value(entry.kappa, "κ"), score_value(entry.alpha, "α")),
                 ", ".join(f"{group} {percent(value)}" for group, value in entry.by_group.items()),
                 *(p_value(entry.p_groups), str(entry.unread), str(entry.split)),
@@ -47,8 +48,8 @@ def audit_tables(audit: Audit) -> list[Table]:
         rows=[
             [
                 *(score.model, score.task, score.attribute or "all"),
-                *(percent(score.estimate), interval(score.own_low, score.own_high)),
-                *(percent(score.corrected), interval(score.ci_low, score.ci_high)),
+                *(percent(score.estimate), score_interval(score.own_low, score.own_high, "percent")),
+                *(percent(score.corrected), score_interval(score.ci_low, score.ci_high, "percent")),
                 ", ".join(f"{group} {n}" for group, n in score.labels.items()),
             ]
             for score in audit.scores
@@ -78,7 +79,8 @@ def stage_audit_table(audit: Audit) -> Table:
         rows=[
             [
                 *(entry.attribute, str(entry.n), str(entry.unlabelled), percent(entry.agreement)),
-                *(interval(entry.ci_low, entry.ci_high), score_value(entry.kappa, "κ"), score_value(entry.alpha, "α")),
+                score_interval(entry.ci_low, entry.ci_high, "percent"),
+                *(score_value(entry.kappa, "κ"), score_value(entry.alpha, "α")),
                 *(percent(entry.precision), percent(entry.recall), str(entry.unread), str(entry.split)),
             ]
             for entry in audit.attributes
@@ -159,7 +161,7 @@ def panel_table(members: Sequence[str], scores: Sequence[PanelScore]) -> Table:
             [
                 *(entry.task, entry.attribute or "", entry.name),
                 DASH if entry.headline != entry.headline else percent(entry.headline),
-                interval(entry.alone_low, entry.alone_high),
+                score_interval(entry.alone_low, entry.alone_high, "percent"),
                 DASH if entry.disagreement != entry.disagreement else f"{entry.disagreement:.0f} %",
             ]
             for entry in scores

@@ -54,17 +54,6 @@ def p_value(value: float) -> str:
     return "<0.001" if 0 <= value < 0.001 else f"{value:.3f}"
 
 
-def interval(low: float, high: float) -> str:
-    """Format an interval.
-
-    >>> interval(1.0, 24.318), interval(float("nan"), 1.0)
-    ('1.00–24.32', '—')
-    """
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return DASH
-    return f"{percent(low)}–{percent(high)}"
-
-
 UNTOLD = "?"
 """The mark of a score without a finding whose design may have missed one."""
 

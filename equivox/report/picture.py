@@ -268,7 +268,7 @@ def _losses(run: ComparedRun) -> Mark:
     for found, losses in known.items():
         if losses and (most := losses[0].mover) is not None:
             text = lost_shares(most)
-            told = f"{run.model}, {found}: {LOST[str(losses[0].attribute)]}, {text}, in {losses[0].task}"
+            told = f"{run.model}, {found}: {LOST[str(losses[0].attribute)][1]}, {text}, in {losses[0].task}"
             return Mark(found, text, told, losses[0].task)
     if not any(score.role in LOSSES for score in run.scores):
         return Mark("undefined", "", f"{run.model}: it was not computed whether answers are lost unequally")

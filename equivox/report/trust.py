@@ -14,6 +14,7 @@ from equivox.core.variants import is_intervention
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.report.numbers import how_many
 from equivox.report.verdicts import (
+    LOST,
     SMALLEST_GAP,
     clusters_of,
     listed,
@@ -48,18 +49,9 @@ class Trust:
         return f"{self.text} {SIGNS[self.mark]}".strip()
 
 
-_LOSSES = {
-    "refusal": "refusals",
-    "failure": "failures",
-    "unannotated": "answers that could not be annotated",
-    "unstated": "answers that lack a usable value",
-    "truncated": "answers that the token limit cuts off",
-}
-
-
 def losses_in_words(losses: Sequence[str]) -> str:
     """Return ways to lose an answer, by the attributes of their scores, as a list in words."""
-    return listed([_LOSSES[name] for name in losses])
+    return listed([LOST[name][0] for name in losses])
 
 
 def reasons_to_trust(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
@@ -100,7 +92,7 @@ def _lost(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
         told = {str(score.attribute): score.mover for score in reversed(untold_losses(run))}
         for name, most in told.items():
             if most is not None and name not in losses:
-                told_gap = f"{_LOSSES[name]}{whose}: {lost_shares(most)}"
+                told_gap = f"{LOST[name][0]}{whose}: {lost_shares(most)}"
                 yield Trust(f"{told_gap}, which this design cannot tell from chance", "bad")
 
 

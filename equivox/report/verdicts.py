@@ -89,14 +89,14 @@ def _counts(run: ComparedRun, score: Score) -> bool:
     return not score.defined and (measure is None or measure.no_bias is not None or measure.null_mean)
 
 
-LOST: Mapping[str, str] = {
-    "refusal": "refused",
-    "failure": "left without an answer",
-    "unannotated": "answered in ways that could not be annotated",
-    "unstated": "given answers that lack a usable value",
-    "truncated": "given answers that the token limit cuts off",
+LOST: Mapping[str, tuple[str, str]] = {
+    "refusal": ("refusals", "refused"),
+    "failure": ("failures", "left without an answer"),
+    "unannotated": ("answers that could not be annotated", "answered in ways that could not be annotated"),
+    "unstated": ("answers that lack a usable value", "given answers that lack a usable value"),
+    "truncated": ("answers that the token limit cuts off", "given answers that the token limit cuts off"),
 }
-"""What happens to a group whose answers are lost, by the attribute of the score that says so."""
+"""What is lost, and what happens to a group that loses it, by the attribute of the score that says so."""
 
 
 def unequal_losses(run: ComparedRun) -> list[Score]:
@@ -142,7 +142,7 @@ def about_losses(run: ComparedRun, family: str | None = None) -> list[str]:
         name = tasks[0].partition(":")[2] or tasks[0]
         where = name if len(tasks) == 1 else f"{name}; unequal in {how_many(len(tasks), 'task')}"
         found.append(
-            f"group {shortened(most.high_group)} is {LOST[attribute]} more often, {lost_shares(most)} ({where})"
+            f"group {shortened(most.high_group)} is {LOST[attribute][1]} more often, {lost_shares(most)} ({where})"
         )
     return found
 

@@ -18,7 +18,7 @@ from equivox.core.samples import ENDED, Row, Samples
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.segments import SegmentAnnotation
 from equivox.core.task import Task
-from equivox.report import trust, verdicts
+from equivox.report import verdicts
 from equivox.run.losses import LOST, loss_scores
 from equivox.tasks.registry import builtin_tasks
 
@@ -138,7 +138,7 @@ def test_no_attribute_is_called_as_a_loss_is() -> None:
     # Else the q of unequal failures would be that of a part of the task's mean, and never below the task's own.
     assert set(LOST) == {"refusal", *LOSSES}
     # Each has its words in the verdict and in the line of trust.
-    assert set(LOST) == set(verdicts.LOST) == set(trust._LOSSES)
+    assert set(LOST) == set(verdicts.LOST)
 
 
 def test_equal_losses_are_no_finding() -> None:

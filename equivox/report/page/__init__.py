@@ -22,7 +22,7 @@ from equivox.core.version import __version__
 from equivox.report.comparison_tables import correlation_tables
 from equivox.report.failures import annotation_failures, request_failures
 from equivox.report.impact_files import HOW, NOT_AN_AUDIT, side_by_side_tables
-from equivox.report.numbers import UNEVEN, UNTOLD, interval, percent, share
+from equivox.report.numbers import UNEVEN, UNTOLD, percent, score_interval, share
 from equivox.report.opening import family_summary, opening_of
 from equivox.report.page.compared import conditions, favour_panels, heat_maps_in_page, side_by_side, speaker_panels
 from equivox.report.page.examples import drawn_examples, telling_pairs
@@ -145,9 +145,7 @@ def build_report(
         covered=_covered(comparison),
         failures=list(_failures(comparison)),
         examples=shown,
-        filter_models=sorted({entry["model"] for entry in shown}),
-        filter_tasks=sorted({entry["task"] for entry in shown}),
-        filter_groups=sorted({entry["group"] for entry in shown}),
+        filters={name: sorted({entry[name] for entry in shown}) for name in ("model", "task", "group")},
         methods=[*(entry for m in used for entry in m.glossary), *METHODS],
         manifests=list(_manifests(comparison)),
     )
@@ -273,7 +271,7 @@ def _coverage(comparison: Comparison) -> dict[str, Any]:
             c = score.coverage
             counts = [f"{getattr(c, name):,}" for name in COUNTS]
             known = math.isfinite(score.worst_low) and c.used < c.requested
-            worst = f"{score.name} {interval(score.worst_low, score.worst_high)}" if known else ""
+            worst = f"{score.name} {score_interval(score.worst_low, score.worst_high, score.unit)}" if known else ""
             if score.is_whole:
                 rows.setdefault((run.model, score.task, *counts), [run.model, score.task, *counts, worst])
     columns = ("model", "task", *COUNTS, "worst case")
