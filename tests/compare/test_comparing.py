@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from commands import Cli, csv_rows
+from made_scores import made_score
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
@@ -30,7 +31,6 @@ from equivox.compare.runs import (
     top_movers,
     transcripts_apart,
 )
-from equivox.core.coverage import Coverage
 from equivox.core.errors import RequestError, RunError
 from equivox.core.files import write_table
 from equivox.core.progress import Event, Progress
@@ -47,14 +47,11 @@ from equivox.run.spec import RunSpec
 from equivox.run.store import Store, response_schema
 from equivox.tasks.registry import resolve_tasks
 
-FULL = Coverage(requested=1, generated=1, answered=1, parsed=1, used=1, requested_by_group={}, used_by_group={})
-
 
 def score(task: str, value: float, null_mean: float = 0.0) -> Score:
-    return Score(
-        task=task, condition="audio", dimension="gender", attribute=None, role="outcome", name="nTVD", unit="percent",
-        zero_means="", value=value, null_mean=null_mean, estimate=max(0.0, value - null_mean),
-        estimate_unclipped=value - null_mean, p_cluster=0.01, coverage=FULL,
+    return made_score(
+        task=task, value=value, null_mean=null_mean, estimate=max(0.0, value - null_mean),
+        estimate_unclipped=value - null_mean, p_cluster=0.01,
         undefined="nothing to compare" if math.isnan(value) else None,
     )  # fmt: skip
 

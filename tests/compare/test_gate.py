@@ -14,6 +14,7 @@ import pytest
 import yaml
 from commands import Cli
 from made_requests import three_kinds
+from made_scores import SUBJECT
 from sample_runs import sample_run
 
 from equivox.api import measure
@@ -38,7 +39,6 @@ from equivox.run.manifest import state_hashes, write_manifest
 from equivox.run.scoring import read_scores
 
 TASKS = "vibe_gender:candidate,vibe_gender:story"
-SUBJECT = {"dimension": "d", "condition": "", "family": "f", "task": "f:t", "metric": "m", "unit": "percent"}
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_the_interval_decides() -> None:
 
 def test_the_worst_outcome_decides() -> None:
     checks = [
-        Check(**SUBJECT, against="b", limit=5, outcome=outcome)  # type: ignore[arg-type]
+        Check(**SUBJECT, against="b", limit=5, outcome=outcome)
         for outcome in ("pass", "inconclusive", "not comparable", "worse")
     ]
     assert [Gate("model", checks[:n]).outcome for n in range(1, 5)] == [check.outcome for check in checks]

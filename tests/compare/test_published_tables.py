@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import itertools
 import math
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 from commands import csv_rows
+from made_scores import made_score
 from rich.console import Console
 from scipy.stats import pearsonr
 from scipy.stats import t as student_t
@@ -26,7 +26,6 @@ from equivox.compare.published_lists import reproduced_lists
 from equivox.compare.stored import StoredRun, _score
 from equivox.configs import read_config_file
 from equivox.configs.published import PublishedPaper, Source, published_names, published_paper
-from equivox.core.coverage import Coverage
 from equivox.core.errors import RequestError
 from equivox.core.fields import checked_form, load_yaml
 from equivox.core.files import read_document, write_document
@@ -45,7 +44,6 @@ from equivox.tasks.registry import resolve_tasks
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = ScoringOptions(n_resamples=99)
 PUBLISHED = "arithmetic=published"
-FULL = Coverage(requested=1, generated=1, answered=1, parsed=1, used=1, requested_by_group={}, used_by_group={})
 EVALUATORS = ("llama-3.1-8b-instruct", "glm-4-9b-chat", "mistral-small-24b-instruct")
 
 
@@ -71,11 +69,7 @@ def numbers(paper: str, table: str, what: str = "published") -> dict[tuple[str, 
 
 @pytest.fixture
 def printed(reference_data: Path) -> Callable[[str], list[dict[str, str]]]:
-    def rows(name: str) -> list[dict[str, str]]:
-        with (reference_data / name).open(encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file))
-
-    return rows
+    return lambda name: csv_rows(reference_data / name)
 
 
 @pytest.mark.paper
@@ -423,11 +417,10 @@ def test_a_cell_has_stars_by_q_and_is_empty_where_nothing_was_measured(q: float,
 def test_a_number_by_the_papers_arithmetic_has_the_test_of_the_score_beside_it() -> None:
     def score(**changes: Any) -> Score:
         fields = {
-            "task": "f:t", "condition": "audio", "dimension": "gender", "attribute": None, "role": "outcome",
-            "name": "nTVD", "unit": "percent", "zero_means": "", "coverage": FULL, "value": 20.0, "q": 0.01,
-            "estimate": 12.0, "estimate_unclipped": 12.0, "ci_low": 5.0, "ci_high": 19.0, "p_paper": 0.002,
+            "value": 20.0, "q": 0.01, "estimate": 12.0, "estimate_unclipped": 12.0, "ci_low": 5.0, "ci_high": 19.0,
+            "p_paper": 0.002,
         }  # fmt: skip
-        return Score(**fields | changes)
+        return made_score(**fields | changes)
 
     own, other = score(), score(subset=PUBLISHED, value=30.0, p_paper=0.5, estimate=NAN, q=NAN)
     asked = Source(score="nTVD", subset=PUBLISHED)

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 from commands import Cli
+from made_scores import SUBJECT
 from sample_runs import sample_run
 
 from equivox.compare.runs import ValueShares
@@ -67,17 +68,9 @@ def test_ranks_of_models_that_have_none() -> None:
     from equivox.compare.ranking import Rank
     from equivox.report.figures import draw_ranks
 
-    common = {
-        "dimension": "gender",
-        "condition": "audio",
-        "family": "f",
-        "task": "f:t",
-        "metric": "nTVD",
-        "unit": "percent",
-    }
     standings = [
-        Rank(**common, model="$\\alpha$", rank=1, low=1, high=2, letters="a", distance=1.0, n_ranked=1),
-        Rank(**common, model="<b>none</b>", undefined="nothing to compare"),
+        Rank(**SUBJECT, model="$\\alpha$", rank=1, low=1, high=2, letters="a", distance=1.0, n_ranked=1),
+        Rank(**SUBJECT, model="<b>none</b>", undefined="nothing to compare"),
     ]
     svg = rendered(draw_ranks(standings), "svg").decode()
     text = " ".join(ElementTree.fromstring(svg).itertext())

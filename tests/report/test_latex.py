@@ -10,18 +10,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_scores import SUBJECT, made_score
 
 from equivox.compare.pairs import PairedTest
 from equivox.compare.ranking import Judged, Rank
 from equivox.compare.runs import ComparedRun, Comparison
-from equivox.core.coverage import Coverage
 from equivox.core.metric import CohortScore
-from equivox.core.scores import Score
 from equivox.metrics.ntvd.metric import METRIC
 from equivox.report.comparison_tables import paper_tables
 from equivox.report.table import as_latex, tex
 
-FULL = Coverage(requested=1, generated=1, answered=1, parsed=1, used=1, requested_by_group={}, used_by_group={})
 HOSTILE = (
     r"\input{/etc/passwd}",
     r"\write18{ls} & b \\ c % d",
@@ -62,23 +60,14 @@ def comparison() -> tuple[Comparison, Judged]:
     runs, tests, standings, cohorts = [], [], [], []
     for number, model in enumerate(HOSTILE):
         scores = [
-            Score(
+            made_score(
                 task=f"family:{HOSTILE[(number + shift) % 6]}", condition=r"\condition", dimension="100 %",
-                attribute=None, role="outcome", name="nTVD", unit="percent", zero_means="no_difference",
-                value=float(number), p_cluster=0.01, coverage=FULL,
-                undefined=r"no \reason_ at all" if number == 3 else None,
+                value=float(number), p_cluster=0.01, undefined=r"no \reason_ at all" if number == 3 else None,
             )
             for shift in (0, 1)
         ]  # fmt: skip
         runs.append(ComparedRun(model, Path("x"), "rules", scores, {"family": METRIC}))
-        common = {
-            "dimension": "100 %",
-            "condition": "a",
-            "family": "f_f",
-            "task": model,
-            "metric": "nTVD",
-            "unit": "percent",
-        }
+        common = SUBJECT | {"dimension": "100 %", "condition": "a", "family": "f_f", "task": model}
         for _ in range(9):
             tests.append(
                 PairedTest(**common, model_a=model, model_b=model, difference=-1.5, further=-1.5, p=0.0001, q=0.0004)

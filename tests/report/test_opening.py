@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_scores import SUBJECT, made_score
 
 from equivox.compare.pairs import PairedTest
 from equivox.compare.ranking import Rank
@@ -35,12 +36,10 @@ def coverage(used: int = 100) -> Coverage:
 
 def score(task: str, q: float, **given: Any) -> Score:
     common: dict[str, Any] = {
-        "task": f"talk:{task}", "condition": "audio", "dimension": "gender", "role": "outcome", "name": "nTVD",
-        "unit": UNIT, "zero_means": "alike", "value": 40.0, "coverage": coverage(), "attribute": None, "p_cluster": q,
-        "q": q, "p_least": 0.0001, "q_least": 0.001, "n_clusters": 20, "estimate": 30.0, "null_mean": 18.0,
-        "ci_low": 20.0, "ci_high": 41.0,
+        "unit": UNIT, "coverage": coverage(), "p_cluster": q, "q": q, "p_least": 0.0001, "q_least": 0.001,
+        "n_clusters": 20, "estimate": 30.0, "null_mean": 18.0, "ci_low": 20.0, "ci_high": 41.0,
     }  # fmt: skip
-    return Score(**(common | given))
+    return made_score(task=f"talk:{task}", **(common | given))
 
 
 def lost(task: str, reason: str, **given: Any) -> Score:
@@ -274,10 +273,9 @@ def test_what_speaks_against_trust() -> None:
 
 
 def paired(task: str = "talk: all tasks", **given: Any) -> PairedTest:
-    common: dict[str, Any] = {
-        "dimension": "gender", "condition": "audio", "family": "talk", "task": task, "metric": "nTVD", "unit": UNIT,
-        "model_a": "v2", "model_b": "v1", "further": 1.5, "ci_low": -9.99, "ci_high": 12.76, "p": 0.4, "q": 0.6,
-        "p_least": 0.001, "n_samples": 1200, "n_clusters": 20,
+    common: dict[str, Any] = SUBJECT | {
+        "family": "talk", "task": task, "unit": UNIT, "model_a": "v2", "model_b": "v1", "further": 1.5,
+        "ci_low": -9.99, "ci_high": 12.76, "p": 0.4, "q": 0.6, "p_least": 0.001, "n_samples": 1200, "n_clusters": 20,
     }  # fmt: skip
     return PairedTest(**(common | given))
 

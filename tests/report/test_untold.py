@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from commands import Cli
+from made_scores import made_score
 
 from equivox.compare.runs import ComparedRun, shown_together
-from equivox.core.coverage import Coverage
 from equivox.core.metric import Measure, Metric
 from equivox.core.scores import Score, Scored, verdict
 from equivox.report.figures import draw_forest
@@ -23,7 +23,6 @@ from equivox.report.picture import picture
 from equivox.report.score_tables import grid, task_tables
 from equivox.report.table import Table, as_html
 
-FULL = Coverage(requested=6, generated=6, answered=6, parsed=6, used=6, requested_by_group={}, used_by_group={})
 FEW = "20 permutations: no p below 0.1"
 
 
@@ -37,11 +36,7 @@ def run(scores: list[Score], **measure: Any) -> ComparedRun:
 
 
 def score(p: float, **given: Any) -> Score:
-    common: dict[str, Any] = {
-        "task": "f:t", "condition": "audio", "dimension": "d", "role": "outcome", "name": "n", "unit": "percent",
-        "zero_means": "z", "value": 40.0, "coverage": FULL, "attribute": None, "p_cluster": p,
-    }  # fmt: skip
-    return Score(**(common | given))
+    return made_score(name="n", p_cluster=p, **given)
 
 
 def text_of(table: Table) -> str:
