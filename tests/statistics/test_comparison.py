@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy import stats
+from seeded import generator
 
 from equivox.core.errors import RequestError
 from equivox.statistics import compare_joint_shift, ntvd
@@ -15,10 +16,6 @@ from equivox.statistics.two_models import ContrastNoise, _short
 def compare_shift(values_a, values_b, groups, **given):
     """Two models compared on one attribute."""
     return compare_joint_shift({"values": values_a}, {"values": values_b}, groups, **given)
-
-
-def generator(seed=1):
-    return np.random.default_rng(seed)
 
 
 def model(rng, shift, groups, n_values=4):

@@ -7,13 +7,10 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from seeded import generator
 
 from equivox.core.errors import RequestError
 from equivox.statistics import association_scores, association_test, cramers_v, few_clusters_p
-
-
-def generator(seed=1):
-    return np.random.default_rng(seed)
 
 
 def test_yates_for_two_groups_only():

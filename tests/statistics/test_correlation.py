@@ -4,13 +4,10 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from seeded import generator
 
 from equivox.core.errors import RequestError
 from equivox.statistics import cluster_correlation, correlations
-
-
-def generator(seed=1):
-    return np.random.default_rng(seed)
 
 
 def test_r_against_scipy():

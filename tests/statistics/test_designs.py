@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from seeded import generator
 
 from equivox.core.detectable import Detectable
 from equivox.core.errors import RequestError
@@ -13,10 +14,6 @@ from equivox.statistics import distribution_shift, inputs
 from equivox.statistics.design_noise import noise_within_units
 from equivox.statistics.distance import detectable
 from equivox.statistics.encode import Answers, encode_design, encode_values
-
-
-def generator(seed=1):
-    return np.random.default_rng(seed)
 
 
 def answers(p, responses, rng):

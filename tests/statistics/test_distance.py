@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from seeded import generator
 
 from equivox.core.errors import RequestError
 from equivox.statistics import attainable_shift, distribution_shift, ntvd
@@ -154,10 +155,6 @@ def test_ceiling_needs_two_groups_and_a_value():
 @given(values=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), share=st.floats(0, 1))
 def test_a_quantile_is_that_of_numpy_bit_by_bit(values, share):
     assert quantile(np.array(values), share) == np.quantile(values, share)
-
-
-def generator(seed=1):
-    return np.random.default_rng(seed)
 
 
 def deviations_with_noise(true, error, runs, rng):

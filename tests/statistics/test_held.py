@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seeded import generator
 
 from equivox.core.errors import RequestError
 from equivox.statistics import distribution_shift, inputs, joint_shift
@@ -14,10 +15,6 @@ from equivox.statistics.encode import Answers, encode_design, encode_values, sta
 from equivox.statistics.evidence import draw_evidence
 from equivox.statistics.noise import noise_over_clusters
 from equivox.statistics.nulls import null_over_clusters
-
-
-def generator(seed=1):
-    return np.random.default_rng(seed)
 
 
 def drawn(shares, rng, correlation=0.02):

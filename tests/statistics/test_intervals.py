@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seeded import generator
 
 from equivox.core.errors import RequestError
 from equivox.statistics import distribution_shift, inputs, joint_shift, ntvd, ntvd_bounds, share_bounds
@@ -25,10 +26,6 @@ from equivox.statistics.noise import (
     noise_over_responses,
     of_deviations,
 )
-
-
-def generator(seed=1):
-    return np.random.default_rng(seed)
 
 
 def test_response_noise_is_the_multinomial_covariance():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 from scipy import optimize, stats
+from seeded import generator
 
 from equivox.core.errors import RequestError
 from equivox.statistics import (
@@ -20,11 +21,6 @@ from equivox.statistics import (
     required_clusters,
 )
 from equivox.statistics.power import _crossing, fewest_clusters, of_clusters, search
-
-
-def generator(seed=1):
-    return np.random.default_rng(seed)
-
 
 DESIGN = {"responses_per_cluster": 25, "n_values": 2, "n_groups": 2}
 

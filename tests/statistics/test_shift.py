@@ -7,16 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from seeded import generator
 
 from equivox.core.errors import RequestError
 from equivox.statistics import distribution_shift, joint_shift, ntvd
 from equivox.statistics.encode import Answers
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
 from equivox.statistics.results import ShiftNumbers
-
-
-def generator(seed=1):
-    return np.random.default_rng(seed)
 
 
 def design(n_clusters=8, responses=6, n_groups=2):

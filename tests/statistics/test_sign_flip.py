@@ -3,13 +3,10 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from seeded import generator
 
 from equivox.core.errors import RequestError
 from equivox.statistics import cluster_share, parity_deviation, sign_flip_test
-
-
-def generator(seed=1):
-    return np.random.default_rng(seed)
 
 
 def test_hand_worked_flips():
@@ -103,10 +100,6 @@ def test_bad_choices_are_named():
         sign_flip_test([math.inf], clusters=None, rng=generator())
 
 
-def rng(seed=0):
-    return np.random.default_rng(seed)
-
-
 def test_by_hand_and_what_is_missing_is_left_out():
     found = cluster_share([1, 1, 0, math.nan, 1, 0], clusters=["a", "a", "b", "b", "c", "c"])
     assert (found.share, found.n, found.n_clusters, found.undefined) == (60.0, 5, 3, None)
@@ -133,7 +126,7 @@ def test_answers_of_one_cluster_are_not_evidence_of_each_other():
 def test_intervals_hold_the_true_share_as_often_as_they_say(n_clusters, a, b):
     """Clusters whose own shares vary widely, few of them too: 95 % intervals of 600 samples, three standard errors."""
     held = 0
-    draw = rng(n_clusters)
+    draw = generator(n_clusters)
     for _ in range(600):
         hits = draw.random((n_clusters, 8)) < draw.beta(a, b, size=n_clusters)[:, None]
         found = cluster_share(hits.ravel().astype(float), clusters=[f"c{n // 8}" for n in range(8 * n_clusters)])

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from seeded import generator
 
 from equivox.core.errors import RequestError
 from equivox.statistics import compare_totals
@@ -19,10 +20,6 @@ def mean(sums):
 def of(values):
     """Clusters that count alike, each with its own value."""
     return np.array([[value, 1.0] for value in values], dtype=float)
-
-
-def generator(seed=1):
-    return np.random.default_rng(seed)
 
 
 def test_means_by_hand():
