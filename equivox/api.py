@@ -133,7 +133,7 @@ class Result:
 
         from equivox.run.declarations import read_tasks
         from equivox.run.scoring import open_samples
-        from equivox.run.stored import stored_texts
+        from equivox.run.store import stored_texts
 
         tables: list[pandas.DataFrame] = []
         texts = stored_texts(self.folder)

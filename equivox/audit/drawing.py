@@ -21,7 +21,7 @@ from equivox.core.variants import asks_nothing
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
 from equivox.run.scoring import open_samples
-from equivox.run.stored import stored_texts
+from equivox.run.store import stored_texts
 
 if TYPE_CHECKING:
     import numpy as np

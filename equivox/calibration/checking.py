@@ -42,7 +42,7 @@ from equivox.run.pipeline import execute, open_corpora
 from equivox.run.plan import Plan, make_plan
 from equivox.run.scoring import sample_rows
 from equivox.run.spec import RunSpec
-from equivox.run.stored import stored_responses
+from equivox.run.store import stored_responses
 
 RULES = "rules"
 DRAWN = 1000

@@ -32,8 +32,7 @@ from equivox.run.manifest import read_manifest
 from equivox.run.opening import LeftOut, usable_runs
 from equivox.run.plan import read_plan
 from equivox.run.scoring import open_samples, read_scores
-from equivox.run.store import Store, response_schema
-from equivox.run.stored import annotations_folder, annotators_of, count_annotation_failures
+from equivox.run.store import Store, annotations_folder, annotators_of, count_annotation_failures, response_schema
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,7 @@ from equivox.core.segments import WHOLE, SegmentAnnotation
 from equivox.core.task import UNSTATED, Task
 from equivox.run.panel import PANEL
 from equivox.run.scoring import sample_rows
-from equivox.run.stored import annotators_of
+from equivox.run.store import annotators_of
 from equivox.statistics import krippendorff_alpha
 
 

@@ -31,7 +31,7 @@ from equivox.core.lazy import on_one_core
 from equivox.core.metric import Cohort, CohortMember, CohortScore, CohortTotals
 from equivox.core.scores import NAN, Score
 from equivox.run.scoring import read_scores
-from equivox.run.stored import evaluations_of
+from equivox.run.store import evaluations_of
 from equivox.statistics import rank_models
 
 LEVEL = 0.05

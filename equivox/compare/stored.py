@@ -27,7 +27,7 @@ from equivox.run.design import published_items
 from equivox.run.manifest import answered_by, label_with_answering, read_manifest
 from equivox.run.plan import PLAN_FILE
 from equivox.run.scoring import read_records, read_scores, scores_path
-from equivox.run.stored import evaluations_of
+from equivox.run.store import evaluations_of
 from equivox.tasks.registry import resolve_tasks
 
 

@@ -49,7 +49,7 @@ from equivox.run.manifest import (
     stated_hashes,
 )
 from equivox.run.scoring import read_scores
-from equivox.run.stored import evaluations_of, samples_path
+from equivox.run.store import evaluations_of, samples_path
 from equivox.run.verifying import Verification
 
 NOT_STATED = "not stated"

@@ -34,10 +34,12 @@ from equivox.core.task import Task, digest
 from equivox.run.live import add_usage
 from equivox.run.manifest import forget_hashes
 from equivox.run.plan import read_plan
-from equivox.run.store import Store, annotation_schema, response_schema
-from equivox.run.stored import (
+from equivox.run.store import (
+    Store,
+    annotation_schema,
     annotations_folder,
     read_sound,
+    response_schema,
     samples_path,
     scheme_digest,
 )

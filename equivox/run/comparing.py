@@ -17,7 +17,7 @@ from equivox.run.declarations import read_tasks, write_tasks
 from equivox.run.manifest import forget_hashes, read_manifest, write_manifest
 from equivox.run.plan import COLUMN, PLAN_FILE, read_plan, without_group
 from equivox.run.presented import JOIN, blocks_of, check_clusters, permuted_groups
-from equivox.run.stored import annotators_of, samples_path
+from equivox.run.store import annotators_of, samples_path
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ from equivox.engines.quiet import one_line
 from equivox.run.live import Speed, add_speed
 from equivox.run.manifest import read_manifest, write_manifest
 from equivox.run.plan import Plan
-from equivox.run.store import Store, response_schema
-from equivox.run.stored import keep_sound
+from equivox.run.store import Store, keep_sound, response_schema
 
 Send = Callable[[Iterable[Request]], Iterator[Response]]
 """Function that has an engine answer requests, which it takes one by one as it has room for them."""

@@ -19,7 +19,7 @@ from equivox.core.task import Task
 from equivox.run.annotating import count_answered, write_samples
 from equivox.run.pipeline import writing
 from equivox.run.scoring import open_samples, read_scores, score
-from equivox.run.stored import annotations_folder
+from equivox.run.store import annotations_folder
 
 PANEL = "panel"
 """The name under which a panel's annotations and scores are stored."""

@@ -54,7 +54,7 @@ from equivox.run.plan import PLAN_FILE, Plan, make_plan, samples_of, without_gro
 from equivox.run.presented import refuse_unseen_groups
 from equivox.run.scoring import follow_up, open_samples, remove_scores, score, scores_path
 from equivox.run.spec import RunSpec
-from equivox.run.stored import annotators_of
+from equivox.run.store import annotators_of
 
 
 def execute(

@@ -34,7 +34,7 @@ from equivox.run.manifest import MANIFEST_FILE, answering_engine, read_manifest
 from equivox.run.panel import PANEL, combine
 from equivox.run.plan import PLAN_FILE
 from equivox.run.scoring import follow_up
-from equivox.run.stored import SOUNDS, stored_annotations
+from equivox.run.store import SOUNDS, stored_annotations
 
 RELATIVE, ABSOLUTE = 1e-9, 1e-12
 """Two numbers are equal within these; an addition in another order changes less."""

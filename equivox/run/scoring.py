@@ -28,7 +28,7 @@ from equivox.run.annotating import ask, count_answered, stored_follow_ups
 from equivox.run.live import refuse_unfinished
 from equivox.run.losses import loss_scores
 from equivox.run.manifest import read_manifest, state_hashes
-from equivox.run.stored import file_name, samples_note, samples_path, scheme_digest, stored_annotator, stored_texts
+from equivox.run.store import file_name, samples_note, samples_path, scheme_digest, stored_annotator, stored_texts
 
 
 def open_samples(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[str, Samples]:

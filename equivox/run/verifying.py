@@ -37,10 +37,11 @@ from equivox.run.pipeline import open_corpora
 from equivox.run.plan import make_plan, read_plan, request_seed
 from equivox.run.recomputing import Compared, annotate_again, copied, is_panel
 from equivox.run.scoring import score, scores_path, tables_folder
-from equivox.run.store import Store, response_schema
-from equivox.run.stored import (
+from equivox.run.store import (
+    Store,
     annotations_folder,
     annotators_of,
+    response_schema,
     samples_note,
     samples_path,
     scheme_digest,

@@ -26,7 +26,7 @@ from equivox.engines import Engine, EngineIdentity, Request, Response
 from equivox.run.cost import annotator_effort
 from equivox.run.run_files import EstimateFields
 from equivox.run.scoring import read_scores
-from equivox.run.stored import annotations_folder, stored_annotations
+from equivox.run.store import annotations_folder, stored_annotations
 from equivox.run.verifying import verify
 from equivox.tasks import ALL_TASKS
 from equivox.tasks.vibe import TASKS

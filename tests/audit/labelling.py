@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from equivox.run.stored import stored_annotations
+from equivox.run.store import stored_annotations
 
 LABEL = ("audit", "label")
 AUDIT = (*LABEL, "--per", "model,group")

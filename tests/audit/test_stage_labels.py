@@ -26,7 +26,7 @@ from equivox.core.task import GREEDY
 from equivox.run.manifest import state_hashes
 from equivox.run.pipeline import execute
 from equivox.run.scoring import read_records
-from equivox.run.stored import stored_annotations
+from equivox.run.store import stored_annotations
 
 
 def make_run(folder: Path, model: str, tasks: str, limit: int, annotator: str = "rules") -> Path:

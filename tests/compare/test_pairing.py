@@ -267,7 +267,7 @@ def test_a_run_opened_task_by_task_is_the_run(runs: Sequence[Path]) -> None:
     from equivox.core.annotation import grouped
     from equivox.run.declarations import read_tasks
     from equivox.run.scoring import sample_rows
-    from equivox.run.stored import stored_annotations, stored_texts
+    from equivox.run.store import stored_annotations, stored_texts
 
     texts, annotations = stored_texts(runs[4]), stored_annotations(runs[4], "rules")
     plan = plan_rows(runs[4])

@@ -88,7 +88,7 @@ def test_scores_are_those_of_the_run_with_their_places(run: Path, equivox: Cli, 
 
 def test_impact_ratios_by_hand_from_the_values_of_the_answers(run: Path, equivox: Cli, tmp_path: Path) -> None:
     from equivox.run.plan import read_plan
-    from equivox.run.stored import stored_annotations
+    from equivox.run.store import stored_annotations
 
     record, _ = packed(equivox, tmp_path / "pack", run)
     group_of = {row["key"]: row["group"] for row in read_plan(run).to_pylist()}

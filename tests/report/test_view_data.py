@@ -26,8 +26,7 @@ from equivox.run.declarations import read_tasks
 from equivox.run.manifest import hashes_of
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
-from equivox.run.store import Store, annotation_schema
-from equivox.run.stored import read_sound
+from equivox.run.store import Store, annotation_schema, read_sound
 from equivox.tasks.registry import resolve_tasks
 
 TASK = "vibe_gender:advisory"

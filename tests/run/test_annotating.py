@@ -24,8 +24,7 @@ from equivox.run.pipeline import annotate_run, execute
 from equivox.run.plan import make_plan
 from equivox.run.scoring import follow_up, sample_rows, write_csv
 from equivox.run.spec import RunSpec
-from equivox.run.store import Store, annotation_schema
-from equivox.run.stored import annotations_folder
+from equivox.run.store import Store, annotation_schema, annotations_folder
 from equivox.tasks.registry import resolve_tasks
 
 JOB = Attribute(name="job", asks="the job")

@@ -21,8 +21,7 @@ from equivox.run.comparing import compare_further
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
-from equivox.run.store import Store, response_schema
-from equivox.run.stored import samples_path
+from equivox.run.store import Store, response_schema, samples_path
 from equivox.tasks.registry import builtin_tasks
 
 Cli = Callable[..., tuple[int, str, str]]

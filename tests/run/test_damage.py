@@ -21,8 +21,7 @@ from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import execute
 from equivox.run.plan import read_plan
 from equivox.run.scoring import read_records, read_scores
-from equivox.run.store import Store, response_schema
-from equivox.run.stored import samples_path, stored_annotations, stored_annotator
+from equivox.run.store import Store, response_schema, samples_path, stored_annotations, stored_annotator
 
 Cli = Callable[..., tuple[int, str, str]]
 TASK = "vibe_gender:story"

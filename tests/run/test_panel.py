@@ -19,7 +19,7 @@ from equivox.run.manifest import read_manifest
 from equivox.run.panel import combine, score_panel
 from equivox.run.pipeline import _others, execute, use_annotator
 from equivox.run.scoring import open_samples, read_scores, sample_rows, score
-from equivox.run.stored import annotations_folder
+from equivox.run.store import annotations_folder
 
 TASK = "vibe_gender:advisory"
 OPTIONS = ScoringOptions(n_resamples=99)

@@ -13,7 +13,7 @@ from equivox.dataset_builders import opening as corpora
 from equivox.dataset_builders.corpus import Corpus, text_sample
 from equivox.run.annotating import TOOLS
 from equivox.run.declarations import load_file
-from equivox.run.stored import stored_annotations
+from equivox.run.store import stored_annotations
 
 Cli = Callable[..., tuple[int, str, str]]
 TOY = Path(__file__).with_name("toy_tasks.py")

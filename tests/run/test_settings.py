@@ -39,7 +39,7 @@ from equivox.run.run_files import (
 )
 from equivox.run.scoring import read_scores, sample_rows
 from equivox.run.spec import RunSpec
-from equivox.run.stored import annotators_of, evaluations_of
+from equivox.run.store import annotators_of, evaluations_of
 from equivox.tasks.registry import resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]

@@ -20,8 +20,7 @@ from equivox.engines.function import FunctionEngine
 from equivox.engines.simulated_numbers import spoken
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
-from equivox.run.store import Store, response_schema
-from equivox.run.stored import keep_sound, read_sound, sound_path
+from equivox.run.store import Store, keep_sound, read_sound, response_schema, sound_path
 from equivox.tasks.files import load_task_file
 from equivox.tasks.registry import resolve_tasks
 

@@ -21,8 +21,7 @@ from equivox.core.segments import Segment
 from equivox.run.manifest import hashes_of, read_manifest, state_hashes, write_manifest
 from equivox.run.recomputing import Compared, Replayed, copied, equal
 from equivox.run.scoring import read_scores
-from equivox.run.store import Store, annotation_schema, response_schema
-from equivox.run.stored import stored_annotations
+from equivox.run.store import Store, annotation_schema, response_schema, stored_annotations
 from equivox.run.verifying import Verification, verify
 
 Cli = Callable[..., tuple[int, str, str]]

@@ -19,7 +19,7 @@ from equivox.core.task import Task
 from equivox.integrations.asked import requests_of
 from equivox.integrations.every_eval_ever.results import ScoredRun, missing, result_id
 from equivox.run.scoring import sample_rows
-from equivox.run.stored import stored_responses
+from equivox.run.store import stored_responses
 
 MEANING = {
     "score": "1: the response is annotated and enters the scores of its task; 0: it is lost, see `metadata.status`",

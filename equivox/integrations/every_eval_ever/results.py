@@ -31,7 +31,7 @@ from equivox.integrations.flat import metric_key
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import public_manifest, read_manifest
 from equivox.run.scoring import read_scores
-from equivox.run.stored import stored_annotator
+from equivox.run.store import stored_annotator
 
 UNKNOWN = "unknown"
 """The schema's word for a fact that is not known."""

@@ -28,7 +28,7 @@ from equivox.run.declarations import TASKS_FILE
 from equivox.run.manifest import public_manifest, read_manifest, state_hashes, write_manifest
 from equivox.run.plan import read_plan
 from equivox.run.scoring import read_scores
-from equivox.run.stored import SOUNDS
+from equivox.run.store import SOUNDS
 
 PLAN = "data/plan.parquet"
 

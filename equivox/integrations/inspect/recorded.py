@@ -22,8 +22,7 @@ from equivox.run.generating import IMPORTED
 from equivox.run.pipeline import PreparedRun, annotate_and_score, prepared
 from equivox.run.recomputing import Replayed
 from equivox.run.spec import RunSpec
-from equivox.run.store import Store, annotation_schema
-from equivox.run.stored import annotations_folder
+from equivox.run.store import Store, annotation_schema, annotations_folder
 
 NO_SAMPLE = "the log has no answer to it"
 """The error of a request without a sample in the log, because it failed there or was not asked."""

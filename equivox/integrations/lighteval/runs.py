@@ -39,7 +39,7 @@ from equivox.run.pipeline import annotate_and_score, begin, open_corpora, writin
 from equivox.run.plan import Plan, make_plan
 from equivox.run.run_files import folder_name
 from equivox.run.spec import RunSpec
-from equivox.run.stored import stored_responses
+from equivox.run.store import stored_responses
 
 _LOG = logging.getLogger(__name__)
 

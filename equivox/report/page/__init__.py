@@ -33,7 +33,7 @@ from equivox.report.table import Table, as_html, drawn
 from equivox.run.generating import count_failures
 from equivox.run.manifest import public_manifest, read_manifest
 from equivox.run.opening import LeftOut
-from equivox.run.stored import count_annotation_failures
+from equivox.run.store import count_annotation_failures
 
 METHODS = (
     ("favourable answers", f"{HOW[:1].upper()}{HOW[1:]}"),

@@ -17,7 +17,7 @@ from equivox.core.task import Task
 from equivox.report.view.answers import RunTables, answers_table
 from equivox.report.view.document import telling_of
 from equivox.run.scoring import sample_rows
-from equivox.run.stored import annotators_of
+from equivox.run.store import annotators_of
 
 
 def drawn_examples(comparison: Comparison, wanted: int, data: str | None) -> list[dict[str, Any]]:

@@ -14,8 +14,7 @@ from equivox.core.task import Task
 from equivox.core.variants import SILENCE, dose_of
 from equivox.run.plan import FOLLOWS, read_plan
 from equivox.run.scoring import open_samples
-from equivox.run.store import Store, annotation_schema, response_schema
-from equivox.run.stored import annotations_folder
+from equivox.run.store import Store, annotation_schema, annotations_folder, response_schema
 
 VALUES, METADATA = "values.", "metadata."
 NEXT_VALUE, NEXT_ATTRIBUTE, NEXT_SEGMENT = "\x1f", "\x1e", "\x1d"

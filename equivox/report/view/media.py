@@ -18,8 +18,7 @@ from equivox.report.view.answers import sent_media
 from equivox.run.declarations import read_tasks
 from equivox.run.opening import data_of
 from equivox.run.plan import read_plan
-from equivox.run.store import Store, response_schema
-from equivox.run.stored import read_sound
+from equivox.run.store import Store, read_sound, response_schema
 
 PLAYED = {b"RIFF": "audio/wav", b"fLaC": "audio/flac", b"OggS": "audio/ogg", b"ID3": "audio/mpeg"}
 """The first bytes of recordings that browsers play as they are, and their types."""

@@ -28,7 +28,7 @@ from equivox.metrics.badf.documents import Documents, unify_phrases
 from equivox.run.pipeline import execute, rescore
 from equivox.run.plan import make_plan
 from equivox.run.spec import RunSpec
-from equivox.run.stored import stored_annotations, stored_responses
+from equivox.run.store import stored_annotations, stored_responses
 from equivox.tasks.badf import OPEN_BOX
 from equivox.tasks.registry import resolve_tasks
 

@@ -23,7 +23,7 @@ from equivox.metrics.genres.annotation.scheme import PROFILE, narrative_attribut
 from equivox.metrics.genres.annotation.sentiment import TransformersClassifier
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
-from equivox.run.stored import stored_annotations
+from equivox.run.store import stored_annotations
 from equivox.tasks.registry import resolve_tasks
 
 LIMIT = 4

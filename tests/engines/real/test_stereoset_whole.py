@@ -18,8 +18,7 @@ from equivox.core.scores import Score, ScoringOptions
 from equivox.dataset_builders import SpokenStereoSet, build
 from equivox.run.pipeline import annotate_run, execute, rescore
 from equivox.run.spec import RunSpec
-from equivox.run.store import Store, response_schema
-from equivox.run.stored import stored_annotations
+from equivox.run.store import Store, response_schema, stored_annotations
 from equivox.tasks.registry import resolve_tasks
 
 FEW = ScoringOptions(n_resamples=199)

@@ -22,7 +22,7 @@ from test_vllm_run import name, responses
 from equivox.annotate.schema import response_form
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
-from equivox.run.stored import stored_annotations
+from equivox.run.store import stored_annotations
 from equivox.tasks.registry import resolve_tasks
 from equivox.tasks.vibe import TASKS
 

@@ -13,8 +13,7 @@ pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine
 from asking import SMALL
 
 from equivox import cli
-from equivox.run.store import Store, response_schema
-from equivox.run.stored import stored_annotations
+from equivox.run.store import Store, response_schema, stored_annotations
 
 TASKS = "vibe_gender:advisory,vibe_gender:candidate"
 

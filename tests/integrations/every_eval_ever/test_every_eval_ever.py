@@ -20,7 +20,7 @@ from equivox.integrations.every_eval_ever.results import distance, interval_of, 
 from equivox.run.pipeline import execute
 from equivox.run.scoring import read_scores
 from equivox.run.spec import RunSpec
-from equivox.run.stored import stored_texts
+from equivox.run.store import stored_texts
 from equivox.tasks.registry import builtin_tasks, resolve_tasks
 
 Command = Callable[..., tuple[int, str, str]]

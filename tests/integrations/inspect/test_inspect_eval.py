@@ -27,7 +27,7 @@ from equivox.run.importing import import_responses
 from equivox.run.pipeline import execute
 from equivox.run.plan import make_plan
 from equivox.run.spec import RunSpec
-from equivox.run.stored import stored_responses
+from equivox.run.store import stored_responses
 from equivox.tasks.registry import builtin_tasks, resolve_tasks
 
 Server = Callable[[Callable[[dict[str, Any]], tuple[int, str]]], str]

@@ -17,7 +17,7 @@ from equivox.core.errors import EquivoxError
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import execute, rescore
 from equivox.run.spec import RunSpec
-from equivox.run.stored import stored_responses
+from equivox.run.store import stored_responses
 from equivox.tasks.registry import resolve_tasks
 
 Lighteval = Callable[..., Evaluated]

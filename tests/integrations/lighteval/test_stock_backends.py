@@ -25,7 +25,7 @@ from equivox.integrations.lighteval.table import lighteval_tasks
 from equivox.run.pipeline import execute
 from equivox.run.plan import make_plan
 from equivox.run.spec import RunSpec
-from equivox.run.stored import stored_responses
+from equivox.run.store import stored_responses
 from equivox.tasks.registry import resolve_tasks
 
 Lighteval = Callable[..., Evaluated]

@@ -26,7 +26,7 @@ from equivox.metrics.rules import Rules
 from equivox.run.annotating import TOOLS
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
-from equivox.run.stored import stored_annotations
+from equivox.run.store import stored_annotations
 from equivox.run.verifying import verify
 from equivox.tasks.registry import resolve_tasks
 

@@ -22,8 +22,7 @@ from equivox.engines.simulated import SimulatedSettings
 from equivox.metrics.spoken_stereoset import SimulatedChoices, read_choice
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
-from equivox.run.store import Store, response_schema
-from equivox.run.stored import stored_annotations
+from equivox.run.store import Store, response_schema, stored_annotations
 from equivox.tasks.registry import resolve_tasks
 
 FEW = ScoringOptions(n_resamples=199)
