@@ -32,8 +32,10 @@ class _Further:
     columns: Mapping[str, Sequence[str]]
     n_left_out: int
 
-    def of(self, table: pa.Table) -> pa.Table:
-        """Return the rows of a table about the asking task as they are about this one."""
+    def of(self, table: pa.Table, path: Path) -> pa.Table:
+        """Return the rows of a table about the asking task, read from `path`, as they are about this one."""
+        if self.rows and self.rows[-1] >= len(table):
+            raise damaged(path, "it has fewer rows than the plan has requests")
         table = table.take(pa.array(self.rows, pa.int64()))
         for name, values in self.columns.items():
             cells = pa.array(values, pa.string()).dictionary_encode()
@@ -59,8 +61,12 @@ def compare_further(folder: Path, compare: Sequence[tuple[str, ...]]) -> None:
     if not added:
         return
     forget_hashes(folder)
+    n_answered = count_answered(folder)
     for annotator in annotators_of(folder):
-        _add_samples(folder, annotator, added)
+        for one in added:
+            path = samples_path(folder, annotator, one.task.asked_as)
+            if path.exists():
+                write_samples(folder, annotator, one.task, one.of(read_table(path), path), n_answered=n_answered)
     write_table(folder / PLAN_FILE, _extended(plan, added))
     identity = manifest["identity"]
     asked = identity["tasks"] | {one.task.name: one.task.fingerprint for one in added}
@@ -139,19 +145,7 @@ def _extended(plan: pa.Table, added: Sequence[_Further]) -> pa.Table:
     names = pa.array([one.task.name for one in added])
     tables = [plan.filter(pc.invert(pc.is_in(plan["task"].cast(pa.string()), names)))]
     for one in added:
-        own = one.of(plan.filter(pc.equal(plan["task"], one.task.asked_as)))
+        own = one.of(plan.filter(pc.equal(plan["task"], one.task.asked_as)), Path(PLAN_FILE))
         named = pa.array([one.task.name] * len(own), pa.string()).dictionary_encode()
         tables.append(own.set_column(own.column_names.index("task"), "task", named))
     return pa.concat_tables(tables).unify_dictionaries()
-
-
-def _add_samples(folder: Path, annotator: str, added: Sequence[_Further]) -> None:
-    """Store the samples of the added tasks as `annotator` annotated them for the asking ones, if it did."""
-    for one in added:
-        path = samples_path(folder, annotator, one.task.asked_as)
-        if not path.exists():
-            continue
-        table = read_table(path)
-        if one.rows and one.rows[-1] >= len(table):
-            raise damaged(path, "it has fewer rows than the plan has requests")
-        write_samples(folder, annotator, one.task, one.of(table), n_answered=count_answered(folder))

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from equivox.core.errors import EquivoxError, RequestError
 from equivox.core.files import read_document, write_document
@@ -159,19 +160,15 @@ class Speed:
 
 def read_speed(folder: Path) -> Speed:
     """Return the speed of the run in `folder` over all its starts; without a response if it was not measured."""
-    try:
-        return Speed(**read_document(folder / SPEED_FILE))
-    except FileNotFoundError:
-        return Speed()
+    return Speed(**_counted(folder / SPEED_FILE))
 
 
 def add_speed(folder: Path, speed: Speed) -> None:
     """Add what was measured to what earlier starts of the run measured."""
     if speed.responses:
-        before = read_speed(folder)
+        before = vars(read_speed(folder))
         names = ("responses", "tokens", "seconds", "worker_seconds")
-        document = {name: getattr(speed, name) + getattr(before, name) for name in names}
-        write_document(folder / SPEED_FILE, document)
+        write_document(folder / SPEED_FILE, {name: getattr(speed, name) + before[name] for name in names})
 
 
 def read_usage(folder: Path) -> dict[str, float]:
@@ -179,8 +176,13 @@ def read_usage(folder: Path) -> dict[str, float]:
 
     `folder` is that of a run, or that of the annotations by one annotator.
     """
+    return _counted(folder / USAGE_FILE)
+
+
+def _counted(path: Path) -> dict[str, Any]:
+    """Return what was counted over all starts; {} if nothing was."""
     try:
-        return read_document(folder / USAGE_FILE)
+        return read_document(path)
     except FileNotFoundError:
         return {}
 
@@ -193,5 +195,4 @@ def add_usage(folder: Path, used: Mapping[str, float], before: Mapping[str, floa
     since = {name: value - before.get(name, 0) for name, value in used.items()}
     if since.get("requests"):
         total = read_usage(folder)
-        document = {name: value + total.get(name, 0) for name, value in since.items()}
-        write_document(folder / USAGE_FILE, document)
+        write_document(folder / USAGE_FILE, {name: value + total.get(name, 0) for name, value in since.items()})

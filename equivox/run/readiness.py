@@ -59,7 +59,10 @@ def missing(settings: Sequence[Setting], output: Path) -> dict[tuple[str, str], 
                 load_encoder(options.encoder)
         ready = [task for task in setting.varied if task.data.corpus in corpora]
         for model in setting.file.models:
-            with _noting(note, "models", model, _serving(model)):
+            declared = model_file(model)
+            served = declared is not None and declared.serve
+            hint = f"; serve it: {' '.join(served.split())}" if served else ""
+            with _noting(note, "models", model, hint):
                 _check_model(model, setting, ready, corpora)
             for kind, why in _lacking(model):
                 note(kind, why, model)
@@ -69,8 +72,8 @@ def missing(settings: Sequence[Setting], output: Path) -> dict[tuple[str, str], 
             with _noting(note, "annotators", annotator), closing(open_annotator(annotator)) as opened:
                 opened.check(setting.varied)
             if annotator in config_names("annotators") and annotator != RULES:
-                declared = read_config_file(AnnotatorFile, annotator, "annotators")
-                for why in _key(declared.engine, declared.model_parameters):
+                file = read_config_file(AnnotatorFile, annotator, "annotators")
+                for why in _key(file.engine, file.model_parameters):
                     note("keys", why, annotator)
     return found
 
@@ -126,12 +129,6 @@ def gpu_memory_gb() -> float | None:
         return float(told.splitlines()[0]) * 2**20 / 1e9
     except (OSError, subprocess.SubprocessError, IndexError, ValueError):
         return None
-
-
-def _serving(model: str) -> str:
-    """Return how `model` is served, as its file says; empty for a model that no server of one's own answers."""
-    declared = model_file(model)
-    return "" if declared is None or not declared.serve else f"; serve it: {' '.join(declared.serve.split())}"
 
 
 @contextmanager

@@ -333,7 +333,10 @@ def _recompute(found: Verification, manifest: Mapping[str, Any], tasks: Sequence
                 _score_again(found, folder, tasks, name, annotated, progress)
         for name in (*annotated, TOOLS):
             _compare_annotations(found, folder, name)
-        found.trees(run, folder, [p for name in annotated for p in _recomputed(folder, name)])
+        for name in annotated:
+            scores = scores_path(folder, name)
+            places = (annotations_folder(folder, name) / "samples", scores, tables_folder(scores))
+            found.trees(run, folder, [path.relative_to(folder) for path in places if path.exists()])
 
 
 @contextmanager
@@ -397,13 +400,6 @@ def _score_again(
     if absent := [other for other in others if other not in annotated]:
         raise RequestError(f"they use annotations by {absent[0]}, not recomputed")
     score(folder, tasks, name, annotated[name], others=others, progress=progress)
-
-
-def _recomputed(folder: Path, name: str) -> list[Path]:
-    """Return the samples, scores and tables by an annotator that there are in a copy, as seen from the run."""
-    scores = scores_path(folder, name)
-    places = (annotations_folder(folder, name) / "samples", scores, tables_folder(scores))
-    return [path.relative_to(folder) for path in places if path.exists()]
 
 
 def _compare_annotations(found: Verification, folder: Path, name: str) -> None:

@@ -98,7 +98,10 @@ def association_test(table: ArrayLike, *, n_resamples: int = 10_000, rng: np.ran
     if sparse and counts.shape == (2, 2):
         p_exact, method = float(stats.fisher_exact(counts).pvalue), "Fisher"
     elif sparse:
-        p_exact, method = _permutation_p(counts, expected, n_resamples, rng), "permutation"
+        drawn = stats.random_table(counts.sum(axis=1), counts.sum(axis=0)).rvs(n_resamples, random_state=rng)
+        null = ((drawn - expected) ** 2 / expected).sum(axis=(1, 2))
+        observed = float(((counts - expected) ** 2 / expected).sum())
+        p_exact, method = p_value(null, observed, exact=False), "permutation"
     return Association(
         chi2=float(chi2),
         dof=int(dof),
@@ -116,15 +119,6 @@ def _counts(table: ArrayLike) -> Ints:
     if min(counts.shape) < 2:
         raise RequestError(f"`table` has shape {counts.shape}: give two or more groups and outcomes")
     return counts
-
-
-def _permutation_p(counts: Ints, expected: Floats, n_resamples: int, rng: np.random.Generator) -> float:
-    from scipy import stats
-
-    drawn = stats.random_table(counts.sum(axis=1), counts.sum(axis=0)).rvs(n_resamples, random_state=rng)
-    null = ((drawn - expected) ** 2 / expected).sum(axis=(1, 2))
-    observed = float(((counts - expected) ** 2 / expected).sum())
-    return p_value(null, observed, exact=False)
 
 
 def cramers_v(table: ArrayLike) -> float:

@@ -401,7 +401,13 @@ def _measured(
         notes.append("the labels of a group come from one cluster: the interval treats them as independent, too narrow")
     needed = _to_halve(min(found.labels), _sizes([*answers, *alike]), _sizes([*labels, *unseen]))
     if min(found.labels) < ENOUGH_LABELS:
-        notes.append(_few_labels(min(found.labels), high - low, needed))
+        halved = (
+            "labels alone do not halve it, more responses or clusters would"
+            if needed is None
+            else f"about {needed} labels in each group would halve it"
+        )
+        width = f"the interval is {high - low:.0f} points wide"
+        notes.append(f"a group has {min(found.labels)} labels: {width}; {halved}")
     return replace(
         found,
         estimate=min(max(unclipped, 0.0), largest),
@@ -434,10 +440,3 @@ def _to_halve(n: int, fixed: float, moving: float) -> int | None:
     """
     left = (fixed + moving) / 4 - fixed
     return math.ceil(n * moving / left) if left > 0 else None
-
-
-def _few_labels(n: int, width: float, needed: int | None) -> str:
-    wide = f"a group has {n} labels: the interval is {width:.0f} points wide"
-    if needed is None:
-        return f"{wide}; labels alone do not halve it, more responses or clusters would"
-    return f"{wide}; about {needed} labels in each group would halve it"
