@@ -6,7 +6,7 @@ import dataclasses
 import gc
 import weakref
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -19,7 +19,7 @@ from equivox.core.task import AUDIO, IMAGE, Media, Prompt, Sampling, Task
 from equivox.core.variants import vary
 from equivox.dataset_builders.corpus import Corpus, Sample
 from equivox.engines import EngineIdentity
-from equivox.run.plan import make_plan
+from equivox.run.plan import Plan, make_plan
 from equivox.tasks import vibe
 
 IDENTITY = EngineIdentity(engine="fake", model="m", revision="1")
@@ -46,19 +46,36 @@ def corpus(*, groups: Sequence[str] = ("f", "m"), speakers: int = 3, sentences: 
 TASK = next(task for task in vibe.TASKS if task.name == "vibe_gender:story")
 
 
+def planned(*tasks: Task, of: Corpus | None = None, identity: EngineIdentity = IDENTITY, **options: Any) -> Plan:
+    """Return the plan of tasks, `TASK` by default, on a corpus."""
+    return make_plan(tasks or [TASK], {"crema_d": corpus() if of is None else of}, identity, **options)
+
+
 def keys(task: Task = TASK, identity: EngineIdentity = IDENTITY, seed: int = 0, media: str = "") -> set[str]:
-    plan = make_plan([task], {"crema_d": corpus(media=media)}, identity, seed=seed)
-    return {request.key for request in plan.requests()}
+    return {one.key for one in planned(task, of=corpus(media=media), identity=identity, seed=seed).requests()}
 
 
 def variant(**changes: object) -> Task:
     return dataclasses.replace(TASK, **changes)  # type: ignore[arg-type]
 
 
+def asking(text: str) -> Task:
+    return variant(prompt=Prompt(name="p", version=1, text=text, source="here"))
+
+
+def of_samples(samples: Iterable[Sample]) -> Corpus:
+    return dataclasses.replace(corpus(), samples=tuple(samples))
+
+
+def told(sample: Sample, **columns: Any) -> Sample:
+    """Return a sample with other entries in some columns."""
+    return dataclasses.replace(sample, columns={**sample.columns, **columns})
+
+
 def test_a_key_is_the_same_for_the_same_request_and_no_other() -> None:
     base = keys()
     assert len(base) == 30
-    assert keys() == base == {r.key for r in make_plan([TASK], {"crema_d": corpus()}, IDENTITY).requests()}
+    assert keys() == base == {r.key for r in planned().requests()}
     changed = [
         keys(identity=dataclasses.replace(IDENTITY, model="other")),
         keys(identity=dataclasses.replace(IDENTITY, revision="2")),
@@ -82,7 +99,7 @@ def test_a_real_model_is_asked_once_for_two_tasks_that_differ_in_what_is_compare
 
 
 def test_repeats_have_seeds_of_their_own() -> None:
-    plan = make_plan([variant(sampling=Sampling(temperature=1.0, repeats=3))], {"crema_d": corpus()}, IDENTITY)
+    plan = planned(variant(sampling=Sampling(temperature=1.0, repeats=3)))
     requests = list(plan.requests())
     assert len({r.seed for r in requests}) == len({r.key for r in requests}) == 90
 
@@ -91,8 +108,7 @@ def test_tasks_conditions_and_models_share_the_seeds_of_a_sample() -> None:
     """Comparisons pair samples: with the same random numbers on both sides they have less noise."""
 
     def seeds(task: Task, identity: EngineIdentity = IDENTITY) -> dict[tuple[str, int], int]:
-        plan = make_plan([task], {"crema_d": corpus()}, identity)
-        return {(r.sample_id, r.repeat): r.seed for r in plan.requests()}
+        return {(r.sample_id, r.repeat): r.seed for r in planned(task, identity=identity).requests()}
 
     sampled = Sampling(temperature=1.0, repeats=2)
     base = seeds(variant(sampling=sampled))
@@ -110,7 +126,7 @@ def test_a_limit_spreads_evenly_and_a_larger_one_contains_it(
     items = corpus(speakers=speakers, sentences=sentences)
 
     def chosen(n: int) -> list[dict[str, object]]:
-        return make_plan([TASK], {"crema_d": items}, IDENTITY, limit=n).table.to_pylist()
+        return planned(of=items, limit=n).table.to_pylist()
 
     rows = chosen(limit)
     assert len(rows) == min(limit, 2 * speakers * sentences)
@@ -126,37 +142,28 @@ def test_a_limit_spreads_evenly_and_a_larger_one_contains_it(
 
 
 def test_placeholders_are_filled_from_columns() -> None:
-    task = variant(prompt=Prompt(name="p", version=1, text="Continue: {text} {Not this} {}", source="here"))
-    plan = make_plan([task], {"crema_d": corpus()}, IDENTITY)
-    texts = {request.text for request in plan.requests()}
+    texts = {request.text for request in planned(asking("Continue: {text} {Not this} {}")).requests()}
     assert texts == {f"Continue: Words {t}. {{Not this}} {{}}" for t in range(5)}
-    absent = variant(prompt=Prompt(name="p", version=1, text="{nothing}", source="here"))
     with pytest.raises(RequestError, match="'nothing'"):
-        make_plan([absent], {"crema_d": corpus()}, IDENTITY)
+        planned(asking("{nothing}"))
 
 
 def test_groups_can_be_any_column_and_crossed_columns() -> None:
-    plan = make_plan([variant(group=("gender", "speaker"))], {"crema_d": corpus()}, IDENTITY)
+    plan = planned(variant(group=("gender", "speaker")))
     assert {row["group"] for row in plan.table.to_pylist()} == {f"{g} × {g}{s}" for g in "fm" for s in range(3)}
 
 
 def test_items_without_the_dimension_are_left_out_and_counted() -> None:
-    whole = corpus()
-    unlabelled = dataclasses.replace(whole.samples[0], columns={**whole.samples[0].columns, "gender": None})
-    plan = make_plan(
-        [TASK], {"crema_d": dataclasses.replace(whole, samples=(unlabelled, *whole.samples[1:]))}, IDENTITY
-    )
+    first, *others = corpus().samples
+    plan = planned(of=of_samples([told(first, gender=None), *others]))
     assert len(plan) == 29
     assert plan.left_out == {"vibe_gender:story": 1}
 
 
 def test_a_limit_takes_the_same_sentences_from_every_speaker() -> None:
     # Ids that sort otherwise for each speaker, so that only the order of the strata can make them agree.
-    whole = corpus()
-    renamed = tuple(
-        dataclasses.replace(sample, sample_id=digest([sample.sample_id, "another order"])) for sample in whole.samples
-    )
-    plan = make_plan([TASK], {"crema_d": dataclasses.replace(whole, samples=renamed)}, IDENTITY, limit=12)
+    renamed = (dataclasses.replace(own, sample_id=digest([own.sample_id, "another order"])) for own in corpus().samples)
+    plan = planned(of=of_samples(renamed), limit=12)
     said = {row["cluster"]: set() for row in plan.table.to_pylist()}
     for row in plan.table.to_pylist():
         said[row["cluster"]].add(row["stratum"])
@@ -167,27 +174,22 @@ def test_a_limit_takes_the_same_sentences_from_every_speaker() -> None:
 
 def test_one_group_or_units_in_some_groups_only_are_refused_with_their_numbers() -> None:
     with pytest.raises(RequestError, match="at least two"):
-        make_plan([TASK], {"crema_d": corpus(groups=("f",))}, IDENTITY)
+        planned(of=corpus(groups=("f",)))
     with pytest.raises(RequestError, match="`gender` holds 'F' and 'f', which differ in case or space"):
-        make_plan([TASK], {"crema_d": corpus(groups=("f", "F"))}, IDENTITY)
+        planned(of=corpus(groups=("f", "F")))
     with pytest.raises(RequestError, match=r"`gender` holds 'Jose\\u0301' and 'Jos\\xe9'"):
-        make_plan([TASK], {"crema_d": corpus(groups=("José", "Jose\u0301"))}, IDENTITY)
-    whole = corpus()
-    twice = [
-        dataclasses.replace(s, columns={**s.columns, "speaker": f"{s.columns['speaker']} "}) for s in whole.samples
-    ]
+        planned(of=corpus(groups=("José", "Jose\u0301")))
+    first, *others = corpus().samples
+    spaced = [told(sample, speaker=f"{sample.columns['speaker']} ") for sample in (first, *others)]
     with pytest.raises(RequestError, match="`speaker` holds 'f0' and 'f0 ', which differ in case or space"):
-        make_plan([TASK], {"crema_d": dataclasses.replace(whole, samples=(*whole.samples[:1], *twice))}, IDENTITY)
-    torn = dataclasses.replace(whole, samples=whole.samples[1:])
+        planned(of=of_samples([first, *spaced]))
     with pytest.raises(RequestError, match=r"of 6 speaker units, 5 in 5, 1 in 4 of 5 groups of sentence \('f0' in "):
-        make_plan([variant(group=("sentence",))], {"crema_d": torn}, IDENTITY)
+        planned(variant(group=("sentence",)), of=of_samples(others))
 
 
 def test_strata_that_describe_a_cluster_are_blocks_beside_those_that_clusters_span() -> None:
     def blocks(**design: Any) -> set[str]:
-        return {
-            row["block"] for row in make_plan([variant(**design)], {"crema_d": corpus()}, IDENTITY).table.to_pylist()
-        }
+        return {row["block"] for row in planned(variant(**design)).table.to_pylist()}
 
     assert blocks(group=("speaker",), strata=("sentence", "gender")) == {"f", "m"}
     # A column that is held by name as well is held once.
@@ -198,18 +200,18 @@ def test_strata_that_describe_a_cluster_are_blocks_beside_those_that_clusters_sp
 
 def test_a_unit_may_be_in_every_group_and_is_asked_whole() -> None:
     crossed = variant(group=("sentence",))
-    plan = make_plan([crossed], {"crema_d": corpus()}, IDENTITY, limit=17)
+    plan = planned(crossed, limit=17)
     rows = plan.table.to_pylist()
     assert len(rows) == 15
     # A limit that whole units fill is filled.
-    assert [len(make_plan([crossed], {"crema_d": corpus()}, IDENTITY, limit=n)) for n in (14, 15)] == [10, 15]
+    assert [len(planned(crossed, limit=n)) for n in (14, 15)] == [10, 15]
     groups = {
         unit: sorted(row["group"] for row in rows if row["cluster"] == unit) for unit in {r["cluster"] for r in rows}
     }
     assert len(groups) == 3
     assert all(len(set(own)) == len(own) == 5 for own in groups.values())
     shuffled = variant(group=("sentence",), name="x:y@shuffled", condition="shuffled")
-    both = make_plan([crossed, shuffled], {"crema_d": corpus()}, IDENTITY).table.to_pylist()
+    both = planned(crossed, shuffled).table.to_pylist()
     dealt = {(r["cluster"], r["sample_id"]): r["group"] for r in both if r["condition"] == "shuffled"}
     true = {(r["cluster"], r["sample_id"]): r["group"] for r in both if r["condition"] != "shuffled"}
     assert dealt != true
@@ -219,26 +221,25 @@ def test_a_unit_may_be_in_every_group_and_is_asked_whole() -> None:
 
 
 def test_media_come_before_the_text_and_clip_by_clip() -> None:
-    tasks = [task for task in vibe.TASKS if task.family == "vibe_gender"]
-    plan = make_plan(tasks, {"crema_d": corpus()}, IDENTITY)
+    plan = planned(*(task for task in vibe.TASKS if task.family == "vibe_gender"))
     digests = [request.media[0].sha256 for request in plan.requests()]
     assert digests == [digest for digest in dict.fromkeys(digests) for _ in range(5)]
     assert TASK.media == (AUDIO,)
 
 
 def test_a_limit_of_one_sample_a_group_is_enough_and_no_fewer() -> None:
-    assert Counter(make_plan([TASK], {"crema_d": corpus()}, IDENTITY, limit=2).table["group"].to_pylist()) == {
+    assert Counter(planned(limit=2).table["group"].to_pylist()) == {
         "f": 1, "m": 1,
     }  # fmt: skip
     with pytest.raises(RequestError, match="`limit` 1 is too small for the 2 groups"):
-        make_plan([TASK], {"crema_d": corpus()}, IDENTITY, limit=1)
+        planned(limit=1)
 
 
 def test_tasks_of_a_family_shuffle_their_groups_alike() -> None:
     names = ["x:one@shuffled", "x:two@shuffled", "x:three@shuffled", "y:one@shuffled", "z:one@shuffled"]
     tasks = [variant(name=name, condition="shuffled") for name in names]
     dealt: dict[str, dict[str, str]] = {name: {} for name in names}
-    for row in make_plan(tasks, {"crema_d": corpus(speakers=6)}, IDENTITY).table.to_pylist():
+    for row in planned(*tasks, of=corpus(speakers=6)).table.to_pylist():
         dealt[row["task"]][row["cluster"]] = row["group"]
     one, two, three, *others = dealt.values()
     assert one == two == three
@@ -250,31 +251,30 @@ def test_tasks_of_a_family_shuffle_their_groups_alike() -> None:
 @pytest.mark.parametrize("column", ["items", "strata", "blocks", "metadata"])
 def test_every_column_that_a_task_names_is_in_its_corpus(column: str) -> None:
     with pytest.raises(RequestError, match="'nothing'"):
-        make_plan([variant(**{column: ("nothing",)})], {"crema_d": corpus()}, IDENTITY)
+        planned(variant(**{column: ("nothing",)}))
 
 
 def test_silence_needs_the_length_of_a_recording_and_not_the_recording() -> None:
-    whole = corpus()
-    damaged = dataclasses.replace(whole.samples[0], problem="f0_0.wav: it is empty", duration_s=2.0)
-    unknown = dataclasses.replace(whole.samples[1], problem=None, duration_s=None)
-    told = [dataclasses.replace(sample, duration_s=1.0) for sample in whole.samples[2:]]
-    corpora = {"crema_d": dataclasses.replace(whole, samples=(damaged, unknown, *told))}
+    damaged, unknown, *others = corpus().samples
+    damaged = dataclasses.replace(damaged, problem="f0_0.wav: it is empty", duration_s=2.0)
+    unknown = dataclasses.replace(unknown, problem=None, duration_s=None)
+    given = of_samples([damaged, unknown, *(dataclasses.replace(sample, duration_s=1.0) for sample in others)])
 
     def problems(**changes: Any) -> list[str | None]:
-        plan = make_plan([variant(**changes)], corpora, IDENTITY)
+        plan = planned(variant(**changes), of=given)
         assert plan.usable.tolist() == [plan.problem(row) is None for row in range(len(plan))]
         return [plan.problem(row) for row in range(3)]
 
     assert problems() == ["f0_0.wav: it is empty", None, None]
     assert problems(condition="silence") == [None, "f0_1.wav: its length is not known", None]
-    silent = make_plan([variant(condition="silence")], corpora, IDENTITY)
+    silent = planned(variant(condition="silence"), of=given)
     assert {part.duration_s for row in (0, 2) for part in silent.request(row).media} == {2.0, 1.0}
     assert problems(media=()) == [None, None, None]
 
 
 def test_a_dose_is_of_recordings_and_of_nothing_else() -> None:
     (plain,), (higher,), (seen,) = (
-        make_plan([variant(**changes)], {"crema_d": corpus()}, IDENTITY).request(0).media
+        planned(variant(**changes)).request(0).media
         for changes in ({}, {"condition": "pitch=2"}, {"condition": "pitch=2", "media": (IMAGE,)})
     )
     assert (plain.name, higher.name, seen.name) == ("f0_0.wav", "pitch=2 of f0_0.wav", "f0_0.wav")
@@ -283,35 +283,27 @@ def test_a_dose_is_of_recordings_and_of_nothing_else() -> None:
 
 @pytest.mark.parametrize("absent", [None, ""])
 def test_a_prompt_without_its_text_is_not_sent(absent: str | None) -> None:
-    whole = corpus()
-    untold = dataclasses.replace(whole.samples[0], columns={**whole.samples[0].columns, "text": absent})
-    corpora = {"crema_d": dataclasses.replace(whole, samples=(untold, *whole.samples[1:]))}
-    plan = make_plan(
-        [variant(prompt=Prompt(name="p", version=1, text="Go on: {text}", source="here"))], corpora, IDENTITY
-    )
+    first, *others = corpus().samples
+    plan = planned(asking("Go on: {text}"), of=of_samples([told(first, text=absent), *others]))
     assert [plan.problem(row) for row in (0, 1)] == ["f0_0: the column text is empty", None]
     assert plan.usable.tolist() == [False] + [True] * 29
 
 
 def test_columns_that_differ_are_kept_and_those_of_one_value_are_not() -> None:
-    plan = make_plan([TASK], {"crema_d": corpus()}, IDENTITY)
+    plan = planned()
     kept = {name for name in plan.table.column_names if name.startswith("column.")}
     # The emotion is the same everywhere: nothing can be compared by it.
     assert kept == {"column.gender", "column.speaker", "column.sentence", "column.text"}
     # Nor by a column of more than a hundred values.
     for speakers, is_kept in ((50, True), (51, False)):
-        table = make_plan([TASK], {"crema_d": corpus(speakers=speakers, sentences=1)}, IDENTITY).table
+        table = planned(of=corpus(speakers=speakers, sentences=1)).table
         assert ("column.speaker" in table.column_names) == is_kept
 
 
 def test_answers_without_the_other_column_are_in_no_group_of_that_comparison() -> None:
-    whole = corpus()
-    samples = [
-        dataclasses.replace(sample, columns={**sample.columns, "accent": "" if place == 0 else "xy"[place // 5 % 2]})
-        for place, sample in enumerate(whole.samples)
-    ]
-    corpora = {"crema_d": dataclasses.replace(whole, samples=tuple(samples))}
-    plan = make_plan(vary([TASK], compare=[("gender",), ("accent",)], conditions=("declared",)), corpora, IDENTITY)
+    samples = [told(own, accent="xy"[place // 5 % 2] if place else "") for place, own in enumerate(corpus().samples)]
+    tasks = vary([TASK], compare=[("gender",), ("accent",)], conditions=("declared",))
+    plan = planned(*tasks, of=of_samples(samples))
     assert Counter(plan.table["task"].to_pylist()) == {TASK.name: 30, "vibe_gender_by_accent:story": 29}
     assert set(plan.table["group"].to_pylist()) == {"f", "m", "x", "y"}
     # Both are the answers to one set of requests, which stay in the order of the plan.
@@ -320,7 +312,7 @@ def test_answers_without_the_other_column_are_in_no_group_of_that_comparison() -
 
 
 def test_a_part_of_a_plan_has_its_rows_and_holds_no_other_samples() -> None:
-    whole = make_plan([TASK], {"crema_d": corpus()}, IDENTITY)
+    whole = planned()
     rows = [17, 3, 3, 29]
     part = whole.part(rows)
     assert list(part.requests()) == [whole.request(row) for row in rows]
@@ -328,7 +320,7 @@ def test_a_part_of_a_plan_has_its_rows_and_holds_no_other_samples() -> None:
     assert len(whole.part([])) == 0 and list(whole.part([]).requests()) == []
     samples = corpus()
     kept = [weakref.ref(sample) for sample in samples.samples]
-    part = make_plan([TASK], {"crema_d": samples}, IDENTITY).part(rows)
+    part = planned(of=samples).part(rows)
     del samples
     gc.collect()
     assert sum(ref() is not None for ref in kept) == 3
