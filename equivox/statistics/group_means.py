@@ -363,7 +363,9 @@ def _detectable(units: Units, sd: float, n_clusters: int) -> Detectable | None:
     elif units.paired:
         freedom = float((len(units.means) / n_groups - 1) * (n_groups - 1))
     else:
-        freedom = float(len(units.means) - len(np.unique(units.stratum * n_groups + units.group)))
+        freedom = units.freedom_of_noise
+        # The studentised range takes long; it hardly changes within these steps, and is kept.
+        freedom = math.floor(freedom * 10) / 10 if freedom < 10 else math.floor(freedom)
     needed = [math.sqrt(square) * _found_at(level, n_groups, freedom) for level in LEVELS]
     sizes = np.bincount(units.group[units.cluster_of_value])
     answers = len(units.values) / n_clusters

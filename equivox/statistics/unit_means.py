@@ -118,6 +118,17 @@ class Units:
             return math.nan, 0
         return float((left**2).sum() / degrees * (self.deals[mine, code] ** 2).sum()), degrees
 
+    def _of_each_group(self) -> tuple[tuple[float, ...], tuple[int, ...]]:
+        """Return the squared error of each group's mean in the first column, and its degrees of freedom."""
+        groups = range(self.deals.shape[1])
+        squares, degrees = zip(*(self._square(self.group == code, code, 0) for code in groups), strict=True)
+        return squares, degrees
+
+    @property
+    def freedom_of_noise(self) -> float:
+        """The degrees of freedom of the groups' noise together (Welch and Satterthwaite)."""
+        return freedom_of(*self._of_each_group())
+
     def size(self, column: int = 0) -> float:
         """Return the size of the numbers in a column, see `size_of`."""
         return size_of(self.values[:, column], self.values)
@@ -130,7 +141,7 @@ class Units:
         and Satterthwaite). It is not known where a group has no degree of freedom, or where no cluster differs.
         """
         groups = range(self.deals.shape[1])
-        squares, degrees = zip(*(self._square(self.group == code, code, 0) for code in groups), strict=True)
+        squares, degrees = self._of_each_group()
         if not sum(squares) > 0:
             return None
         _, cell = np.unique(self.stratum * len(groups) + self.group, return_inverse=True)

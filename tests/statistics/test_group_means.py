@@ -276,6 +276,7 @@ def test_the_interval_for_other_items_holds_their_mean(strata: bool) -> None:
         pytest.param(True, 2, 10, 3, 0.5, marks=pytest.mark.long),
         pytest.param(False, 2, 40, 1, 0.0, marks=pytest.mark.long),
         pytest.param(False, 3, 12, 2, 0.5, marks=pytest.mark.long),
+        (False, 3, 4, 3, 0.8),
         (True, 3, 15, 2, 0.3),
     ],
 )
