@@ -35,10 +35,15 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make(tmp_path_factory.mktemp("view") / "run", "planted,shift=0.3")
 
 
+def opened(runs: list[Path], scratch: Path, **settings: Any) -> TestClient:
+    """Return a client of an explorer of the runs that builds its tables in the folder `scratch`."""
+    scratch.mkdir(exist_ok=True)
+    return TestClient(application(Explorer(runs, scratch, **settings)), base_url="http://localhost:8000")
+
+
 @pytest.fixture
 def client(run: Path, tmp_path: Path) -> Iterator[TestClient]:
-    app = application(Explorer([run], tmp_path))
-    with TestClient(app, base_url="http://127.0.0.1:8000") as client:
+    with opened([run], tmp_path) as client:
         yield client
 
 
@@ -72,15 +77,7 @@ def test_only_names_of_this_machine_are_answered(client: TestClient) -> None:
 
 
 def test_every_answer_has_the_headers(client: TestClient) -> None:
-    for path in (
-        "/",
-        "/index.html",
-        "/view.js",
-        "/view.json",
-        "/media/none",
-        "/nowhere",
-        "/" + a_table(client),
-    ):
+    for path in ("/", "/index.html", "/view.js", "/view.json", "/media/none", "/nowhere", "/" + a_table(client)):
         headers = client.get(path, follow_redirects=False).headers
         assert headers["content-security-policy"] == f"{POLICY}; frame-ancestors 'none'", path
         assert headers["x-content-type-options"] == "nosniff"
@@ -131,9 +128,7 @@ def test_recordings_by_the_hash_of_what_was_sent(client: TestClient, run: Path) 
 
 
 def test_a_corpus_that_is_gone_is_said(run: Path, tmp_path: Path) -> None:
-    with TestClient(
-        application(Explorer([run], tmp_path, data=str(tmp_path / "gone"))), base_url="http://localhost"
-    ) as client:
+    with opened([run], tmp_path, data=str(tmp_path / "gone")) as client:
         sha256 = pq.read_table(run / "plan.parquet").to_pylist()[0]["media_sha256"][0]
         answer = client.get(f"/media/{sha256}")
         assert answer.status_code == 404 and "--data" in answer.text
@@ -155,8 +150,7 @@ def test_the_tables_are_built_anew_when_a_run_is_scored(run: Path, tmp_path: Pat
     folder = shutil.copytree(run, tmp_path / "run")
     scores = (folder / "scores.json").read_bytes()
     (folder / "scores.json").unlink()
-    (tmp_path / "scratch").mkdir()
-    with TestClient(application(Explorer([folder], tmp_path / "scratch")), base_url="http://localhost") as client:
+    with opened([folder], tmp_path / "scratch") as client:
         before = client.get("/view.json").json()
         assert not before["runs"][0]["scored"]
         assert client.get("/view.json").json()["tables"] == before["tables"]
@@ -169,26 +163,24 @@ def test_the_tables_are_built_anew_when_a_run_is_scored(run: Path, tmp_path: Pat
 
 def test_a_damaged_run_is_said(run: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(run, tmp_path / "run")
-    explorer = Explorer([folder], tmp_path)
+    client = opened([folder], tmp_path)
     text = (folder / "scores.json").read_text()
     (folder / "scores.json").write_text(text.replace('"value"', '"valve"', 1))
-    with TestClient(application(explorer), base_url="http://localhost") as client:
+    with client:
         answer = client.get("/view.json")
         assert answer.status_code == 409 and "scores.json" in answer.json()["problem"]
 
 
 def screen(runs: list[Path], scratch: Path, where: str) -> dict[str, Any]:
     """Return the content of a screen of tables."""
-    scratch.mkdir(exist_ok=True)
-    with TestClient(application(Explorer(runs, scratch)), base_url="http://localhost") as client:
+    with opened(runs, scratch) as client:
         answer = client.get(f"/results/{where}")
         assert answer.status_code == 200
         return dict(answer.json())
 
 
 def screens(run: Path, scratch: Path) -> list[str]:
-    scratch.mkdir(exist_ok=True)
-    with TestClient(application(Explorer([run], scratch)), base_url="http://localhost") as client:
+    with opened([run], scratch) as client:
         return list(client.get("/view.json").json()["runs"][0]["screens"])
 
 
