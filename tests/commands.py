@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -38,3 +39,12 @@ def csv_rows(path: Path) -> list[dict[str, str]]:
     """Return the rows of a CSV file by their columns."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         return list(csv.DictReader(file))
+
+
+def write_rows(path: Path, rows: Sequence[Mapping[str, object]], delimiter: str = ",") -> Path:
+    """Write rows as a CSV file whose columns are those of the first row, and return its path."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), delimiter=delimiter)
+        writer.writeheader()
+        writer.writerows(rows)
+    return path

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
+
+from commands import csv_rows, write_rows
 
 from equivox.run.store import stored_annotations
 
@@ -15,18 +16,12 @@ Labeller = Callable[[dict[str, str], dict[str, str]], str]
 
 
 def rows_of(sheet: Path) -> list[dict[str, str]]:
-    with (sheet / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
-        return list(csv.DictReader(file))
+    return csv_rows(sheet / "sheet.csv")
 
 
 def filled(path: Path, rows: Iterable[dict[str, str]], say: Callable[[dict[str, str]], str]) -> Path:
     """Write rows of a sheet with the labels that `say` gives."""
-    labelled = [{**row, "label": say(row)} for row in rows]
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, labelled[0].keys())
-        writer.writeheader()
-        writer.writerows(labelled)
-    return path
+    return write_rows(path, [{**row, "label": say(row)} for row in rows])
 
 
 def readings(run: Path) -> dict[tuple[str, str], tuple[str, ...]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import Cli
+from commands import Cli, csv_rows
 from labelling import AUDIT, LABEL, fill, readings, rows_of
 from made_requests import plan_rows, sample_spec
 from scipy import stats
@@ -121,9 +121,9 @@ def test_agreement_kappa_and_alpha_by_hand(sheet: Path, run: Path) -> None:
     entry = audit_of(score_audit(sheet, [labels]), "competency")
     key = json.loads((sheet / "key.json").read_text())
     read = readings(run)
-    with labels.open(newline="") as file:
-        pairs = [(row["label"], read[key[row["item"]]["response"], "competency"][0])
-                 for row in csv.DictReader(file) if row["label"]]  # fmt: skip
+    pairs = [
+        (row["label"], read[key[row["item"]]["response"], "competency"][0]) for row in csv_rows(labels) if row["label"]
+    ]
     n = len(pairs)
     observed = sum(people == annotator for people, annotator in pairs) / n
     chance = sum(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import Cli
+from commands import Cli, csv_rows, write_rows
 
 from equivox.core.errors import RequestError, RunError
 from equivox.core.requests import Request
@@ -90,16 +89,11 @@ def texts(sentences: Path, tmp_path: Path) -> Path:
     return tmp_path / "texts.csv"
 
 
-def read(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def test_rewritten_sentences_are_a_table_of_texts(sentences: Path, tmp_path: Path) -> None:
     writer = Writer()
     made = rewrite(sentences, writer.engine, tmp_path / "texts.csv")
     assert (made.of, made.rows, made.left_out) == ("2 sentences", 2, {})
-    assert read(tmp_path / "texts.csv") == [{"accent": "north", **FISHER}, {"accent": "south", **FARMER}]
+    assert csv_rows(tmp_path / "texts.csv") == [{"accent": "north", **FISHER}, {"accent": "south", **FARMER}]
     first = writer.asked[0].text
     assert 'a person whose accent is "north"' in first and "Stereotypical: She was early." in first
     # The reader sees the context alone, not the group that the sentence is about.
@@ -108,7 +102,7 @@ def test_rewritten_sentences_are_a_table_of_texts(sentences: Path, tmp_path: Pat
 
 
 def test_the_options_are_swapped_for_the_other_group(texts: Path) -> None:
-    assert [(row["accent"], row["stereotypical"]) for row in read(texts)] == [
+    assert [(row["accent"], row["stereotypical"]) for row in csv_rows(texts)] == [
         ("north", "I was early."), ("south", "I was late."), ("south", "I took my time."), ("north", "I was quick."),
     ]  # fmt: skip
 
@@ -140,7 +134,7 @@ def test_what_cannot_be_kept_is_left_out_with_the_reason(
         with pytest.raises(RunError, match=f"none of 2 sentences could be kept .*{reason}"):
             rewrite(sentences, writer.engine, tmp_path / "texts.csv")
         assert not (tmp_path / "texts.csv").exists()
-    assert reason in read(tmp_path / "texts.left_out.csv")[0]["reason"]
+    assert reason in csv_rows(tmp_path / "texts.left_out.csv")[0]["reason"]
     # Both attempts were made, with different seeds.
     asked = [request.seed for request in writer.asked if "fisherwoman" in request.text]
     assert len(asked) == len(set(asked)) == 2
@@ -193,10 +187,10 @@ def test_agreement_decides_and_exactly_half_is_enough(texts: Path, tmp_path: Pat
     made = keep_agreed(texts, [tmp_path / "labels.csv"], tmp_path / "kept.csv")
     assert (made.of, made.rows) == ("4 texts", 3)
     assert made.left_out == {"less than 50 % call the stereotypical continuation that": 1}
-    (lost,) = read(tmp_path / "kept.left_out.csv")
+    (lost,) = csv_rows(tmp_path / "kept.left_out.csv")
     assert (lost["accent"], lost["context"], lost["agreement stereotypical"]) == ("south", "I got up.", "2 of 6")
     assert lost["agreement irrelevant"] == "6 of 6"
-    kept = read(tmp_path / "kept.csv")
+    kept = csv_rows(tmp_path / "kept.csv")
     assert json.loads(kept[0]["labels"])["stereotype"].count("stereotype") == 3
     assert json.loads(kept[0]["annotators"]) == [f"a{number}" for number in range(6)]
 
@@ -222,18 +216,14 @@ def test_people_fill_in_a_sheet_that_does_not_say_what_is_meant(texts: Path, tmp
     assert "stereotyp" not in (tmp_path / "kim.csv").read_text()
     with pytest.raises(RequestError, match="may hold labels"):
         sheet(texts, tmp_path / "kim.csv")
-    empty = read(tmp_path / "kim.csv")
+    empty = csv_rows(tmp_path / "kim.csv")
     people = []
     for name in ("kim", "lee"):
-        path = tmp_path / f"{name}.csv"
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(empty[0]))
-            writer.writeheader()
-            writer.writerows({**row, "label": truth(row["accent"], row["continuation"])} for row in empty)
-        people.append(path)
+        labels = [{**row, "label": truth(row["accent"], row["continuation"])} for row in empty]
+        people.append(write_rows(tmp_path / f"{name}.csv", labels))
     made = keep_agreed(texts, people, tmp_path / "kept.csv", least_annotators=2)
     assert made.rows == 4
-    assert json.loads(read(tmp_path / "kept.csv")[0]["annotators"]) == ["kim", "lee"]
+    assert json.loads(csv_rows(tmp_path / "kept.csv")[0]["annotators"]) == ["kim", "lee"]
     with pytest.raises(RunError, match="fewer than 5 labels"):
         keep_agreed(texts, people, tmp_path / "kept.csv")
 
@@ -262,7 +252,7 @@ def test_malformed_input_is_one_line(sentences: Path, texts: Path, tmp_path: Pat
 
 def read_first_item(texts: Path, tmp_path: Path) -> str:
     sheet(texts, tmp_path / "one.csv")
-    return read(tmp_path / "one.csv")[0]["item"]
+    return csv_rows(tmp_path / "one.csv")[0]["item"]
 
 
 TTS = """

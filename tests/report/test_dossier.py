@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import Cli, csv_rows
+from commands import Cli, csv_rows, write_rows
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sample_runs import sample_run
@@ -153,16 +153,11 @@ def test_stated_limits_are_held_as_the_gate_holds_them(run: Path, equivox: Cli, 
 
 
 def test_labels_by_people_stand_with_their_file(run: Path, equivox: Cli, tmp_path: Path) -> None:
-    import csv
-
     copy = shutil.copytree(run, tmp_path / "run")
     equivox.done("audit", "label", copy, "--n", 8, "--no-media", "--output", tmp_path / "sheet")
     rows = csv_rows(tmp_path / "sheet" / "sheet.csv")
-    with (tmp_path / "person.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0].keys())
-        writer.writeheader()
-        writer.writerows(row | {"label": "unstated"} for row in rows)
-    equivox.done("audit", "score", tmp_path / "sheet", tmp_path / "person.csv")
+    labels = write_rows(tmp_path / "person.csv", [row | {"label": "unstated"} for row in rows])
+    equivox.done("audit", "score", tmp_path / "sheet", labels)
     record, page = packed(equivox, tmp_path / "pack", copy)
     labels = record["runs"][0]["validity"]["labels"]
     # The annotator always says something, the person never does.

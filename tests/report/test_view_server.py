@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import re
@@ -17,7 +16,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from commands import Cli, csv_rows
+from commands import Cli, csv_rows, write_rows
 from starlette.testclient import TestClient
 from test_view_data import make
 
@@ -193,10 +192,7 @@ def test_labels_kept_with_a_run_are_a_screen(run: Path, tmp_path: Path, equivox:
     rows = csv_rows(sheet / "sheet.csv")
     for row in rows:
         row["label"] = "unstated" if row["attribute"] == "hobby" else "no"
-    with (sheet / "labels-ana.csv").open("w", newline="") as file:
-        table = csv.DictWriter(file, list(rows[0]))
-        table.writeheader()
-        table.writerows(rows)
+    write_rows(sheet / "labels-ana.csv", rows)
     equivox.done("audit", "score", sheet)
     assert screens(folder, tmp_path / "after") == ["labels", "gate"]
     found = screen([folder], tmp_path / "after", "labels/0")

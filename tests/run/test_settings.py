@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import math
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import csv_rows
 from pydantic import ValidationError
 
 from equivox.annotate import Annotation, Job, open_annotator, open_evaluations
@@ -399,8 +399,7 @@ def test_a_paper_in_one_command_ends_in_its_tables(equivox: Cli, tmp_path: Path)
         *command, "simulated:biased", "--tasks", "vibe_gender,spoken_stereoset_orders:gender", *where
     )
     assert code == 0, err
-    with (tmp_path / "out" / "table_1.csv").open(newline="") as file:
-        rows = {(row["block"], row["row"], row["column"]): row for row in csv.DictReader(file)}
+    rows = {(row["block"], row["row"], row["column"]): row for row in csv_rows(tmp_path / "out" / "table_1.csv")}
     story = rows["gender", "simulated:biased", "Story"]
     whole = next(s for s in read_scores(tmp_path / "runs/open_ended/biased") if s.is_whole and "story" in s.task)
     assert float(story["measured"]) == whole.value

@@ -1,10 +1,10 @@
 """Published numbers, from the folder that EQUIVOX_REFERENCE_DATA names."""
 
-import csv
 import json
 
 import numpy as np
 import pytest
+from commands import csv_rows
 
 from equivox.statistics import (
     association_test,
@@ -18,11 +18,7 @@ pytestmark = pytest.mark.paper
 
 @pytest.fixture
 def published(reference_data):
-    def rows(name):
-        with (reference_data / name).open(encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file))
-
-    return rows
+    return lambda name: csv_rows(reference_data / name)
 
 
 def generator():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import re
@@ -13,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commands import Cli, csv_rows
+from commands import Cli, csv_rows, write_rows
 from PIL import Image
 
 from equivox import FunctionEngine, ScoringOptions, measure
@@ -42,10 +41,7 @@ def table(path: Path, rows: list[dict[str, object]]) -> Path:
     elif kind == ".jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     else:
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]), delimiter="\t" if kind == ".tsv" else ",")
-            writer.writeheader()
-            writer.writerows(rows)
+        write_rows(path, rows, "\t" if kind == ".tsv" else ",")
     return path
 
 

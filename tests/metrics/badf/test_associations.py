@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
 import math
@@ -84,12 +83,11 @@ def test_table_14_from_the_released_associations(reference_data: Path) -> None:
     cells = csv_rows(folder / "table14_gender.csv")
     assert len(cells) == 14
     for cell in cells:
-        with (folder / "associations" / cell["file"]).open(newline="", encoding="utf-8-sig") as file:
-            rows = [
-                row
-                for row in csv.DictReader(file)
-                if NAMES[row["Demographic Identity"]] == cell["identity"] and row["Prompt Response"] == "NO"
-            ]
+        rows = [
+            row
+            for row in csv_rows(folder / "associations" / cell["file"])
+            if NAMES[row["Demographic Identity"]] == cell["identity"] and row["Prompt Response"] == "NO"
+        ]
         n, mean_score, mean_p = summary([float(r["Score"]) for r in rows], [float(r["P-Value"]) for r in rows])
         assert n == int(cell["paper_count"])
         digits = len(cell["paper_score"]) - 1

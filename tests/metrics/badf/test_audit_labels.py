@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from pathlib import Path
 
 import pytest
-from commands import Cli
+from commands import Cli, csv_rows, write_rows
 
 from equivox.core.errors import RequestError
 from equivox.metrics.badf.labels import cluster_agreement, exclusivity_agreement, story_shares
@@ -18,16 +17,12 @@ from equivox.statistics import clustering
 @pytest.mark.paper
 def test_the_released_samples_give_the_published_values(reference_data: Path, equivox: Cli, tmp_path: Path) -> None:
     folder = reference_data / "badf"
-    with (folder / "Sample_eva.csv").open(newline="", encoding="utf-8-sig") as file:
-        # Below the fifty stories, the file has a summary of them.
-        stories = [row for row in csv.DictReader(file) if row["responses"] and row["accuracy_2"]]
-    with (tmp_path / "stories.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, stories[0])
-        writer.writeheader()
-        writer.writerows(stories)
+    # Below the fifty stories, the file has a summary of them.
+    stories = [row for row in csv_rows(folder / "Sample_eva.csv") if row["responses"] and row["accuracy_2"]]
     out = equivox.done(
-        "metric", "annotated_stories", tmp_path / "stories.csv", "--json", "--column", "recall=recall_1",
-        "--column", "precision=precision_1", "--column", "decomposition_accuracy=accuracy_2",
+        "metric", "annotated_stories", write_rows(tmp_path / "stories.csv", stories), "--json",
+        "--column", "recall=recall_1", "--column", "precision=precision_1",
+        "--column", "decomposition_accuracy=accuracy_2",
     )  # fmt: skip
     found = json.loads(out)
     for name, printed in (("recall", 0.9856), ("precision", 0.9330), ("decomposition_accuracy", 0.9711)):

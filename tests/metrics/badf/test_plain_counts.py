@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from pathlib import Path
@@ -145,9 +144,7 @@ def test_a_list_by_hand() -> None:
 @pytest.mark.paper
 def test_published_counts(reference_data: Path) -> None:
     """The p of sixty released phrases of four identities: each is kept, and its p is the mean p of a list of one."""
-    with (reference_data / "badf" / "fixture_multi_counts_60.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))[:12]
-    for row in rows:
+    for row in csv_rows(reference_data / "badf" / "fixture_multi_counts_60.csv")[:12]:
         counts = json.loads(row["doc_freq_by_identity"])
         names = [f"identity {place}" for place in range(len(counts))]
         found = concept_counts(

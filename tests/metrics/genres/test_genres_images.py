@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import Cli
+from commands import Cli, csv_rows
 
 from equivox.core.errors import RequestError
 from equivox.dataset_builders import open_builder, sample_source
@@ -67,8 +66,7 @@ class Judge:
 
 
 def lines(folder: Path) -> list[dict[str, str]]:
-    with (folder / LOG).open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    return csv_rows(folder / LOG)
 
 
 def test_the_first_good_image_is_kept_and_every_attempt_noted(source: Path) -> None:

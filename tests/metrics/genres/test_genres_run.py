@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import functools
 import io
 import json
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import Cli
+from commands import Cli, csv_rows
 
 from equivox import cli
 from equivox.core.scores import Score
@@ -35,8 +34,7 @@ def whole(folder: Path, task: str) -> dict[str, Score]:
 
 
 def table(folder: Path, task: str, name: str) -> list[dict[str, str]]:
-    with (folder / "tables" / task / f"{name}.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    return csv_rows(folder / "tables" / task / f"{name}.csv")
 
 
 def run(equivox: Cli, model: str, tasks: str, folder: Path, *more: object) -> int:
