@@ -141,12 +141,8 @@ class Rank(Subject):
 def rank_all(comparison: Comparison, tests: Sequence[PairedTest]) -> list[Rank]:
     """Return every model's rank in every task and metric that has a value for "no bias" and a paired test.
 
-    A model with an undefined score has no rank, and the reason is kept; the ranks of the others do not change. Empty
-    for one run.
+    A model with an undefined score has no rank, and the reason is kept; the ranks of the others do not change.
     """
-    if len(comparison.runs) < 2:
-        return []
-    found: list[Rank] = []
     columns: dict[tuple[str, str], dict[str, Rank]] = {}
     every = [(run, score) for run in comparison.runs for score in run.scores]
     for run, score in every:
@@ -158,9 +154,7 @@ def rank_all(comparison: Comparison, tests: Sequence[PairedTest]) -> list[Rank]:
             if len(scores) > 1:
                 own = _overall(run.model, family, scores)
                 columns.setdefault((f"{own.dimension} {own.task}", name), {})[run.model] = own
-    for column in columns.values():
-        found += _ranked(column, tests)
-    return found
+    return [rank for column in columns.values() for rank in _ranked(column, tests)]
 
 
 def is_ranked(run: ComparedRun, score: Score) -> bool:
