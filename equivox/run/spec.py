@@ -175,7 +175,7 @@ class RunSpec:
     @property
     def varied(self) -> list[Task]:
         """The tasks in every condition that is asked for, on the corpus that `data` is the build of, if it is one."""
-        from equivox.run.asked_of import asked_of
+        from equivox.run.design import asked_of
 
         tasks = [with_system_prompts(task, self.system) for task in asked_of(self.data, self.tasks)]
         further = [name for name in map(SYSTEM.__add__, self.system) if name not in self.conditions]

@@ -30,8 +30,8 @@ from equivox.integrations.hub.dataset_folder import RECORD, folder_being_written
 from equivox.integrations.hub.remote import check_repo
 from equivox.integrations.hub.run_folder import refuse_unfinished
 from equivox.report.numbers import p_value, score_interval, score_value
-from equivox.run.asked_of import moved_tasks
 from equivox.run.declarations import read_tasks
+from equivox.run.design import moved_tasks
 from equivox.run.manifest import public_manifest, read_manifest
 from equivox.run.scoring import read_scores
 from equivox.tasks.registry import custom_tasks

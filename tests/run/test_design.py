@@ -12,8 +12,7 @@ from equivox.core.errors import RequestError
 from equivox.core.variants import with_group
 from equivox.dataset_builders import ClipFolder, build, open_builder, sample_source
 from equivox.dataset_builders.opening import open_corpus
-from equivox.run.asked_of import asked_of, moved_tasks
-from equivox.run.design import task_design
+from equivox.run.design import asked_of, moved_tasks, task_design
 from equivox.tasks.registry import builtin_tasks, resolve_tasks
 
 Cli = Callable[..., tuple[int, str, str]]
