@@ -86,7 +86,7 @@ def _show_dry_run(settings: Sequence[Setting], output: Path, workers: Workers) -
     from equivox.report.audit_tables import missing_table
     from equivox.report.cost_tables import estimate_table
     from equivox.run.cost import estimate
-    from equivox.run.readiness import missing
+    from equivox.run.reproducing import missing
 
     try:
         show_tables([estimate_table(estimate(settings, output, workers=workers.count))])

@@ -1,23 +1,37 @@
-"""All runs of a run file: first the models answer, one after the other, then each annotator annotates all answers."""
+"""All runs of a run file: first the models answer, one after the other, then each annotator annotates all answers.
+
+What a run file still needs before: data, word lists and parsers, models and servers, keys, memory.
+"""
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-from equivox.annotate import Annotator, open_annotator, open_evaluations
+from equivox.annotate import RULES, Annotator, AnnotatorFile, open_annotator, open_evaluations
+from equivox.annotate.embedding import load_encoder
+from equivox.configs import config_names, read_config_file
 from equivox.core.errors import EquivoxError
 from equivox.core.progress import Progress
 from equivox.core.scores import Score
 from equivox.core.task import Task
+from equivox.core.task_checks import refuse_unable
 from equivox.dataset_builders.corpus import Corpus
-from equivox.engines import Workers, refuse_remote_code
-from equivox.run.pipeline import annotate_responses, prepared, rescore, writing
+from equivox.dataset_builders.opening import open_corpus
+from equivox.engines import Workers, engine_of, model_file, open_engine, refuse_remote_code, retirement
+from equivox.run.cost import LOCAL, server_hosts
+from equivox.run.pipeline import annotate_responses, check_output, prepared, rescore, writing
+from equivox.run.plan import make_plan
 from equivox.run.run_files import Setting
-from equivox.run.spec import RunSpec
+from equivox.run.spec import RunSpec, scoring_of
 
 ProgressOf = Callable[[str], AbstractContextManager[Progress]]
 """Function of a run's name that opens a progress callback."""
@@ -138,3 +152,116 @@ def _noting(run: Finished) -> Iterator[None]:
         yield
     except EquivoxError as error:
         run.error = str(error)
+
+
+FIRST_SAMPLES = 4
+"""The number of samples whose requests are shown to an engine; those of one task are alike."""
+
+
+def missing(settings: Sequence[Setting], output: Path) -> dict[tuple[str, str], list[str]]:
+    """Return everything that `settings` need and this machine lacks; servers get one short request.
+
+    Each thing has its kind and the reason, with what helps, and what waits for it. The weights of models and annotators
+    are not loaded; the sentence encoder is, if a setting merges by meaning. Nothing is written. If nothing is missing,
+    all runs can start.
+    """
+    found: dict[tuple[str, str], list[str]] = {}
+
+    def note(kind: str, why: str, who: str) -> None:
+        waiting = found.setdefault((kind, why), [])
+        if who not in waiting:
+            waiting.append(who)
+
+    opened_in: defaultdict[str | None, dict[str, Corpus]] = defaultdict(dict)
+    for setting in settings:
+        corpora = opened_in[setting.file.data]
+        for task in setting.varied:
+            with _noted(note, "data", task.name):
+                corpora[task.data.corpus] = corpora.get(task.data.corpus) or open_corpus(task.data, setting.file.data)
+            for why in task.annotation.missing_tools():
+                note("word lists and tools", why, task.name)
+        options = scoring_of(setting.file.scoring)
+        if options.merge == "embedding":
+            with _noted(note, "word lists and tools", "merging by meaning"):
+                load_encoder(options.encoder)
+        ready = [task for task in setting.varied if task.data.corpus in corpora]
+        for model in setting.file.models:
+            declared = model_file(model)
+            served = declared is not None and declared.serve
+            hint = f"; serve it: {' '.join(served.split())}" if served else ""
+            with _noted(note, "models", model, hint):
+                _check_model(model, setting, ready, corpora)
+            for kind, why in _lacking(model):
+                note(kind, why, model)
+            with _noted(note, "output", model):
+                check_output(setting.spec(model, output).output)
+        for annotator in setting.file.annotators:
+            with _noted(note, "annotators", annotator), closing(open_annotator(annotator)) as opened:
+                opened.check(setting.varied)
+            if annotator in config_names("annotators") and annotator != RULES:
+                file = read_config_file(AnnotatorFile, annotator, "annotators")
+                for why in _key(file.engine, file.model_parameters):
+                    note("keys", why, annotator)
+    return found
+
+
+def _check_model(model: str, setting: Setting, tasks: Sequence[Task], corpora: dict[str, Corpus]) -> None:
+    """Raise an error if `model` could not answer the tasks whose data are there."""
+    with closing(open_engine(model, setting.varied, trust_remote_code=setting.trust_remote_code)) as engine:
+        refuse_unable(setting.varied, engine.able, engine.identity.engine)
+        few = {}
+        for task in tasks:  # as many samples as have every group
+            samples = corpora[task.data.corpus].samples
+            groups = {tuple(sample.columns.get(name) for name in task.group) for sample in samples}
+            few[task.name] = max(FIRST_SAMPLES, len(groups))
+        plans = [
+            make_plan([task], corpora, engine.identity, limit=few[task.name], seed=setting.file.seed) for task in tasks
+        ]
+        engine.check([request for plan in plans for request in plan.requests()])
+
+
+def _lacking(model: str) -> Iterator[tuple[str, str]]:
+    """Yield what its file says that `model` needs and that is not there: the model itself, memory of a GPU, a key."""
+    declared = model_file(model)
+    told = None if declared is None else declared.retires
+    if told is not None and date.today() >= date.fromisoformat(told.date):
+        yield "models", retirement(model)
+    needed = None if declared is None or declared.engine not in ("vllm", "transformers") else declared.gpu_memory_gb
+    if needed is not None:
+        there = gpu_memory_gb()
+        if there is None:
+            yield "GPU memory", f"no GPU was found; {model} needs about {needed:g} GB"
+        elif there < needed:
+            size = f"the GPU has {there:.0f} GB; {model} needs about {needed:g} GB"
+            yield "GPU memory", f"{size}: give it several (tensor_parallel_size)"
+    yield from (("keys", why) for why in _key(*engine_of(model)))
+
+
+def _key(scheme: str, arguments: Mapping[str, Any] | str) -> Iterator[str]:
+    """Yield why a server that is not on this machine would refuse the requests: the key is in no variable."""
+    if scheme != "endpoint" or isinstance(arguments, str):
+        return
+    variable = str(arguments.get("api_key_env", "OPENAI_API_KEY"))
+    for host in dict.fromkeys(server_hosts(arguments)):
+        if host not in LOCAL and not os.environ.get(variable):
+            yield f"{variable} is not set: put the key of {host} into it"
+
+
+@cache
+def gpu_memory_gb() -> float | None:
+    """Return the memory of the first NVIDIA GPU in GB, as its driver tells; None without one."""
+    command = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+        return float(told.splitlines()[0]) * 2**20 / 1e9
+    except (OSError, subprocess.SubprocessError, IndexError, ValueError):
+        return None
+
+
+@contextmanager
+def _noted(note: Callable[[str, str, str], None], kind: str, who: str, hint: str = "") -> Iterator[None]:
+    """Note an error as something that is missing; `hint` says what helps."""
+    try:
+        yield
+    except EquivoxError as error:
+        note(kind, f"{error}{hint}", who)

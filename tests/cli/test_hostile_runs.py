@@ -140,7 +140,7 @@ def nested(depth: int) -> Any:
 
 TOOLS = "equivox.metrics.genres.annotation.tools:Tools"
 HOSTILE: Mapping[str, Callable[[dict[str, Any], Path], Any]] = {
-    "dots out of a module": field("card", lambda c: popen("equivox.run.readiness:subprocess.Popen", c)),
+    "dots out of a module": field("card", lambda c: popen("equivox.run.reproducing:subprocess.Popen", c)),
     "dots as the metric": field("metric", lambda c: popen("equivox.core.files:os.subprocess.Popen", c)),
     "a class of the standard library": field("card", lambda c: popen("subprocess:Popen", c)),
     "a class of its own module": field("card", lambda c: popen("equivox.run.live:Path", c)),
@@ -190,7 +190,7 @@ HOSTILE: Mapping[str, Callable[[dict[str, Any], Path], Any]] = {
     ),
     "registered presentations as a metric": field("metric", lambda c: code("equivox.tasks.genres:each_character")),
     "code in a mapping's key": inner(
-        "data", "columns", lambda c: {"$map": [[popen("equivox.run.readiness:subprocess.Popen", c), "x"]]}
+        "data", "columns", lambda c: {"$map": [[popen("equivox.run.reproducing:subprocess.Popen", c), "x"]]}
     ),
     "a name of code that is no text": field("metric", lambda c: {"$code": {"$code": "x"}}),
     "a class that is no text": field("metric", lambda c: {"$type": ["equivox.core.task:Task"]}),

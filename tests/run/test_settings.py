@@ -25,7 +25,7 @@ from equivox.core.progress import no_progress
 from equivox.core.segments import AnnotationScheme
 from equivox.dataset_builders import sample_source
 from equivox.engines import Workers
-from equivox.run import readiness, reproducing
+from equivox.run import reproducing
 from equivox.run.cost import Estimate, estimate
 from equivox.run.declarations import read_tasks
 from equivox.run.live import Speed, add_speed
@@ -88,7 +88,7 @@ def test_settings_with_different_data_have_corpora_of_their_own(equivox: Cli, tm
     # 24 speakers and 8 of them, each with 12 clips.
     assert [model.target.calls for model in estimate(settings).models] == [288, 96]
     shutil.rmtree(tmp_path / "few")
-    (gone,) = (why for kind, why in readiness.missing(settings, tmp_path / "runs") if kind == "data")
+    (gone,) = (why for kind, why in reproducing.missing(settings, tmp_path / "runs") if kind == "data")
     assert str(tmp_path / "few") in gone
 
 
@@ -316,7 +316,7 @@ def test_what_is_missing_is_one_list(
     equivox: Cli, reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SOME_KEY", raising=False)
-    monkeypatch.setattr(readiness, "gpu_memory_gb", lambda: 24.0)
+    monkeypatch.setattr(reproducing, "gpu_memory_gb", lambda: 24.0)
     model = tmp_path / "served.yaml"
     arguments = {"model_name": "m", "base_url": "http://127.0.0.1:9/v1", "timeout_s": 1}
     model.write_text(json.dumps({"engine": "endpoint", "model_parameters": arguments}))
@@ -345,17 +345,17 @@ def test_what_is_missing_is_one_list(
 
 
 def test_a_model_that_the_gpu_does_not_hold_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "gpu_memory_gb", lambda: None)
+    monkeypatch.setattr(reproducing, "gpu_memory_gb", lambda: None)
     (setting,) = settings_of(declared(models=["qwen3-8b"], data="sample"), resolve_tasks)
-    found = readiness.missing([setting], Path("runs"))
+    found = reproducing.missing([setting], Path("runs"))
     assert any(kind == "GPU memory" and "no GPU" in why for kind, why in found)
-    monkeypatch.setattr(readiness, "gpu_memory_gb", lambda: 8.0)
-    (told,) = (entry for entry in readiness.missing([setting], Path("runs")).items() if entry[0][0] == "GPU memory")
+    monkeypatch.setattr(reproducing, "gpu_memory_gb", lambda: 8.0)
+    (told,) = (entry for entry in reproducing.missing([setting], Path("runs")).items() if entry[0][0] == "GPU memory")
     assert "the GPU has 8 GB" in told[0][1] and told[1] == ["qwen3-8b"]
-    needed = readiness.model_file("qwen3-8b").gpu_memory_gb  # type: ignore[union-attr]
+    needed = reproducing.model_file("qwen3-8b").gpu_memory_gb  # type: ignore[union-attr]
     for there, lacks in ((needed, False), (needed - 0.5, True)):
-        monkeypatch.setattr(readiness, "gpu_memory_gb", lambda there=there: there)
-        assert any(kind == "GPU memory" for kind, _ in readiness.missing([setting], Path("runs"))) == lacks
+        monkeypatch.setattr(reproducing, "gpu_memory_gb", lambda there=there: there)
+        assert any(kind == "GPU memory" for kind, _ in reproducing.missing([setting], Path("runs"))) == lacks
 
 
 @pytest.mark.parametrize(
@@ -369,9 +369,9 @@ def test_the_memory_of_the_first_gpu_is_told_by_its_driver(
             raise told
         return subprocess.CompletedProcess(command, 0, stdout=told)
 
-    monkeypatch.setattr("equivox.run.readiness.subprocess.run", run)
+    monkeypatch.setattr("equivox.run.reproducing.subprocess.run", run)
     # 24,564 MiB are 25.757 thousand million bytes.
-    found = readiness.gpu_memory_gb.__wrapped__()
+    found = reproducing.gpu_memory_gb.__wrapped__()
     assert found == (memory and pytest.approx(memory, abs=1e-3))
 
 
@@ -381,10 +381,10 @@ def test_word_lists_encoders_and_keys_of_annotators_are_in_the_list(monkeypatch:
 
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setattr(AnnotationScheme, "missing_tools", lambda self: ["no word list"])
-    monkeypatch.setattr(readiness, "load_encoder", absent)
+    monkeypatch.setattr(reproducing, "load_encoder", absent)
     file = declared(tasks="vibe_gender:story,vibe_gender:advisory", annotators=["gpt-4o", "rules"], data="sample")
     for scoring, has_encoder in (("merge=embedding", True), ("merge=none", False)):
-        found = readiness.missing(
+        found = reproducing.missing(
             settings_of(file.model_copy(update={"scoring": scoring}), resolve_tasks), Path("runs")
         )
         assert found["word lists and tools", "no word list"] == ["vibe_gender:story", "vibe_gender:advisory"]
