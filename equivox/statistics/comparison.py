@@ -13,7 +13,7 @@ from equivox.core.errors import RequestError
 from equivox.statistics import inputs
 from equivox.statistics.distance import estimate_shift
 from equivox.statistics.encode import Design, encode_design
-from equivox.statistics.inputs import Floats, Ints, LabelColumn, ValueColumn
+from equivox.statistics.inputs import Floats, LabelColumn, ValueColumn
 from equivox.statistics.intervals import TINY, spreads
 from equivox.statistics.noise import N_NOISE
 from equivox.statistics.permutation import all_swaps, p_value, swaps
@@ -175,7 +175,7 @@ def compare_joint_shift(
     for name in of_a:
         own = counted_for_both(name, of_a[name], of_b[name], design, min_count)
         used |= own.used
-        reason = _undefined(design, own.counts)
+        reason = _undefined(design, own)
         if reason is None:
             counted[name] = own
         else:
@@ -205,21 +205,13 @@ def compare_joint_shift(
     )
 
 
-def _undefined(design: Design, counts: Ints) -> str | None:
+def _undefined(design: Design, counted: Counted) -> str | None:
     if len(design.groups) < 2:
         return f"only one group, {design.groups[0]!r}: a difference needs two"
-    if counts.shape[2] < 2:
+    if counted.counts.shape[2] < 2:
         return "fewer than two values are kept: constant answers show no difference and no fairness"
-    with_answers = counts.sum(axis=(0, 2)) > 0
-    heard = design.group_of_cluster[with_answers]
-    empty = [name for code, name in enumerate(design.groups) if not (heard == code).any()]
-    if empty:
-        return f"no sample that both models answered in group {', '.join(map(repr, empty))}"
-    if design.held is not None:
-        cells = np.unique(design.held[with_answers] * len(design.groups) + heard)
-        if np.bincount(cells // len(design.groups)).max() < len(design.groups):
-            return f"no {design.held_by} has answers of both models in all groups: nothing to compare"
-    return None
+    rows = np.flatnonzero(counted.used)
+    return design.lacks(rows, "no sample that both models answered", "answers of both models in all groups")
 
 
 def _swapped(tables: TwoTables, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, bool]:

@@ -119,6 +119,18 @@ class Design:
         """The word for what is held equal."""
         return "unit" if self.crossed else "stratum or block"
 
+    def lacks(self, rows: Ints, of_group: str, of_held: str) -> str | None:
+        """Return why groups cannot be compared on some rows, in words, which begin as given; None if they can be."""
+        n_groups, group = len(self.groups), self.group_of_row[rows]
+        n_of_group = np.bincount(group, minlength=n_groups)
+        if empty := [name for name, n in zip(self.groups, n_of_group, strict=True) if not n]:
+            return f"{of_group} in group {', '.join(map(repr, empty))}"
+        if self.held is not None:
+            cells = np.unique(self.held[self.cluster_of_row[rows]] * n_groups + group)
+            if np.bincount(cells // n_groups).max() < n_groups:
+                return f"no {self.held_by} has {of_held}: nothing to compare"
+        return None
+
     @property
     def held(self) -> Ints | None:
         """The code of what permutations hold for each cluster: its stratum and its block; None if nothing is held."""

@@ -187,7 +187,7 @@ def joint_shift(
         name: cross_count(design.group_of_row[found.rows], found.codes, (len(design.groups), len(found.values)))
         for name, found in occurrences.items()
     }
-    reasons = {name: _undefined(design, occurrences[name], tables[name], min_count) for name in columns}
+    reasons = {name: _undefined(design, occurrences[name], min_count) for name in columns}
     defined = tuple(name for name in columns if reasons[name] is None)
     evidence = (
         draw_evidence({name: occurrences[name] for name in defined}, design, n_resamples, rng, confidence)
@@ -214,7 +214,7 @@ def joint_shift(
     )
 
 
-def _undefined(design: Design, found: Occurrences, table: Ints, min_count: int) -> str | None:
+def _undefined(design: Design, found: Occurrences, min_count: int) -> str | None:
     """Return in words why no distance can be computed; None if it can."""
     if len(design.groups) < 2:
         return f"only one group, {design.groups[0]!r}: a difference needs two"
@@ -234,21 +234,7 @@ def _undefined(design: Design, found: Occurrences, table: Ints, min_count: int) 
             f"every answer holds the same values, {', '.join(map(repr, same))}: a constant answer shows no difference "
             "and no fairness"
         )
-    empty = [name for name, total in zip(design.groups, table.sum(axis=1), strict=True) if total == 0]
-    if empty:
-        return f"no usable response in group {', '.join(map(repr, empty))}"
-    if not _comparable(design, found):
-        return f"no {design.held_by} has usable responses of all {len(design.groups)} groups: nothing to compare"
-    return None
-
-
-def _comparable(design: Design, found: Occurrences) -> bool:
-    """Return whether some stratum has answers of every group, or nothing is held."""
-    if design.held is None:
-        return True
-    n_groups = len(design.groups)
-    cells = np.unique(design.held[design.cluster_of_row[found.rows]] * n_groups + design.group_of_row[found.rows])
-    return bool((np.bincount(cells // n_groups) == n_groups).any())
+    return design.lacks(found.rows, "no usable response", f"usable responses of all {len(design.groups)} groups")
 
 
 def _same_in_all(found: Occurrences) -> tuple[str, ...]:
