@@ -14,8 +14,8 @@ from equivox.statistics.design_noise import noise_of
 from equivox.statistics.encode import (
     Answers,
     Design,
+    Occurrences,
     by_column,
-    cross_count,
     encode_values,
     part_of_column,
     side_by_side,
@@ -31,13 +31,11 @@ Singles = NDArray[np.float32]
 class Counted:
     """One attribute's values over the samples that both models answered.
 
-    `counts` is 2 x C x V, by model and cluster; `rows` and `codes` hold each model's (sample, value) pairs; `used`
-    marks the samples.
+    `counts` is 2 x C x V, by model and cluster; `found` are each model's values; `used` marks the samples.
     """
 
     counts: Ints
-    rows: tuple[Ints, Ints]
-    codes: tuple[Ints, Ints]
+    found: Sequence[Occurrences]
     used: Bools
 
 
@@ -62,14 +60,10 @@ def counted_for_both(
     answered = np.zeros(2 * n, dtype=bool)
     answered[both.rows] = True
     used = answered[:n] & answered[n:]
-    item = both.rows % n
-    keep = used[item]
-    of_b = both.rows[keep] >= n
-    samples, codes = item[keep], both.codes[keep]
-    cluster = design.cluster_of_row[samples]
-    shape = (len(design.clusters), len(both.values))
-    counts = np.stack([cross_count(cluster[mine], codes[mine], shape) for mine in (~of_b, of_b)])
-    return Counted(counts, (samples[~of_b], samples[of_b]), (codes[~of_b], codes[of_b]), used)
+    kept, is_b = used[both.rows % n], both.rows >= n
+    found = [replace(both, rows=both.rows[mine] % n, codes=both.codes[mine]) for mine in (kept & ~is_b, kept & is_b)]
+    counts = [Answers.of([own]).counted(design.cluster_of_row, len(design.clusters)) for own in found]
+    return Counted(np.stack(counts), found, used)
 
 
 class TwoTables:
@@ -83,11 +77,7 @@ class TwoTables:
         counts = np.concatenate([own.counts for own in counted], axis=2)
         slices = side_by_side(own.counts.shape[2] for own in counted)
         self.weights, self.design = weights, design
-        self._rows = [np.concatenate([own.rows[model] for own in counted]) for model in (0, 1)]
-        self._codes = [
-            np.concatenate([own.codes[model] + part.start for own, part in zip(counted, slices, strict=True)])
-            for model in (0, 1)
-        ]
+        self._answers = Answers.of(own.found[model] for model in (0, 1) for own in counted)
         heard = counts.sum(axis=(0, 2)) > 0
         # Clusters are sorted by their answers, so that names do not matter.
         order = np.lexsort([*counts[0][heard].T, *counts[1][heard].T])
@@ -119,13 +109,7 @@ class TwoTables:
         average out, which the difference of two distances does not; with two uneven clusters a group, models of equal
         bias were told apart in 20 % of samples (`python -m validity.comparison`).
         """
-        n_values = self.counts.shape[2]
-        answers = Answers(
-            np.concatenate(self._rows),
-            np.concatenate([self._codes[0], self._codes[1] + n_values]),
-            [*self.slices, *(slice(part.start + n_values, part.stop + n_values) for part in self.slices)],
-        )
-        found = noise_of(answers, self.design, rng, weights=self.cluster_weights)
+        found = noise_of(self._answers, self.design, rng, weights=self.cluster_weights)
         most = float(max(1, len(self.group) - self.n_groups))
         return replace(found, joint_degrees=min(found.joint_degrees, most))
 
