@@ -11,7 +11,7 @@ import numpy as np
 
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
-from equivox.statistics.inputs import Floats, Ints, LabelColumn, NumberColumn
+from equivox.statistics.inputs import Bools, EncodedLabels, Floats, Ints, LabelColumn, NumberColumn
 
 FOUR_FIFTHS = 0.8
 """The ratio of the rule of thumb in 29 CFR 1607.4(D)."""
@@ -90,16 +90,42 @@ class ImpactRatios:
 
 
 @dataclass(frozen=True)
-class _Counts:
-    """Counts per cluster (K) and group (G): answers that are known, and favourable ones."""
+class _Group:
+    """The answers of one group by cluster (K): those that are known, and the favourable ones."""
 
+    name: str
     known: Floats
     hits: Floats
 
     @property
-    def clusters(self) -> Ints:
-        """The number of clusters with a known answer in each group."""
-        return np.asarray((self.known > 0).sum(axis=0), dtype=np.int64)
+    def clusters(self) -> int:
+        """The number of clusters with a known answer."""
+        return int((self.known > 0).sum())
+
+    @property
+    def share(self) -> float:
+        """Favourable of known."""
+        return float(self.hits.sum() / self.known.sum())
+
+    @property
+    def pulls(self) -> Floats:
+        """The linearised deviation of each cluster from the logarithm of the share; zero where absent."""
+        return np.asarray((self.hits - self.share * self.known) / (self.known.sum() * self.share), dtype=np.float64)
+
+    @property
+    def variance(self) -> float:
+        """The variance of the logarithm of the share, with both guards."""
+        k = self.clusters
+        return max(k / (k - 1) * float((self.pulls**2).sum()), self.binomial)
+
+    @property
+    def binomial(self) -> float:
+        """The smallest variance of the logarithm of the share that is believed."""
+        share, n = self.share, float(self.known.sum())
+        if share < 1:
+            return (1 - share) / (share * n)
+        guarded = (self.clusters + 0.5) / (self.clusters + 1)
+        return (1 - guarded) / (guarded * self.clusters)
 
 
 def impact_ratios(
@@ -174,29 +200,29 @@ def impact_ratios(
     coded = inputs.labels(groups, "groups")
     inputs.same_length("favourable", len(column), {"groups": len(coded.codes)})
     cluster = inputs.cluster_codes(clusters, "favourable", len(column))
-    counts = _counted(column, is_known, coded.codes, cluster, len(coded.names))
-    requested = np.bincount(coded.codes, minlength=len(coded.names))
-    known, hits = counts.known.sum(axis=0), counts.hits.sum(axis=0)
+    given = _groups(column, is_known, coded, cluster)
+    requested = np.bincount(coded.codes, minlength=len(given))
+    known, hits = np.array([[own.known.sum(), own.hits.sum()] for own in given]).T
     shares = np.divide(hits, known, out=np.full(len(known), NAN), where=known > 0)
     least, most = _bounds(hits, requested - known, requested)
     undefined = _undefined(coded.names, requested, known, hits, min_known)
     reference = -1 if undefined else int(np.nanargmax(shares))
     found = []
-    for code, name in enumerate(coded.names):
+    for code, own in enumerate(given):
         ratio = low = high = NAN
         reason = undefined
         if undefined is None:
             ratio = float(shares[code] / shares[reference])
             if code != reference:
-                low, high, reason = _interval(counts, code, reference, coded.names, confidence)
+                low, high, reason = _interval(own, given[reference], len(given), confidence)
         found.append(
             GroupImpact(
-                group=name,
+                group=own.name,
                 requested=int(requested[code]),
                 known=int(known[code]),
                 favourable=int(hits[code]),
                 unknown=int(requested[code] - known[code]),
-                n_clusters=int(counts.clusters[code]),
+                n_clusters=own.clusters,
                 share=100 * float(shares[code]),
                 ratio=ratio,
                 low=low,
@@ -209,17 +235,17 @@ def impact_ratios(
         )
     favoured = () if undefined else tuple(one.group for one in found if one.ratio > 1 - 1e-12)
     return ImpactRatios(
-        groups=tuple(found), favoured=favoured, undefined=undefined, notes=() if undefined else _notes(counts)
+        groups=tuple(found), favoured=favoured, undefined=undefined, notes=() if undefined else _notes(given)
     )
 
 
-def _counted(column: Floats, is_known: np.ndarray, group: Ints, cluster: Ints, n_groups: int) -> _Counts:
-    """Return the counts of each cluster and group."""
-    shape = (int(cluster.max()) + 1, n_groups)
-    cells = (cluster * n_groups + group)[is_known]
-    known = np.bincount(cells, minlength=shape[0] * n_groups).reshape(shape).astype(np.float64)
-    hits = np.bincount(cells, weights=column[is_known], minlength=shape[0] * n_groups).reshape(shape)
-    return _Counts(known, np.asarray(hits, dtype=np.float64))
+def _groups(column: Floats, is_known: Bools, group: EncodedLabels, cluster: Ints) -> list[_Group]:
+    """Return the counts of each group."""
+    shape = (int(cluster.max()) + 1, len(group.names))
+    cells = (cluster * shape[1] + group.codes)[is_known]
+    known = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+    hits = np.bincount(cells, weights=column[is_known], minlength=known.size).reshape(shape).astype(np.float64)
+    return [_Group(name, known[:, code], hits[:, code]) for code, name in enumerate(group.names)]
 
 
 def _undefined(names: Sequence[str], requested: Ints, known: Floats, hits: Floats, min_known: float) -> str | None:
@@ -252,71 +278,38 @@ def _bounds(hits: Floats, unknown: Floats, requested: Ints) -> tuple[Floats, Flo
     return least, most
 
 
-def _interval(
-    counts: _Counts, code: int, reference: int, names: Sequence[str], confidence: float
-) -> tuple[float, float, str | None]:
+def _interval(own: _Group, favoured: _Group, n_groups: int, confidence: float) -> tuple[float, float, str | None]:
     """Return the interval of one group's ratio, and why there is none."""
     from scipy.special import stdtrit
 
-    for one in (code, reference):
-        if counts.clusters[one] < 2:
-            return NAN, NAN, f"no interval: {names[one]} has one cluster only"
-    n_pairs = len(names) * (len(names) - 1) // 2
-    miss = (1 - confidence) / n_pairs
-    if counts.hits[:, code].sum() == 0:
-        return 0.0, _most_of_none(counts, code, reference, miss), None
-    pulls = {one: _pulls(counts, one) for one in (code, reference)}
-    variances = {one: _variance(counts, one, pulls[one]) for one in (code, reference)}
-    both = (counts.known[:, code] > 0) & (counts.known[:, reference] > 0)
+    for one in (own, favoured):
+        if one.clusters < 2:
+            return NAN, NAN, f"no interval: {one.name} has one cluster only"
+    miss = (1 - confidence) / (n_groups * (n_groups - 1) // 2)
+    if own.hits.sum() == 0:
+        return 0.0, _most_of_none(own, favoured, miss), None
+    variances = own.variance, favoured.variance
+    both = (own.known > 0) & (favoured.known > 0)
     shared = int(both.sum())
-    covariance = float(pulls[code][both] @ pulls[reference][both]) * shared / max(shared - 1, 1)
-    independent = _binomial(counts, code) + _binomial(counts, reference)
-    variance = max(sum(variances.values()) - 2 * covariance, independent)
-    degrees = sum(variances.values()) ** 2 / sum(
-        variances[one] ** 2 / (int(counts.clusters[one]) - 1) for one in (code, reference)
+    covariance = float(own.pulls[both] @ favoured.pulls[both]) * shared / max(shared - 1, 1)
+    variance = max(sum(variances) - 2 * covariance, own.binomial + favoured.binomial)
+    degrees = sum(variances) ** 2 / sum(
+        square**2 / (one.clusters - 1) for square, one in zip(variances, (own, favoured), strict=True)
     )
     if shared:
-        degrees = min(degrees, float(counts.clusters[[code, reference]].min() - 1))
-    factor = float(stdtrit(degrees, 1 - miss / 2))
-    centre = math.log(_share(counts, code) / _share(counts, reference))
-    half = factor * math.sqrt(variance)
+        degrees = min(degrees, float(min(own.clusters, favoured.clusters) - 1))
+    half = float(stdtrit(degrees, 1 - miss / 2)) * math.sqrt(variance)
+    centre = math.log(own.share / favoured.share)
     return math.exp(centre - half), math.exp(centre + half), None
 
 
-def _most_of_none(counts: _Counts, code: int, reference: int, miss: float) -> float:
+def _most_of_none(own: _Group, favoured: _Group, miss: float) -> float:
     """Return the upper limit of the ratio of a group without a favourable answer."""
     from scipy.special import stdtrit
 
-    highest = 1 - (miss / 4) ** (1 / int(counts.clusters[code]))
-    error = math.sqrt(_variance(counts, reference, _pulls(counts, reference)))
-    factor = float(stdtrit(int(counts.clusters[reference]) - 1, 1 - miss / 4))
-    return float(highest / (_share(counts, reference) * math.exp(-factor * error)))
-
-
-def _share(counts: _Counts, group: int) -> float:
-    return float(counts.hits[:, group].sum() / counts.known[:, group].sum())
-
-
-def _pulls(counts: _Counts, group: int) -> Floats:
-    """Return the linearised deviation of each cluster from the logarithm of the group's share; zero where absent."""
-    share, n = _share(counts, group), counts.known[:, group].sum()
-    return np.asarray((counts.hits[:, group] - share * counts.known[:, group]) / (n * share), dtype=np.float64)
-
-
-def _variance(counts: _Counts, group: int, pulls: Floats) -> float:
-    """Return the variance of the logarithm of a group's share, with both guards."""
-    k = int(counts.clusters[group])
-    return max(k / (k - 1) * float((pulls**2).sum()), _binomial(counts, group))
-
-
-def _binomial(counts: _Counts, group: int) -> float:
-    """Return the smallest variance of the logarithm of a group's share that is believed."""
-    share, n = _share(counts, group), float(counts.known[:, group].sum())
-    if share < 1:
-        return (1 - share) / (share * n)
-    k = int(counts.clusters[group])
-    guarded = (k + 0.5) / (k + 1)
-    return (1 - guarded) / (guarded * k)
+    highest = 1 - (miss / 4) ** (1 / own.clusters)
+    factor = float(stdtrit(favoured.clusters - 1, 1 - miss / 4))
+    return float(highest / (favoured.share * math.exp(-factor * math.sqrt(favoured.variance))))
 
 
 def _mark(ratio: float, low: float, high: float, least: float, most: float) -> Mark:
@@ -328,8 +321,8 @@ def _mark(ratio: float, low: float, high: float, least: float, most: float) -> M
     return "not below" if min(low, least) >= FOUR_FIFTHS else "not below, not certain"
 
 
-def _notes(counts: _Counts) -> tuple[str, ...]:
-    fewest = int(counts.clusters.min())
+def _notes(given: Sequence[_Group]) -> tuple[str, ...]:
+    fewest = min(group.clusters for group in given)
     few = (
         f"a group has {fewest} clusters, fewer than {FEW_CLUSTERS}: the interval supposes that their shares are normal"
     )

@@ -81,7 +81,8 @@ def null_over_clusters(
     beyond = None
     if standard is not None:
         deals = standard.deals[order][:, :, label_group]
-        beyond = _Beyond(counts[order], _codes(stratum, order), deals, slices)
+        held = np.zeros(len(order), dtype=np.int64) if stratum is None else stratum[order]
+        beyond = _Beyond(counts[order], np.unique(held, return_inverse=True)[1], deals, slices)
 
     def distances(labels: Labels) -> Floats:
         if beyond is not None:
@@ -91,13 +92,6 @@ def null_over_clusters(
     null = np.concatenate([distances(labels) for labels in labellings(sizes, n_resamples, step, rng)])
     as_they_are: Ints = np.argsort(label_group)[group[order]][None]
     return null, distances(as_they_are)[0], n_labellings, exact
-
-
-def _codes(stratum: Ints | None, order: Ints) -> Ints:
-    """Return the strata of the clusters in this order, numbered from 0."""
-    if stratum is None:
-        return np.zeros(len(order), dtype=np.int64)
-    return np.asarray(np.unique(stratum[order], return_inverse=True)[1], dtype=np.int64)
 
 
 class _Beyond:
