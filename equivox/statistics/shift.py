@@ -20,7 +20,7 @@ from equivox.statistics.encode import (
     encode_values,
 )
 from equivox.statistics.evidence import Evidence, draw_evidence, p_of_every_value, shift_numbers
-from equivox.statistics.inputs import Floats, Ints, LabelColumn, ValueColumn
+from equivox.statistics.inputs import Floats, LabelColumn, ValueColumn
 from equivox.statistics.permutation import n_extreme
 from equivox.statistics.results import DistributionShift, JointShift, ShiftNumbers
 
@@ -183,10 +183,6 @@ def joint_shift(
         values[name] = inputs.values(column, argument)
         inputs.same_length("groups", n_responses, {argument: values[name].n_rows})
         occurrences[name] = encode_values(values[name], min_count)
-    tables = {
-        name: cross_count(design.group_of_row[found.rows], found.codes, (len(design.groups), len(found.values)))
-        for name, found in occurrences.items()
-    }
     reasons = {name: _undefined(design, occurrences[name], min_count) for name in columns}
     defined = tuple(name for name in columns if reasons[name] is None)
     evidence = (
@@ -200,7 +196,7 @@ def joint_shift(
         of_all = p_of_every_value(every_value, design, n_resamples, rng)
     shifts = {
         name: replace(
-            _one(name, design, occurrences[name], tables[name], reasons[name], evidence),
+            _one(name, design, occurrences[name], reasons[name], evidence),
             p_every_value=of_all.get(name, math.nan),
         )
         for name in columns
@@ -261,15 +257,11 @@ def _least_p(cluster: Floats, exact: bool) -> tuple[str, ...]:
 
 
 def _one(
-    name: str,
-    design: Design,
-    found: Occurrences,
-    table: Ints,
-    reason: str | None,
-    evidence: Evidence | None,
+    name: str, design: Design, found: Occurrences, reason: str | None, evidence: Evidence | None
 ) -> DistributionShift:
     """Assemble the result of one attribute."""
-    used = np.unique(found.rows)
+    used, n_groups = np.unique(found.rows), len(design.groups)
+    table = cross_count(design.group_of_row[found.rows], found.codes, (n_groups, len(found.values)))
     common: dict[str, Any] = {
         "n_responses": len(design.group_of_row),
         "n_used": len(used),
@@ -291,7 +283,7 @@ def _one(
     by_group = table / table.sum(axis=1, keepdims=True)
     deviations = by_group - by_group.mean(axis=0)
     cluster = evidence.cluster[:, column]
-    numbers = shift_numbers(evidence, [name], by_group, attainable_shift(len(found.values), len(design.groups)))
+    numbers = shift_numbers(evidence, [name], by_group, attainable_shift(len(found.values), n_groups))
     return DistributionShift(
         **common,
         **vars(numbers),
