@@ -29,18 +29,9 @@ def rng_of(*parts: object) -> np.random.Generator:
     return np.random.default_rng(int(digest(parts)[:16], 16))
 
 
-def design_of(task: Task, samples: Samples, mask: NDArray[np.bool_]) -> dict[str, Any]:
-    """Return the unit that carries the group of each sample in `mask`, and what is held equal between groups."""
-    return {
-        "clusters": samples.clusters.take(mask),
-        "strata": samples.strata.take(mask) if task.strata else None,
-        "blocks": samples.blocks.take(mask) if samples.blocks else None,
-    }
-
-
 def least_p_of(task: Task, samples: Samples, mask: NDArray[np.bool_], n_resamples: int) -> dict[str, Any]:
     """Return `p_least`, the smallest p of permutations of the clusters in `mask`, and why they `cannot_tell`, if so."""
-    design = design_of(task, samples, mask)
+    design = samples.design(mask, strata=bool(task.strata))
     least = statistics.least_p_over_clusters(samples.groups.take(mask), n_resamples=n_resamples, **design)
     return {"p_least": least.p, "cannot_tell": least.too_few}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from equivox.audit.labels import Label, Unit, comparable
 from equivox.audit.stored import AdjustedScore
-from equivox.core.encoded import EncodedLabels, EncodedValues
+from equivox.core.encoded import EncodedValues
 from equivox.core.hashing import seed_of
 from equivox.core.metric import Measure
 from equivox.core.samples import UNANSWERED, Samples
@@ -49,7 +49,7 @@ def corrected_scores(by_attribute: Mapping[str, Sequence[Unit]], annotator: str 
             units = [u for u in by_attribute.get(attribute.name, ()) if (u.run, u.attribute) == (run, attribute)]
             plain = _as_stored(model, run, score)
             own = samples[score.task]
-            strata = own.strata if score.task in stratified else None
+            strata = score.task in stratified
             correct = measure.corrected
             if adjusted := _corrected(plain, own, strata, attribute, units, wording, score.min_count, correct):
                 own_found.append(adjusted)
@@ -115,7 +115,7 @@ def _wordings(run: Path, annotator: str | None) -> dict[tuple[str, Label], str]:
 def _corrected(
     score: AdjustedScore,
     samples: Samples,
-    strata: EncodedLabels | None,
+    strata: bool,
     attribute: Attribute,
     units: Sequence[Unit],
     wording: Mapping[tuple[str, Label], str],
@@ -149,9 +149,7 @@ def _corrected(
     found = correct(
         values.take(answered),
         samples.groups.take(answered),
-        clusters=samples.clusters.take(answered),
-        strata=None if strata is None else strata.take(answered),
-        blocks=samples.blocks.take(answered) if samples.blocks else None,
+        **samples.design(answered, strata=strata),
         labelled_rows=[row for row, _, _ in settled],
         labels=[sorted({one(value) for value in label if value != UNSTATED}) for _, label, _ in settled],
         weights=[weight for _, _, weight in settled],

@@ -106,14 +106,13 @@ def _change(asked: Asked, new: Samples, old: Samples, attribute: str) -> LossCha
     change = mine.astype(np.int64) - theirs.astype(np.int64)
     if not change.any():
         return replace(found, p=1.0)
-    clusters, blocks = new.clusters.take(used), new.blocks.take(used) if new.blocks else None
-    strata = new.strata.take(used) if task.strata else None
+    design = new.design(used, strata=bool(task.strata))
     try:
         shift = distribution_shift(
-            EncodedLabels(change + 1, ("fewer", "same", "more")), groups, clusters=clusters, strata=strata,
-            blocks=blocks, min_count=1, n_resamples=10_000, rng=paired_generator(task.name, attribute),
+            EncodedLabels(change + 1, ("fewer", "same", "more")), groups, **design,
+            min_count=1, n_resamples=10_000, rng=paired_generator(task.name, attribute),
         )  # fmt: skip
-        least = least_p_over_clusters(groups, clusters, strata, blocks=blocks, n_resamples=10_000)
+        least = least_p_over_clusters(groups, n_resamples=10_000, **design)
     except RequestError as error:
         return replace(found, undefined=str(error))
     return replace(found, p=shift.p_cluster, p_least=least.p, undefined=shift.undefined)

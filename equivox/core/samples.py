@@ -279,6 +279,17 @@ class Samples:
                 found[attribute] = tuple(words)
         return SegmentAnnotation(status, found)  # type: ignore[arg-type]
 
+    def design(self, used: NDArray[np.bool_] | None = None, *, strata: bool) -> dict[str, Any]:
+        """Return the unit that carries the group of each sample, and what is held equal between groups.
+
+        That is the design as every test of `equivox.statistics` takes it, of the samples in `used`, or of all. `strata`
+        says whether the task has some.
+        """
+        columns = {"clusters": self.clusters, "strata": self.strata if strata else None, "blocks": self.blocks}
+        if used is None:
+            return columns
+        return {name: None if column is None else column.take(used) for name, column in columns.items()}
+
     def take(self, rows: Sequence[int] | NDArray[Any]) -> Samples:
         """Return the samples with these row numbers, in this order."""
         return replace(self, source=self.read(self.columns).take(pa.array(rows, pa.int64())))

@@ -103,16 +103,15 @@ def _loss(task: Task, samples: Samples, options: ScoringOptions, name: str) -> S
     if reason is not None:
         return score
     seed = seed_of(options.seed, task.name, task.condition)
-    groups, clusters = samples.groups.take(used), samples.clusters.take(used)
-    strata = samples.strata.take(used) if task.strata else None
-    blocks = samples.blocks.take(used) if samples.blocks else None
+    groups = samples.groups.take(used)
+    design = samples.design(used, strata=bool(task.strata))
     try:
         shift = distribution_shift(
-            EncodedLabels(is_lost[used].astype(np.int64), ("no", "yes")), groups, clusters=clusters, strata=strata,
-            blocks=blocks, items=samples.items.take(used) if samples.items else None, min_count=1,
+            EncodedLabels(is_lost[used].astype(np.int64), ("no", "yes")), groups, **design,
+            items=samples.items.take(used) if samples.items else None, min_count=1,
             n_resamples=options.n_resamples, confidence=options.confidence, rng=np.random.default_rng(seed),
         )  # fmt: skip
-        least = least_p_over_clusters(groups, clusters, strata, blocks=blocks, n_resamples=options.n_resamples)
+        least = least_p_over_clusters(groups, n_resamples=options.n_resamples, **design)
     except RequestError as error:
         return replace(score, undefined=str(error))
     if shift.undefined is not None:

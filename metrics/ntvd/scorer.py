@@ -18,7 +18,7 @@ from equivox.core.samples import Samples
 from equivox.core.scores import NAN, Mover, Score, Scored, ScoringOptions, effective_min_count
 from equivox.core.task import REFUSAL, Attribute, Task
 from equivox.metrics.lazy import statistics
-from equivox.metrics.scoring import design_of, least_p_of, named, rng_of, too_few_units
+from equivox.metrics.scoring import least_p_of, named, rng_of, too_few_units
 
 _DESCRIPTION = {
     "name": "nTVD",
@@ -127,7 +127,7 @@ def _joint(
         joint = statistics.joint_shift(
             {name: values[name].take(parsed) for name in enough},
             samples.groups.take(parsed),
-            **design_of(task, samples, parsed),
+            **samples.design(parsed, strata=bool(task.strata)),
             items=samples.items.take(parsed) if samples.items else None,
             min_count=min_count,
             n_resamples=options.n_resamples,

@@ -106,9 +106,7 @@ def _compared(
     return statistics.group_means(
         values,
         samples.groups,
-        clusters=samples.clusters,
-        strata=samples.strata if task.strata else None,
-        blocks=samples.blocks,
+        **samples.design(strata=bool(task.strata)),
         items=samples.items,
         n_resamples=options.n_resamples,
         confidence=options.confidence,
@@ -214,9 +212,7 @@ def compare_means(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng:
         numbers_of(samples, attribute).kept,
         numbers_of(paired.samples_b, attribute).kept,
         samples.groups,
-        clusters=samples.clusters,
-        strata=samples.strata if paired.task.strata else None,
-        blocks=samples.blocks,
+        **samples.design(strata=bool(paired.task.strata)),
         n_resamples=n_resamples,
         rng=rng,
     )
