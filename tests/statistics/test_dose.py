@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy import stats
 
 from equivox.core.errors import RequestError
 from equivox.statistics import DoseSlope, EncodedLabels, EncodedValues, dose_slope, group_side
@@ -31,6 +32,8 @@ def test_by_hand() -> None:
         [0, 2, 4, 10, 18, 5, 1], [-2, 0, 2, -2, 2, -2, 2], list("aaaaabb"), ["1", "1", "1", "2", "2", "3", "3"]
     )
     assert found.slope == pytest.approx(0.25) and found.p == 1 and found.exact and found.p_least == 0.5
+    interval = stats.ttest_1samp([1.5, -1], 0).confidence_interval()
+    assert (found.ci_low, found.ci_high) == pytest.approx((interval.low, interval.high))
     assert (found.n, found.n_missing, found.n_clusters, found.n_left_out) == (7, 0, 2, 0)
     # Clip a1 alone has a number at every dose.
     assert found.means == {-2.0: 0.0, 0.0: 2.0, 2.0: 4.0}

@@ -10,6 +10,8 @@ from scipy import stats
 
 from equivox.core.errors import RequestError
 from equivox.statistics import group_means
+from equivox.statistics.encode import encode_design
+from equivox.statistics.unit_means import units_of
 
 RNG = np.random.default_rng(11)
 ONE, OTHER = RNG.normal(0, 1, 12), RNG.normal(0.9, 2, 9)
@@ -156,12 +158,38 @@ def test_the_interval_leaves_out_0_where_p_is_small_and_only_there(crossed: bool
     group = np.tile(np.arange(n_groups), 12)
     unit = np.arange(len(group)) // n_groups if crossed else np.arange(len(group))
     starred = []
-    for _ in range(60):
-        values = np.exp(1.5 * draw.standard_normal(len(group))) + 5 * (group == 0)
-        found = group_means(values, group, clusters=unit, n_resamples=199, rng=draw)
+    for sample in range(60):
+        values = np.exp(1.5 * draw.standard_normal(len(group))) + 5 * (group == sample % 2)
+        found = group_means(values, group, clusters=unit, n_resamples=199, rng=np.random.default_rng(sample))
         starred.append(found.p <= 0.05)
         assert starred[-1] == (not found.ci_low <= 0 <= found.ci_high)
     assert 0 < sum(starred) < 60
+    # The interval whose level is p ends at 0, or beyond it: p is not small enough for any wider one.
+    at_p = group_means(values, group, clusters=unit, n_resamples=199, confidence=1 - found.p,
+                       rng=np.random.default_rng(sample))  # fmt: skip
+    assert (at_p.p <= 1 - (1 - found.p)) == (not at_p.ci_low <= 0 <= at_p.ci_high)
+
+
+def test_of_three_groups_in_every_unit_the_interval_is_tukeys_in_blocks() -> None:
+    level, left = np.array([4.0, 9, 2, 6]), np.array([[1, -1, 0], [0, 1, -1], [-1, 0, 1], [0.5, -0.5, 0]])
+    values = level[:, None] + left + [3, 0, 0]
+    found = group_means(values.ravel(), list("abc") * 4, clusters=np.arange(4).repeat(3), n_resamples=20_000, rng=rng())
+    residuals = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
+    half = stats.studentized_range.ppf(0.95, 3, 6) * math.sqrt((residuals**2).sum() / 6 / 4)
+    assert found.ci_high - found.difference == pytest.approx(half, rel=0.03)
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_noise_of_items_is_students_with_their_degrees_of_freedom(n_groups: int) -> None:
+    """Clusters that hardly differ leave the noise of four items: Student's, or Tukey's range, of three degrees."""
+    group = np.arange(6 * n_groups) % n_groups
+    design = encode_design(group, np.arange(len(group)), None)
+    units, _ = units_of((1e-6 * rng().standard_normal(len(group)))[:, None], design)
+    assert units is not None
+    drawn = units.noise_of_gap(100_000, rng(), np.full((4, n_groups), 0.5) * np.eye(4, n_groups))
+    # Of the pulls of each group one is .5, and so is the standard error of its mean.
+    half = stats.studentized_range.ppf(0.95, n_groups, 3) * 0.5
+    assert drawn is not None and np.quantile(np.abs(drawn), 0.95) == pytest.approx(half, rel=0.02)
 
 
 def test_nothing_to_compare_has_a_reason_and_no_zero() -> None:
