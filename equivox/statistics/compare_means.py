@@ -17,7 +17,7 @@ from equivox.statistics.intervals import student_half, student_p
 from equivox.statistics.noise import N_NOISE
 from equivox.statistics.permutation import least_p, p_value, sizes_and_order
 from equivox.statistics.totals import further_interval, with_width
-from equivox.statistics.unit_means import NO_SUPPORT, Units, gap, units_of
+from equivox.statistics.unit_means import NO_SUPPORT, Units, gap, interval_at, units_of
 
 _A, _B, _APART, _SUM = range(4)
 """The columns of numbers: of each model, a - b, and a + b."""
@@ -173,11 +173,12 @@ def _two_groups(units: Units, n_resamples: int, confidence: float, rng: np.rando
     p, ends = 0.0, []
     for column in columns:
         value = float(found[column])
-        half = student_half(*units.error(0, 1, column), confidence)
-        ends.append((value - half, value + half))
+        error = units.error(0, 1, column)
         null = np.abs(np.concatenate(nulls[column]))
         permuted = p_value(null, abs(value), exact=exact, size=units.size(column))
-        p = max(p, permuted, student_p(*units.error(0, 1, column), value))
+        p_here = max(permuted, student_p(*error, value))
+        ends.append(interval_at(value, student_half(*error, confidence), p_here, confidence))
+        p = max(p, p_here)
     least = least_p(sizes_and_order(units.group, units.stratum, 2)[0], n_resamples=n_resamples).p
     return p, least, further_interval(*ends)
 

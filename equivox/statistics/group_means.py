@@ -25,6 +25,7 @@ from equivox.statistics.unit_means import (
     NO_SUPPORT,
     Units,
     gap,
+    interval_at,
     pairs_of,
     units_of,
 )
@@ -305,9 +306,7 @@ def _noise_of_difference(
 
 def _interval(units: Units, difference: float, half: float, p: float, confidence: float) -> tuple[float, float]:
     """Return the interval of the difference; it has 0 where p, which permutations may have raised, is not small."""
-    low, high = difference - half, difference + half
-    if p > 1 - confidence:
-        low, high = min(low, 0.0), max(high, 0.0)
+    low, high = interval_at(difference, half, p, confidence)
     return (low if units.deals.shape[1] == 2 else max(low, 0.0)), high
 
 

@@ -279,6 +279,15 @@ def gap(means: Floats) -> Floats:
     return np.asarray(np.ptp(means, axis=1), dtype=np.float64)
 
 
+def interval_at(value: float, half: float, p: float, confidence: float) -> tuple[float, float]:
+    """Return the interval of a value with half of its width, extended to 0 where p is above 1 - confidence.
+
+    The p may be that of permutations, which part from Student's where a few clusters are far from all others.
+    """
+    low, high = value - half, value + half
+    return (min(low, 0.0), max(high, 0.0)) if p > 1 - confidence else (low, high)
+
+
 def pairs_of(n_groups: int) -> list[tuple[int, int]]:
     """Return all pairs of groups, the first before the second."""
     return list(itertools.combinations(range(n_groups), 2))

@@ -247,3 +247,14 @@ def test_a_group_without_spread_in_both_models_leaves_the_interval_a_width(n_gro
         held += found.ci_low <= 1.9 <= found.ci_high
         assert found.ci_low <= found.further <= found.ci_high
     assert held >= 28
+
+
+def test_the_interval_leaves_out_0_where_p_is_small_and_only_there() -> None:
+    draw, told = np.random.default_rng(6), []
+    groups = np.arange(8) % 2  # 70 permutations: p is a multiple of 2/70, which Student's is not
+    for _ in range(60):
+        one, other = draw.standard_normal((2, 8)) * [[1], [0.2]] + [2 * groups, 0 * groups]
+        found = compare_group_means(one, other, groups, clusters=range(8), n_resamples=199, rng=draw)
+        told.append(found.p <= 0.05)
+        assert told[-1] == (not found.ci_low <= 0 <= found.ci_high)
+    assert 0 < sum(told) < 60
