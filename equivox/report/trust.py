@@ -101,7 +101,7 @@ def _recorded(run: ComparedRun) -> Iterator[Trust]:
     for rate, shares in recorded_apart(run):
         if max(shares.values()) - min(shares.values()) >= SMALLEST_GAP:
             told = ", ".join(f"{group} {share:.0f} %" for group, share in shares.items())
-            yield Trust(f"groups differ in their recordings, of which {rate:,} Hz have: {told}", "bad")
+            yield Trust(f"groups were recorded unlike, at {rate:,} Hz: {told}", "bad")
 
 
 def _percents(shares: Sequence[float]) -> str:

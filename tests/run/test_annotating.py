@@ -24,7 +24,7 @@ from equivox.run.pipeline import annotate_run, execute
 from equivox.run.plan import make_plan
 from equivox.run.scoring import follow_up, sample_rows, write_csv
 from equivox.run.spec import RunSpec
-from equivox.run.store import Store, annotation_schema, annotations_folder
+from equivox.run.store import Store, annotation_schema, annotations_folder, count_annotation_failures
 from equivox.tasks.registry import resolve_tasks
 
 JOB = Attribute(name="job", asks="the job")
@@ -167,6 +167,8 @@ def test_a_question_that_failed_has_no_answer(tmp_path: Path) -> None:
             job = Job(key=key, response_key=response, task="t", segment=Segment(name="q", text="", attributes=(JOB,)))
             store.append(job.annotated(status).as_record())  # type: ignore[arg-type]
     assert set(stored_follow_ups(tmp_path, "judge")) == {"a"}
+    # An annotator that somebody added may say nothing of why it failed; that it failed counts.
+    assert count_annotation_failures(tmp_path, "judge")[0] == {"no reason given": 1}
 
 
 @pytest.mark.parametrize("task", ["badf_two:gender"])

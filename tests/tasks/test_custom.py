@@ -217,13 +217,13 @@ def test_recordings_of_one_group_at_a_lower_rate_are_told(clip_corpus: Corpus, e
         rate = 8000 if place < 18 else 44_100  # the 24 clips of women come first
         tone = 0.3 * np.sin(2 * np.pi * (100 + place) * np.arange(rate // 5) / rate)
         clip.write_bytes(encode_audio(tone, sampling_rate=rate, container="WAV", subtype="PCM_16"))
-    told = "groups differ in their recordings, of which 8,000 Hz have: female 75 %, male 0 % ✗"
+    told = "groups were recorded unlike, at 8,000 Hz: female 75 %, male 0 % ✗"
     code, out, err = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
     assert code == 0 and told in out, err
     # The rate is a column that a task can hold equal.
     task_file.write_text(task_file.read_text().replace("strata: text", "strata: [text, sampling_rate]"))
     code, out, err = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "held", *FEW)
-    assert "groups differ in their recordings" not in out and "This design cannot tell" in out, err
+    assert "recorded unlike" not in out and "This design cannot tell" in out, err
 
 
 def test_a_corpus_that_was_moved_is_found_by_data(clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> None:
