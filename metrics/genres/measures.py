@@ -209,7 +209,7 @@ def measure(
 def _difference(metric: NarrativeMeasure, found: statistics.GroupMeans, first: str) -> Measured:
     """Return a difference of means, `first` minus the other, in the metric's unit; its interval is cut at its limit."""
     sign = 1 if found.groups[0] == first else -1
-    low, high = sorted((sign * found.ci_low, sign * found.ci_high))
+    low, high = sorted(sign * end + 0.0 for end in (found.ci_low, found.ci_high))  # + 0.0: no -0
     means = [float(mean) * metric.scale for mean in found.means[::sign]]
     return Measured(
         value=sign * found.difference * metric.scale,

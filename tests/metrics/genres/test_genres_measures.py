@@ -33,6 +33,9 @@ def test_a_difference_by_hand() -> None:
     # Student's interval over three NEPs: 2 ± t(0.975, 2) · 1/√3.
     half = stats.t.ppf(0.975, 2) / math.sqrt(3)
     assert (found.ci_low, found.ci_high) == pytest.approx((2 - half, 2 + half))
+    # Of four NEPs p is never below 2/16, so that the interval reaches to 0, which is no -0.
+    few = measured("M3", pairs((3, 1), (3.1, 1), (2.9, 1), (3, 1)))
+    assert (few.p, str(few.ci_low)) == (0.125, "0.0") and few.ci_high > 2
 
 
 def test_percent_metrics_are_in_percent() -> None:
