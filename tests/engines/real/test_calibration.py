@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from equivox.calibration.direct import DirectEngine
 from equivox.calibration.recipe import Effort, Recipe
 from equivox.calibration.verdicts import Line
 from equivox.core import media
+from equivox.core.annotation import Annotation, Job
 from equivox.engines.vllm import VLLMEngine
 from equivox.run.manifest import read_manifest
 from equivox.tasks.registry import resolve_tasks
@@ -167,15 +169,20 @@ def test_an_annotator_that_misreads_one_group_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, intact: tuple[Path, Line], taught: Recipe, vllm: VLLMEngine
 ) -> None:
     groups = {request.key: row["group"] for row, request in planned(TASK, vllm).described()}
-    right = RulesAnnotator._values
+    right = RulesAnnotator.annotate
 
-    def wrong(self: RulesAnnotator, job: Any) -> list[Any]:
-        values = right(self, job)
-        if groups.get(job.response_key) != "female":
-            return values
-        return [value._replace(value="junior novice") if value.attribute == "competency" else value for value in values]
+    def wrong(self: RulesAnnotator, jobs: Iterable[Job]) -> Iterator[Annotation]:
+        for found in right(self, jobs):
+            female = groups.get(found.response_key) == "female"
+            yield replace(
+                found,
+                values=[
+                    value._replace(value="junior novice") if female and value.attribute == "competency" else value
+                    for value in found.values
+                ],
+            )
 
-    monkeypatch.setattr(RulesAnnotator, "_values", wrong)
+    monkeypatch.setattr(RulesAnnotator, "annotate", wrong)
     line = measured(settings(TASK, tmp_path), intact[0], taught, Open(vllm))
     assert line.first_fault is not None
     assert line.first_fault.place == "annotation", line.findings
