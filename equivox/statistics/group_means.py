@@ -300,7 +300,8 @@ def _noise_of_difference(
     drawn = units.noise_of_gap(max(n_resamples, N_NOISE), rng, pulls)
     if drawn is None or not float((drawn**2).max()) > least:
         return 0.0, math.nan
-    further = int((1 - confidence) * (1 + len(drawn)))
+    # Where so few draws tell nothing of the level, the furthest of them is the least that the half can be.
+    further = max(1, int((1 - confidence) * (1 + len(drawn))))
     return p_value(drawn, difference, exact=False, size=units.size()), float(np.sort(drawn)[-further])
 
 

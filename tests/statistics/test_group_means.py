@@ -148,6 +148,11 @@ def test_of_three_groups_it_is_the_largest_minus_the_smallest_mean() -> None:
     half = stats.studentized_range.ppf(0.95, 3, 6) * math.sqrt(1 / 3)
     assert (found.ci_low, found.ci_high) == pytest.approx((10 - half, 10 + half), abs=0.08)
     assert found.distance == 10 and found.null_mean > 0
+    # Of 1,000 draws none is beyond a level of .0001: the interval is wider than any other, not that of the nearest one.
+    wide = group_means(
+        values, np.repeat(list("abc"), 3), clusters=range(9), n_resamples=99, confidence=0.9999, rng=rng()
+    )
+    assert wide.ci_low == 0 and wide.ci_high > 10 + 1.5 * half
 
 
 @pytest.mark.parametrize("n_groups", [2, 4])
