@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from email.parser import BytesParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from equivox.core.errors import RequestError
 from equivox.core.requests import Exchange
 from equivox.core.task import Sampling, Tool
 from equivox.dataset_builders import sample_source
-from equivox.engines import MediaPart, Request
+from equivox.engines import MediaPart, Request, servers
 from equivox.engines.endpoint import EndpointEngine
 from equivox.engines.simulated_numbers import spoken
 from equivox.report.board import board_rows
@@ -180,7 +181,7 @@ def server() -> Iterator[Server]:
 
 def engine(server: Server, **arguments: Any) -> EndpointEngine:
     return EndpointEngine.from_args(
-        {"model_name": "m", "base_url": server.url, "max_retries": 2, "timeout_s": 1.0, **arguments}
+        {"model_name": "m", "base_url": server.url, "max_retries": 2, "timeout_s": 60.0, **arguments}
     )
 
 
@@ -213,7 +214,8 @@ def test_a_passing_fault_is_overcome(server: Server, fault: str) -> None:
 )  # fmt: skip
 def test_a_lasting_fault_fails_its_request_alone(server: Server, fault: str, reason: str) -> None:
     server.faults = {"bad": [fault] * 20}
-    responses = {r.key: r for r in engine(server).generate([request("good"), request("bad"), request("fine")])}
+    asked = engine(server, timeout_s=3.0 if fault == "slow" else 60.0)
+    responses = {r.key: r for r in asked.generate([request("good"), request("bad"), request("fine")])}
     assert responses["good"].text == responses["fine"].text == ANSWER
     assert responses["bad"].text is None
     assert responses["bad"].error is not None and reason.lower() in responses["bad"].error.lower()
@@ -222,28 +224,45 @@ def test_a_lasting_fault_fails_its_request_alone(server: Server, fault: str, rea
     assert server.asked["bad"] == (1 if fault in ("400", "slow") else 3)
 
 
-@pytest.mark.parametrize(("at_a_time", "seconds"), [(1, 0.05), (8, 0.35)])
+@pytest.mark.parametrize("at_a_time", [1, 8])
 def test_a_server_that_answers_one_after_the_other_is_asked_once_for_each_answer(
-    server: Server, at_a_time: int, seconds: float
+    server: Server, at_a_time: int
 ) -> None:
     one = threading.Lock()
 
     def slowly(body: dict[str, Any]) -> dict[str, Any]:
         with one:
-            time.sleep(seconds)
+            time.sleep(0.05)
         return {"content": ANSWER}
 
     server.answer = slowly
-    # Eight that wait there take 2.8 s, and each may take 2 s: the time allowed grows with the answers.
-    asked = engine(server, max_concurrency=at_a_time, timeout_s=2.0)
+    asked = engine(server, max_concurrency=at_a_time)
     responses = list(asked.generate(request(f"r{n}") for n in range(16)))
     assert [response.error for response in responses] == [None] * 16
     assert sum(server.asked.values()) == 16
 
 
+def test_the_time_allowed_grows_with_the_answers(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each answer takes 0.35 s, and one more waits with each: the eighth takes 2.8 s, where 2 s were allowed at first.
+    now, allowed = 0.0, []
+    monkeypatch.setattr(servers, "time", SimpleNamespace(monotonic=lambda: now))
+    asked = engine(server, max_concurrency=8, timeout_s=2.0)
+    (opened,) = asked._servers.connect()
+
+    def ask(_: object, limit_s: float) -> float:
+        nonlocal now
+        now += opened.room * 0.35
+        allowed.append(limit_s)
+        return opened.room * 0.35
+
+    took = [asked._servers._answered(ask) for _ in range(9)]
+    assert took == pytest.approx([0.35, 0.7, 1.05, 1.4, 1.75, 2.1, 2.45, 2.8, 2.8])
+    assert allowed == pytest.approx([2.0, 2.0, 2.8, 4.2, 5.6, 7.0, 8.4, 9.8, 11.2])
+
+
 def test_after_a_late_answer_fewer_are_sent_at_a_time(server: Server) -> None:
     server.faults = {f"r{n}": ["slow"] for n in (20, 21, 22, 23)}
-    asked = engine(server, max_concurrency=4)
+    asked = engine(server, max_concurrency=4, timeout_s=3.0)
     (waiting,) = asked._servers.connect()
     list(asked.generate(request(f"r{n}") for n in range(20)))
     assert waiting.room == 4
@@ -507,7 +526,7 @@ def run_of(
     server: Server, output: Path, arguments: str = "", *more: object, annotator: object = "rules"
 ) -> list[object]:
     model = (
-        f"model_name=m,base_url={server.url},max_retries=0,timeout_s=5,max_concurrency=4,trust_media=true{arguments}"
+        f"model_name=m,base_url={server.url},max_retries=0,timeout_s=60,max_concurrency=4,trust_media=true{arguments}"
     )
     options = [
         "--data",
@@ -646,7 +665,7 @@ def test_a_server_that_falls_silent_costs_no_finished_answer(server: Server, tmp
     def reply(handler: BaseHTTPRequestHandler, body: dict[str, Any], kind: str) -> None:
         if len(body["messages"][0]["content"]) == 2 and next(count) >= 42:
             silent.set()
-            time.sleep(30)
+            server.over.wait(60)
         original(handler, body, kind)
 
     original = server.reply
@@ -655,7 +674,7 @@ def test_a_server_that_falls_silent_costs_no_finished_answer(server: Server, tmp
     running = subprocess.Popen([sys.executable, "-m", "equivox", *command], stderr=subprocess.DEVNULL)
     assert silent.wait(60)
     stored = 0
-    for _ in range(100):  # the last answers are on their way through the client
+    for _ in range(600):  # the last answers are on their way through the client
         stored = len(Store(tmp_path / "run" / "responses", response_schema()).table(("key",)))
         if stored == 42:
             break
@@ -678,12 +697,11 @@ def test_an_interrupted_command_does_not_wait_for_a_silent_server(server: Server
 
     original = server.reply
     server.reply = reply  # type: ignore[method-assign]
-    command = [str(word) for word in run_of(server, tmp_path / "run", ",timeout_s=60")]
-    command[1] = command[1].replace("timeout_s=5,", "")
+    command = [str(word) for word in run_of(server, tmp_path / "run")]
     running = subprocess.Popen([sys.executable, "-m", "equivox", *command], stderr=subprocess.PIPE, text=True)
     assert silent.wait(60)
     running.send_signal(signal.SIGTERM)
-    _, err = running.communicate(timeout=20)
+    _, err = running.communicate(timeout=50)
     assert running.returncode == 143 and "equivox: interrupted" in err
 
 
@@ -794,7 +812,7 @@ def test_a_whole_run_through_the_command_line(server: Server, equivox: Cli, tmp_
     count = iter(range(10_000))
     server.answer = lambda body: {"content": ANSWER if next(count) % 2 else "I'd say dancing, pottery and running."}
     command = [
-        "run", f"endpoint:model_name=m,base_url={server.url},max_retries=0,timeout_s=5,prompt_price=1000000",
+        "run", f"endpoint:model_name=m,base_url={server.url},max_retries=0,timeout_s=60,prompt_price=1000000",
         "vibe_gender:advisory",
         "--data", "sample", "--limit", "48", "--output", tmp_path / "run",
         "--scoring", "n_resamples=199", "--annotator", "rules",
