@@ -298,7 +298,7 @@ def _relative(comparison: Comparison, limits: Limits, overall: bool, min_coverag
         if limit is not None and not overall:
             test = tests.get((task, metric))
             lacks = unlike or lacking.get((task, metric), "")
-            found.append(_against(old.model, score, test, limit, lacks, new.measure(score) or old.measure(score)))
+            found.append(_against(old.model, score, test, limit, lacks, new.measure(score)))
     if overall:
         gone = unlike or "; ".join(dict.fromkeys(lacking.values()))
         for test in tests.values():

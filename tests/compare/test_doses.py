@@ -67,6 +67,9 @@ def test_words_by_hand() -> None:
     assert trend.means[4.0] == pytest.approx((tea + mans_tea) / 2)
     assert trend.means[-4.0] == pytest.approx((coffee + mans_coffee) / 2)
     assert trend.gap == pytest.approx(tea - mans_coffee) and trend.q == pytest.approx(2 / 2**12)
+    # Two doses are enough for a slope.
+    (two,) = dose_trends([opened(ADVISORY, answer, doses=[0.0, 2.0])], n_resamples=99)
+    assert two.slope == pytest.approx(jump / 2)
 
 
 def test_numbers_move_in_their_unit() -> None:

@@ -24,6 +24,7 @@ from equivox.compare.gate import (
     Limits,
     _absolute,
     _against,
+    _checked,
     _decided,
     _lacking,
     gate,
@@ -199,6 +200,16 @@ def test_what_is_used_as_often_as_is_asked_for_is_enough(runs: dict[str, Path]) 
     half = replace(score, coverage=halves, undefined=None)
     assert _lacking(compared, half, 0.5) == ""
     assert "50% of the answers of simulated:oracle,fail=0.15 about group f were used" in _lacking(compared, half, 0.51)
+
+
+def test_a_number_that_no_test_compares_is_checked_where_no_other_is(runs: dict[str, Path]) -> None:
+    (run,) = open_comparison([runs["fair"]]).runs
+    metrics = {
+        family: replace(metric, measures=[replace(measure, compare=None) for measure in metric.measures])
+        for family, metric in run.metrics.items()
+    }
+    checked = {score.task for score in _checked(run, {})}
+    assert checked and {score.task for score in _checked(replace(run, metrics=metrics), {})} == checked
 
 
 def test_failures_that_spare_no_group_did_not_grow_unequally(runs: dict[str, Path]) -> None:

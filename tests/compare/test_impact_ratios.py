@@ -173,6 +173,19 @@ def test_what_a_group_has_unknown_moves_the_ratios_of_the_others(tmp_path: Path)
     assert [(str(row[1]), str(row[7])) for row in shown.rows] == [("6", "0.50 to 0.60"), ("6", "1.00 to 1.00")]
 
 
+def test_a_group_that_is_called_like_two_is_one(tmp_path: Path) -> None:
+    rows = [f"{region},{region}{n}" for region in ("north × south", "west") for n in range(2)]
+    (tmp_path / "people.csv").write_text("\n".join(["region,speaker", *rows]))
+    (tmp_path / "clinic.yaml").write_text(
+        "name: clinic\ntable: people.csv\ngroup: region\ncluster: speaker\nquestions:\n  - name: referral\n"
+        "    text: 'Somebody from {region} is ill. When?'\n    attributes:\n"
+        "      - {name: urgency, asks: how soon, options: [today, later], favourable: [today]}\n"
+    )
+    measure("simulated:random", str(tmp_path / "clinic.yaml"), output=tmp_path / "run")
+    (table, *_) = impact(tmp_path / "run", by=("region",)).tables
+    assert [one.group for one in table.ratios.groups] == ["north × south", "west"]
+
+
 @pytest.mark.parametrize(("unknown", "shown"), [(0, True), (80, False)])
 def test_a_group_whose_unknown_answers_may_be_favourable_is_not_shown_to_be_less_favoured(
     unknown: int, shown: bool

@@ -104,6 +104,7 @@ def test_what_was_not_asked_alike_is_not_compared() -> None:
         ((30, 10), math.nan, "no numbers", "inconclusive", "(no numbers)"),
         ((30, 10), 0.2, None, "inconclusive", "(p 0.1; so few clusters give no q below 0.2)"),
         ((12.9, 3), 0.2, None, "pass", ""),  # 4.9 points more
+        ((8.5, 3), math.nan, None, "inconclusive", "(too few clusters for a test)"),
         ((10, 5), math.nan, None, "pass", ""),
         ((10, 5), 0.001, None, "pass", ""),
     ],
@@ -123,5 +124,5 @@ def test_a_gap_is_worse_where_it_grew_beyond_chance(
     check = _changed_loss(change, "before")
     assert (check.outcome, check.value, check.baseline) == (outcome, new[0] - new[1], 5)
     assert check.difference == new[0] - new[1] - 5 and check.limit == 0
-    told = "group f loses 30 % and group m 10 %, in the baseline f 8 % and m 3 % "
+    told = f"group f loses {new[0]:g} % and group m {new[1]:g} %, in the baseline f 8 % and m 3 % "
     assert check.reason == (f"{told}{why}" if why else "")

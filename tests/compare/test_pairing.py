@@ -20,7 +20,7 @@ from scipy import stats
 
 from equivox.compare import pairs
 from equivox.compare.pairs import PairedTest, aligned, open_runs, paired_tests
-from equivox.compare.ranking import Judged, Rank, cohort_scores, judge, judged_records, rank_all
+from equivox.compare.ranking import Judged, Rank, _too_few, cohort_scores, judge, judged_records, rank_all
 from equivox.compare.runs import open_comparison
 from equivox.core.metric import CohortScore
 from equivox.core.samples import Row, Samples
@@ -351,6 +351,9 @@ def test_what_no_test_could_tell_apart_says_so(runs: Sequence[Path]) -> None:
     words = told_apart([s for s in found.ranks if s.task == "vibe_gender:advisory"])
     assert words.startswith("No two of these models could have been told apart, however they differ:")
     assert {t.p_least for t in found.tests if t.undefined is None} == {0.1}
+    # Of two pairs one needs .025, and 39 draws give just that.
+    tests = [replace(test, p_least=1 / 40) for test in found.tests if test.undefined is None][:2]
+    assert _too_few(tests) is None and _too_few([replace(test, p_least=1 / 39) for test in tests])
 
 
 def rank_of(model: str, letters: str, rank: int, untested: tuple[str, ...] = ()) -> Rank:
