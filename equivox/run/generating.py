@@ -140,14 +140,17 @@ def generate(
                 asked = pc.is_in(pa.scalar(response.key), value_set=plan.table["key"].combine_chunks()).as_py()
                 what = "answered a request twice" if asked else "answered a request that was not made"
                 raise RunError(f"{_engine_named(engine)} {what} ({response.key[:12]}); what was stored before stays")
-            if proves_arrival and response.error is None and response.media_items < media_counts[row]:
+            record = store.fitted({**vars(response), "sound": None})
+            if record["error"] is not None:
+                record |= {"error": cleaned(record["error"]), "text": None}  # what is said beside an error is no answer
+            elif proves_arrival and record["media_items"] < media_counts[row]:
                 _refuse_arrival(plan.request(row), response, engine)
-            error = None if response.error is None else cleaned(response.error)
-            sound = None if response.sound is None else keep_sound(folder, response.sound)
-            store.append({**vars(response), "error": error, "sound": sound})
-            speed.count(response.completion_tokens or 0, engine.copies)
+            if isinstance(response.sound, bytes):
+                record["sound"] = keep_sound(folder, response.sound)
+            store.append(record)
+            speed.count(record["completion_tokens"] or 0, engine.copies)
             finished += 1
-            failed += error is not None
+            failed += record["error"] is not None
             progress(engine.event("generate", finished, total, failed=failed))
         for key in sorted(unanswered):
             store.append(vars(Response(key=key, text=None, error="the engine gave no response")))
@@ -177,7 +180,7 @@ def _sent(sendable: Iterable[Request], engine: Engine) -> Iterator[Response]:
     """Yield what the engine answers to requests; RunError, in one line, for anything else that it does."""
     try:
         for response in engine.generate(sendable):
-            if not isinstance(response, Response):
+            if not (isinstance(response, Response) and isinstance(response.key, str)):
                 raise RunError(f"{_engine_named(engine)} yielded {response!r:.60}, no Response; what was stored stays")
             yield response
     except EquivoxError:

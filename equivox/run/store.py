@@ -114,13 +114,11 @@ class Store:
             yield from batch.to_pylist()
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Store one record: a kill of the process after this returns does not lose it.
+        """Store one record, fitted: a kill of the process after this returns does not lose it.
 
-        Whatever the record holds can be stored: lone surrogates become U+FFFD, a number where a text belongs becomes
-        its text, a count that is none becomes null. Raises StorageError when the disk refuses; what was stored before
-        is whole.
+        Raises StorageError when the disk refuses; what was stored before is whole.
         """
-        fitted = self._fitted(record)
+        fitted = self.fitted(record)
         if self._journal is None:
             path = self.folder / _JOURNAL.format(self._next)
             self._journal = Journal(path, new=True, sync_seconds=self._sync_seconds)
@@ -137,10 +135,15 @@ class Store:
         if records:
             self.flush()
         for start in range(0, len(records), _AT_ONCE):
-            fitted = [self._fitted(record) for record in records[start : start + _AT_ONCE]]
+            fitted = [self.fitted(record) for record in records[start : start + _AT_ONCE]]
             self._write_shard(_table(fitted, self.schema))
 
-    def _fitted(self, record: Mapping[str, Any]) -> dict[str, Any]:
+    def fitted(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a record as it can be stored, whatever it holds.
+
+        Lone surrogates become U+FFFD, a number where a text belongs becomes its text, a count that is none becomes
+        null.
+        """
         return {name: fit(record.get(name)) for name, fit in self._fits.items()}
 
     def _write_shard(self, table: pa.Table) -> None:
@@ -238,7 +241,7 @@ def _fit_for(field: pa.Field) -> Any:
     if pa.types.is_integer(field.type):
         most = 2 ** (field.type.bit_width - 1) - 1
         missing = None if field.nullable else 0
-        return lambda value: value if type(value) is int and -most <= value <= most else missing
+        return lambda value: value if type(value) is int and 0 <= value <= most else missing
     if pa.types.is_struct(field.type):
         fits = {inner.name: _fit_for(inner) for inner in field.type}
         return lambda value: {name: fit(value.get(name)) for name, fit in fits.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,7 @@ class Odd(Engine):
         (lambda request: Response(key=request.key, text="Again."), "the engine odd of m answered a request twice"),
         (Response(key="nobody", text="x"), "the engine odd of m answered a request that was not made (nobody)"),
         (None, "the engine odd of m yielded None, no Response"),
+        (Response(key=["k"], text="x"), "the engine odd of m yielded Response(key=['k'],"),  # type: ignore[arg-type]
     ],
 )
 def test_an_engine_that_goes_wrong_is_one_line_and_loses_nothing(then: object, told: str, tmp_path: Path) -> None:
@@ -147,6 +149,33 @@ def test_an_engine_that_goes_wrong_is_one_line_and_loses_nothing(then: object, t
     assert str(found.value).startswith(told) and "\n" not in str(found.value)
     stored = Store(tmp_path / "run" / "responses", response_schema()).table(("key",))
     assert len(stored) == 4
+
+
+@pytest.mark.parametrize(
+    ("odd", "failed"),
+    [
+        ({"completion_tokens": "many"}, None),
+        ({"completion_tokens": math.nan, "prompt_tokens": -5}, None),
+        ({"error": ValueError("it broke")}, "it broke"),
+        # An answer beside an error is none: it is what came before the failure.
+        ({"error": "cut off"}, "cut off"),
+        ({"sound": "a sound"}, None),
+    ],
+)
+def test_what_an_engine_says_oddly_is_stored_as_what_it_is(
+    odd: dict[str, Any], failed: str | None, tmp_path: Path
+) -> None:
+    engine = ScriptedEngine([])
+    plan = make_plan([TASK], {"crema_d": open_corpus(TASK.data, "sample")}, engine.identity, limit=4)
+    engine.generate = lambda requests: (  # type: ignore[method-assign]
+        Response(key=request.key, text="Try yoga.", media_items=1, **odd) for request in requests
+    )
+    generate(tmp_path, plan, engine)
+    found = Store(tmp_path / "responses", response_schema()).table().to_pylist()
+    assert len(found) == 4
+    for stored in found:
+        assert (stored["text"], stored["error"]) == ("Try yoga." if failed is None else None, failed)
+        assert stored["completion_tokens"] is stored["prompt_tokens"] is stored["sound"] is None
 
 
 def test_reference_labels_are_never_rendered(tmp_path: Path) -> None:
