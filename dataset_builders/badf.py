@@ -192,12 +192,3 @@ def _sample(grid: Grid, name: str, met: Sequence[Character], category: str, plac
 def _group(grid: Grid, name: str, met: Sequence[Character]) -> Mapping[str, Any]:
     """Return a column for every dimension: the identity in the character's dimension, None in the others."""
     return {other: met[0].identity if other == name and len(met) == 1 else None for other in grid.identities}
-
-
-def locations(grid: Grid) -> int:
-    """Return the number of places in the grid.
-
-    >>> locations(read_grid())
-    87
-    """
-    return sum(len(places) for places in grid.locations.values())

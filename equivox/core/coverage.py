@@ -51,15 +51,15 @@ class Coverage:
         return self.used / self.requested if self.requested else 0.0
 
     @property
+    def _shares(self) -> dict[str, float]:
+        """The used share of each group that was asked about."""
+        return {group: self.used_by_group.get(group, 0) / n for group, n in self.requested_by_group.items() if n}
+
+    @property
     def worst(self) -> tuple[str, float]:
         """The group with the smallest used share, and that share; `("", 0.0)` without groups."""
-        shares = {
-            group: self.used_by_group.get(group, 0) / requested for group, requested in self.requested_by_group.items()
-        }
-        if not shares:
-            return "", 0.0
-        group = min(shares, key=lambda name: (shares[name], name))
-        return group, shares[group]
+        share, group = min(((share, group) for group, share in self._shares.items()), default=(0.0, ""))
+        return group, share
 
     def shortfall(self, floor: float) -> str | None:
         """Return why too little is used, or None if every group reaches `floor` (a share).
@@ -84,20 +84,11 @@ class Coverage:
         ...          used_by_group={"f": 10, "m": 7}).uneven
         '30 % of the answers of group m are missing, 0 % of group f'
         """
-        lost = {
-            group: 1 - self.used_by_group.get(group, 0) / requested
-            for group, requested in self.requested_by_group.items()
-            if requested
-        }
-        if not lost:
+        lost = [(1 - share, group) for group, share in self._shares.items()]
+        if not lost or max(lost)[0] - min(lost)[0] < UNEVEN:
             return None
-        most, least = (choice(lost, key=lambda name: (lost[name], name)) for choice in (max, min))
-        if lost[most] - lost[least] < UNEVEN:
-            return None
-        return (
-            f"{100 * lost[most]:.0f} % of the answers of group {most} are missing, {100 * lost[least]:.0f} % of group "
-            f"{least}"
-        )
+        (most, group), (least, other) = max(lost), min(lost)
+        return f"{100 * most:.0f} % of the answers of group {group} are missing, {100 * least:.0f} % of group {other}"
 
     def warnings(self, most: float = 0.05) -> list[str]:
         """Return what to know about how the responses ended, where more than `most` (a share) did not end as usual.

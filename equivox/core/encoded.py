@@ -26,10 +26,7 @@ class EncodedLabels:
     @classmethod
     def of(cls, labels: Sequence[str | None]) -> EncodedLabels:
         """Encode a list of labels; names are sorted."""
-        names = tuple(sorted({label for label in labels if label is not None}))
-        place = {name: number for number, name in enumerate(names)}
-        codes = np.fromiter((MISSING if x is None else place[x] for x in labels), dtype=np.int64, count=len(labels))
-        return cls(codes, names)
+        return cls.of_arrow(pa.array(labels, pa.string()))
 
     @classmethod
     def of_arrow(cls, column: pa.ChunkedArray | pa.Array) -> EncodedLabels:

@@ -114,8 +114,6 @@ def _read(path: Path) -> str:
 TEXT_ONLY, SILENCE, SHUFFLED, SPOKEN = "text_only", "silence", "shuffled", "spoken"
 SENDS = ("audio", "image", "text")
 """The names that the declared condition can have."""
-CONDITIONS = (*SENDS, TEXT_ONLY, SILENCE, SHUFFLED)
-"""All conditions, in the order in which they are shown."""
 SYSTEM, WORDING = "system=", "wording="
 """What the conditions that send a system prompt, and those that ask in other words, begin with; a name follows."""
 TURN = "turn="
@@ -129,13 +127,8 @@ MOST_SEMITONES = 12.0
 MOST_TURNS = 50
 DECLARED = "declared"
 AS_DECLARED, GREEDILY = "as-declared", "greedy"
-_SUFFIXES = {AS_DECLARED: "", GREEDILY: "_greedy"}
-"""What stands behind the family of a task that is decoded so."""
-
 SAMPLINGS = (AS_DECLARED, GREEDILY)
 """The values of the option `sampling` that have a name; others are settings, such as temperature=0.7,repeats=3."""
-GREEDY_SAMPLING: Mapping[str, Any] = {"temperature": 0.0, "top_p": 1.0, "top_k": 0, "repeats": 1}
-"""The fields of a task's sampling that `greedy` sets."""
 EVERY_CONDITION = "all"
 """Stands for all conditions but other wordings, which would be asked for every task that has some."""
 EVERY_WORDING = "wording"
@@ -154,7 +147,7 @@ def parse_conditions(text: str) -> tuple[str, ...]:
     >>> parse_conditions("voice=+3,pitch,audio")
     ('audio', 'pitch=-4', 'pitch=-2', 'pitch=0', 'pitch=2', 'pitch=4', 'voice=3')
     """
-    known = (DECLARED, *CONDITIONS, EVERY_CONDITION)
+    known = (DECLARED, *SENDS, TEXT_ONLY, SILENCE, SHUFFLED, EVERY_CONDITION)
     named = [entry.strip() for entry in text.split(",") if entry.strip()]
     interventions = tuple(dict.fromkeys(name for name in named if is_intervention(name) or name == EVERY_WORDING))
     doses: set[tuple[str, float]] = set()
@@ -362,7 +355,7 @@ def sampling_settings(sampling: str) -> Mapping[str, Any]:
     ({'temperature': 0.7, 'repeats': 3}, {})
     """
     if sampling in SAMPLINGS:
-        return GREEDY_SAMPLING if sampling == GREEDILY else {}
+        return {"temperature": 0.0, "top_p": 1.0, "top_k": 0, "repeats": 1} if sampling == GREEDILY else {}
     if "=" not in sampling:
         known = ", ".join(one.name for one in fields(Sampling))
         raise RequestError(
@@ -388,7 +381,8 @@ def with_sampling(task: Task, sampling: str) -> Task:
             "temperature=0.7, or leave the repeats out"
         )
     family, _, rest = task.name.partition(":")
-    return replace(task, name=f"{family}{_SUFFIXES.get(sampling, '_sampled')}:{rest}", sampling=changed)
+    suffix = "greedy" if sampling == GREEDILY else "sampled"
+    return replace(task, name=f"{family}_{suffix}:{rest}", sampling=changed)
 
 
 def with_condition(task: Task, condition: str) -> Task:
