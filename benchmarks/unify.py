@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from equivox.annotate.embedding import leader_clusters
+from equivox.annotate.merging import leader_clusters
 
 SIZES = (12_500, 25_000, 50_000, 100_000)
 DIMENSIONS = 768

@@ -173,7 +173,7 @@ def _checked(
     identity = run_identity(engine=engine.identity, tasks=tasks, corpora=opened, limit=spec.limit, seed=spec.seed)
     _check_same_run(spec.output, identity)
     if spec.options.merge == "embedding":
-        from equivox.annotate.embedding import load_encoder
+        from equivox.annotate.merging import load_encoder
 
         load_encoder(spec.options.encoder)
     pending = pending_rows(spec.output, plan, retry_failed=spec.retry_failed)

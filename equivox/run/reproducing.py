@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from equivox.annotate import RULES, Annotator, AnnotatorFile, open_annotator, open_evaluations
-from equivox.annotate.embedding import load_encoder
+from equivox.annotate.merging import load_encoder
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import EquivoxError
 from equivox.core.progress import Progress

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from equivox.annotate.merging import lemmas, unify
 from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.lazy import NDArray, np
 from equivox.core.samples import Samples
@@ -186,7 +187,7 @@ def unify_phrases(documents: Documents, *, merge: Merge, encoder: str = "", thre
     """Return the documents with `unified` filled in, category by category.
 
     The first wording represents all that are merged with it: `none` merges nothing, `lemma` merges equal dictionary
-    forms, `embedding` similar meanings (arXiv 2508.01412, appendix G), by `equivox.annotate.embedding`.
+    forms, `embedding` similar meanings (arXiv 2508.01412, appendix G), by `equivox.annotate.merging`.
     """
     return documents.unify(leaders_of(documents, merge, encoder, threshold))
 
@@ -200,12 +201,8 @@ def leaders(phrases: tuple[str, ...], merge: Merge, encoder: str, threshold: flo
     if merge == "none":
         return {phrase: phrase for phrase in phrases}
     if merge == "lemma":
-        from equivox.annotate.merging import lemmas
-
         first: dict[str, str] = {}
         return {phrase: first.setdefault(lemmas(phrase), phrase) for phrase in phrases}
-    from equivox.annotate.embedding import unify
-
     key = (phrases, encoder, threshold)
     if key not in _KNOWN:
         if len(_KNOWN) >= 64:

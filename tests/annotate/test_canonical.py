@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from equivox.annotate import embedding
-from equivox.annotate.embedding import _near, leader_clusters
-from equivox.annotate.merging import merge_samples, merged
+from equivox.annotate import merging
+from equivox.annotate.merging import _near, leader_clusters, merge_samples, merged
 from equivox.annotate.schema import read_values, response_form
 from equivox.core.attributes import Attribute
 from equivox.core.errors import RequestError
@@ -49,7 +48,7 @@ def test_a_wording_weighs_as_often_as_it_was_given(monkeypatch: pytest.MonkeyPat
         led.extend(values)
         return list(values)
 
-    monkeypatch.setattr(embedding, "unify", alone)
+    monkeypatch.setattr(merging, "unify", alone)
     # Nurses lead with 6 answers in one wording before 5 answers in two.
     merged({"doctor": 3, "doctors": 2, "nurse": 6}, merge="embedding", encoder="any", threshold=0.5)
     assert led == ["nurse", "doctor"]
@@ -209,9 +208,9 @@ def test_phrases_are_clustered_by_what_the_encoder_says_and_no_bar_is_shown(monk
             assert not show_progress_bar
             return np.array([[len(phrase), 0] if "nurse" in phrase else [0, len(phrase)] for phrase in phrases])
 
-    monkeypatch.setattr(embedding, "load_encoder", lambda name: Encoder())
+    monkeypatch.setattr(merging, "load_encoder", lambda name: Encoder())
     phrases = ["nurse", "chef", "a nurse of children", "cook"]
-    assert embedding.unify(phrases, "any", 0.5) == ["nurse", "chef", "nurse", "chef"]
+    assert merging.unify(phrases, "any", 0.5) == ["nurse", "chef", "nurse", "chef"]
 
 
 def test_meanings_at_the_threshold_are_compared_in_double_precision() -> None:

@@ -207,7 +207,7 @@ def test_what_a_run_lacks_is_refused_before_anything_is_written(
     def missing(what: str) -> None:
         raise RequestError(f"{what} is not there")
 
-    monkeypatch.setattr("equivox.annotate.embedding.load_encoder", missing)
+    monkeypatch.setattr("equivox.annotate.merging.load_encoder", missing)
     monkeypatch.setattr("equivox.run.pipeline.require_world", missing)
     by_meaning = {"options": ScoringOptions(merge="embedding", encoder="some/encoder")}
     for settings, words in ((by_meaning, "some/encoder is"), ({"conditions": "pitch=2"}, "the condition pitch=2 is")):

