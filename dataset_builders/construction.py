@@ -21,7 +21,7 @@ from equivox.core.files import write_text
 from equivox.core.hashing import digest
 from equivox.core.progress import STOP_AFTER, Progress, no_progress, until_outage
 from equivox.core.redact import cleaned
-from equivox.core.requests import Engine, Labels, Request, request_key
+from equivox.core.requests import Engine, Request, request_key
 from equivox.core.task import Sampling
 from equivox.dataset_builders.base import listed
 from equivox.io.journal import Journal, read_journal
@@ -30,7 +30,6 @@ ATTEMPTS = 3
 """How often a row is asked about until an answer can be kept."""
 Row = Mapping[str, str]
 _K = TypeVar("_K")
-_NOBODY = Labels(group="", groups=(), cluster="", stratum="")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,13 +140,10 @@ class Model:
             key="",
             task=self._what,
             sample_id=question.name,
-            repeat=0,
             condition=self._what,
-            media=(),
             text=question.text,
             sampling=self._sampling,
             seed=seed,
-            labels=_NOBODY,
             schema=question.schema,
         )
         return replace(request, key=digest([request_key(self._engine.identity, request, seed), question.schema]))

@@ -33,10 +33,10 @@ class MediaPart:
 class Labels:
     """The speaker's group and the plan's metadata; only simulated models see them, no message contains them."""
 
-    group: str
-    groups: tuple[str, ...]
-    cluster: str
-    stratum: str
+    group: str = ""
+    groups: tuple[str, ...] = ()
+    cluster: str = ""
+    stratum: str = ""
     block: str = ""
     item: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
@@ -68,13 +68,13 @@ class Request:
     key: str
     task: str
     sample_id: str
-    repeat: int
+    repeat: int = 0
     condition: str
-    media: tuple[MediaPart, ...]
+    media: tuple[MediaPart, ...] = ()
     text: str
     sampling: Sampling
     seed: int
-    labels: Labels
+    labels: Labels = Labels()
     schema: Mapping[str, Any] | None = None
     patch: Patch | None = None
     patched_span: tuple[int, int] = (0, 0)
