@@ -19,16 +19,16 @@ from equivox.configs import load_config
 from equivox.core.annotation import Annotation, Annotator, AnnotatorIdentity, Job
 from equivox.core.progress import STOP_AFTER, until_outage
 from equivox.core.redact import cleaned
-from equivox.core.requests import Engine, Labels, Request
+from equivox.core.requests import Engine, Request
 from equivox.core.segments import Segment
 from equivox.core.task import OTHER, UNSTATED, Attribute, Sampling, Task, WorkedExample, digest
+from equivox.core.text import parsed_json
 from equivox.engines.messages import split_thinking
 
 ATTEMPTS = 3
 """The number of attempts before a response counts as unparsed."""
 
 _RETRY_TEMPERATURE = 0.7
-_NOBODY = Labels(group="", groups=(), cluster="", stratum="")
 
 
 class ModelAnnotator(Annotator):
@@ -114,11 +114,9 @@ class ModelAnnotator(Annotator):
             sample_id=job.response_key,
             repeat=attempt,
             condition="annotation",
-            media=(),
             text=prompt_text(job.segment),
             sampling=sampling,
             seed=int(digest([job.key, attempt])[:8], 16),
-            labels=_NOBODY,
             schema=json_schema(asked_of(job.segment.attributes)),
         )
 
@@ -188,14 +186,12 @@ def _field_line(attribute: Attribute) -> str:
 
 def _validated(segment: Segment, text: str | None) -> Mapping[str, Any] | None:
     """Return the filled form, or None if `text` is not a valid one; code fences around it are accepted."""
-    from pydantic import ValidationError
-
     if text is None:
         return None
     answer = split_thinking(text)[0].strip().removeprefix("```json").removeprefix("```").removesuffix("```")
     try:
-        return response_form(asked_of(segment.attributes)).model_validate(json.loads(answer), strict=True).model_dump()
-    except (ValueError, ValidationError):
+        return response_form(asked_of(segment.attributes)).model_validate(parsed_json(answer), strict=True).model_dump()
+    except ValueError:
         return None
 
 

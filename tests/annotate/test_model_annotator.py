@@ -178,7 +178,7 @@ def test_an_invalid_answer_is_asked_again_with_a_new_seed() -> None:
     assert engine.closed
 
 
-@pytest.mark.parametrize("answer", ["not json", "", "[]", '{"hobby": ["a", "b", "c"]}'])
+@pytest.mark.parametrize("answer", ["not json", "", "[]", "[" * 100_000, '{"hobby": ["a", "b", "c"]}'])
 def test_what_stays_invalid_is_unparsed_with_its_words(answer: str) -> None:
     annotation, engine = read(ADVISORY, lambda request: answer)
     assert (annotation.status, annotation.values, annotation.attempts) == ("unparsed", (), 3)
