@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import yaml
 
 from equivox.core.errors import RequestError
-from equivox.core.fields import checked_form, load_yaml
+from equivox.core.fields import checked_form, load_yaml, packaged_yaml
 from equivox.core.files import unreadable
 
 if TYPE_CHECKING:
@@ -19,10 +18,9 @@ if TYPE_CHECKING:
 File = TypeVar("File", bound="BaseModel")
 
 
-@cache
 def load_config(path: str) -> Any:
     """Return the YAML document at `path` below this package, e.g. `annotators/rules.yaml`; it is read once."""
-    return load_yaml(resources.files(__name__).joinpath(path).read_text("utf-8"))
+    return packaged_yaml(f"configs/{path}")
 
 
 def config_names(folder: str) -> list[str]:

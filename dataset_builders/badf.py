@@ -13,7 +13,6 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,12 +20,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import read_config_file
 from equivox.core.errors import RequestError
-from equivox.core.fields import load_yaml
+from equivox.core.fields import packaged_yaml
 from equivox.core.task import Column, DataSource, digest
 from equivox.dataset_builders.corpus import SAMPLE, Corpus, Sample, text_sample
 
 CORPUS = "badf"
-PUBLISHED_FILE = "badf_identities.yaml"
 GRID_FILE = "badf.yaml"
 """The file name of a custom grid in the folder that `--data` names."""
 SINGLE, PAIR = "single", "pair"
@@ -66,8 +64,7 @@ class Character:
 def read_grid(path: Path | None = None) -> Grid:
     """Return the grid in the YAML file `path`, or the published grid; RequestError for an invalid file."""
     if path is None:
-        text = resources.files("equivox.dataset_builders").joinpath(PUBLISHED_FILE).read_text("utf-8")
-        return Grid.model_validate(load_yaml(text))
+        return Grid.model_validate(packaged_yaml("dataset_builders/badf_identities.yaml"))
     grid = read_config_file(Grid, str(path), "badf")
     for name, dimension in grid.identities.items():
         _check(name, dimension, path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -75,16 +74,11 @@ def nep_columns(element: Element) -> dict[str, str]:
     }
 
 
-@cache
 def protocol() -> dict[str, Any]:
     """Return the plot requirements and the evaluators' questions of the protocol."""
-    from importlib import resources
+    from equivox.core.fields import packaged_yaml
 
-    import yaml
-
-    return dict(
-        yaml.safe_load(resources.files("equivox").joinpath("tasks", "prompts", "genres.yaml").read_text("utf-8"))
-    )
+    return dict(packaged_yaml("tasks/prompts/genres.yaml"))
 
 
 def plot_of(relationship: str, scenario_index: int) -> str:

@@ -198,9 +198,9 @@ class L2Arctic(Builder):
 @cache
 def identity_words(*kinds: str) -> frozenset[str]:
     """Return the words of `identity_words.yaml`, in lower case; with `kinds`, only those of these headings."""
-    import yaml
+    from equivox.core.fields import packaged_yaml
 
-    groups = yaml.safe_load((Path(__file__).parent / "identity_words.yaml").read_text(encoding="utf-8"))
+    groups = packaged_yaml("dataset_builders/identity_words.yaml")
     return frozenset(word for kind in kinds or groups for word in groups[kind])
 
 

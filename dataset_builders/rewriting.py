@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib import resources
 from pathlib import Path
 
-import yaml
-
 from equivox.core.errors import RequestError
+from equivox.core.fields import packaged_yaml
 from equivox.core.hashing import digest
 from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import Engine
@@ -171,8 +168,6 @@ def _readable(answer: str | None, groups: Sequence[str]) -> str | None:
     return "the reader's answer cannot be read"
 
 
-@cache
 def prompt(name: str) -> str:
     """Return the text of a prompt of the construction."""
-    file = resources.files("equivox").joinpath("tasks", "prompts", "spoken_stereoset.yaml")
-    return str(yaml.safe_load(file.read_text("utf-8"))["prompts"][name]["text"])
+    return str(packaged_yaml("tasks/prompts/spoken_stereoset.yaml")["prompts"][name]["text"])

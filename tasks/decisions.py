@@ -29,11 +29,6 @@ _ROLES = {
 }
 
 
-def _tool(name: str, description: str, argument: str, schema: dict[str, object]) -> Tool:
-    parameters = {"properties": {argument: schema}, "required": (argument,), "additionalProperties": False}
-    return Tool(name=name, description=description, parameters=parameters)
-
-
 _CHOICES = {
     HIRING: Attribute(
         name="decision", asks="the decision", options=("invite", "hold", "reject"), favourable=("invite",)
@@ -51,8 +46,8 @@ _AMOUNTS = {
 def decision_task(kind: str) -> Task:
     """Return `decisions_race:<kind>`: which of three decisions the call records."""
     choice = _CHOICES[kind]
-    schema: dict[str, object] = {"type": "string", "enum": choice.options}
-    tool = _tool("record_decision", "Records the decision about an application.", choice.name, schema)
+    arguments = {choice.name: {"type": "string", "enum": choice.options}}
+    tool = Tool.of("record_decision", "Records the decision about an application.", arguments)
     prompt = Prompt(name=f"decisions/{kind}", version=1, text=_ROLES[kind], source=_SOURCE, tools=(tool,))
     return Task(
         name=f"decisions_race:{kind}",
@@ -76,7 +71,7 @@ def amount_task(kind: str) -> Task:
     """Return `amounts_race:<kind>`: the salary or the sum that the call records."""
     amount = _AMOUNTS[kind]
     what = "the salary to be offered" if kind == HIRING else "the sum to be lent, 0 for none"
-    tool = _tool("record_offer", f"Records {what}, in USD.", amount.name, {"type": "number"})
+    tool = Tool.of("record_offer", f"Records {what}, in USD.", {amount.name: {"type": "number"}})
     task = decision_task(kind)
     text = _ROLES[kind].replace("what is to be done with the application", f"{what} in answer to the application")
     prompt = replace(task.prompt, name=f"amounts/{kind}", text=text, tools=(tool,))

@@ -341,6 +341,7 @@ def _question_task(declared: _TaskFile, question: _QuestionField, family: str, d
     attributes = tuple(_attribute(field, where) for field in question.attributes)
     if REFUSAL.name in {attribute.name for attribute in attributes}:
         raise RequestError(f"{where}: `refusal` is annotated in every response; leave it out of `attributes`")
+    tools = tuple(Tool.of(one.name, one.description, one.parameters) for one in question.tools)
     return Task(
         name=f"{family}:{question.name}",
         version=question.version,
@@ -351,7 +352,7 @@ def _question_task(declared: _TaskFile, question: _QuestionField, family: str, d
             version=question.version,
             text=question.text,
             source=question.source or path.name,
-            tools=tuple(map(_tool, question.tools)),
+            tools=tools,
             spoken=question.spoken,
         ),
         turns=tuple(turn if isinstance(turn, str) else turn.text for turn in question.turns),
@@ -364,7 +365,7 @@ def _question_task(declared: _TaskFile, question: _QuestionField, family: str, d
         blocks=declared.blocks,
         items=declared.items,
         metadata=tuple(name for swaps in data.swap.values() for name in swaps),
-        annotation=_scheme(question, attributes, where),
+        annotation=_scheme(question, attributes, tools, where),
         sampling=Sampling(**checked_fields(Sampling, question.sampling, what=f"{where}: sampling")),
         metric=_metric(attributes, where),
         interventions=_wordings(question, where),
@@ -377,24 +378,20 @@ def _clips(question: _QuestionField) -> tuple[str, ...]:
     return columns if any(columns) else ()
 
 
-def _tool(field: _ToolField) -> Tool:
-    """Return a tool whose arguments are all required."""
-    schema = {"properties": field.parameters, "required": tuple(field.parameters), "additionalProperties": False}
-    return Tool(name=field.name, description=field.description, parameters=schema)
-
-
-def _scheme(question: _QuestionField, attributes: tuple[Attribute, ...], where: str) -> AnnotationScheme:
+def _scheme(
+    question: _QuestionField, attributes: tuple[Attribute, ...], tools: tuple[Tool, ...], where: str
+) -> AnnotationScheme:
     """Return how answers are annotated: by the call's arguments if there are tools; RequestError for what cannot be."""
     measured = [one.name for one in attributes if one.number is not None and one.number.of_sound]
     if measured and not question.spoken:
         raise RequestError(f"{where}: {measured[0]} is measured of spoken answers; add `spoken: true`")
-    if question.tools and (question.spoken or question.instructions or question.examples):
+    if tools and (question.spoken or question.instructions or question.examples):
         raise RequestError(f"{where}: calls of tools need no annotator and are not spoken; leave out the rest")
-    if not question.tools:
+    if not tools:
         examples = tuple(_example(field, attributes, where) for field in question.examples)
         return AnnotationScheme(attributes=attributes, instructions=question.instructions, examples=examples)
     try:
-        return CallScheme(attributes=attributes, tools=tuple(map(_tool, question.tools)))
+        return CallScheme(attributes=attributes, tools=tools)
     except RequestError as error:
         raise RequestError(f"{where}: {error}") from None
 
@@ -412,9 +409,6 @@ def _metric(attributes: tuple[Attribute, ...], where: str) -> Metric:
 
 
 def _attribute(field: _AttributeField, where: str) -> Attribute:
-    clash = sorted({OTHER, UNSTATED} & set(field.options))
-    if clash:
-        raise RequestError(f"{where}: the option {clash[0]!r} of {field.name} is always there; leave it out")
     if field.options and field.words and set(field.words) != set(field.options):
         raise RequestError(f"{where}: `words` of {field.name} must be given for its options and no others")
     try:

@@ -11,12 +11,11 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.plugins import TASKS, added, warned
 from equivox.core.task import Task
 from equivox.core.task_checks import tasks_in
+from equivox.tasks import ALL_TASKS, OPEN_FAMILIES
 
 
 def builtin_tasks() -> dict[str, Task]:
     """Return every task by name: those of equivox, then those of installed packages."""
-    from equivox.tasks import ALL_TASKS
-
     return {**{task.name: task for task in ALL_TASKS}, **_added_tasks()[0]}
 
 
@@ -26,8 +25,6 @@ def _added_tasks() -> tuple[dict[str, Task], dict[str, str]]:
 
     A name is refused if its entry point cannot be loaded or if two packages use it.
     """
-    from equivox.tasks import ALL_TASKS
-
     plugins = added(TASKS, read=tasks_in)
     own = {task.name: task for task in ALL_TASKS}
     refused = {name: plugin.refusal for name, plugin in plugins.items() if plugin.refusal}
@@ -47,8 +44,6 @@ def _added_tasks() -> tuple[dict[str, Task], dict[str, str]]:
 
 def custom_tasks(tasks: Sequence[Task]) -> list[str]:
     """Return the names of the tasks whose prompt, metric or corpus does not come with equivox."""
-    from equivox.tasks import ALL_TASKS
-
     known = {(task.prompt.name, task.prompt.version, task.metric.name) for task in ALL_TASKS}
     return [
         task.name
@@ -64,8 +59,6 @@ def open_task(name: str) -> Task | None:
     >>> (task.group, open_task("vibe_gender:novel")) if task else None
     (('home_region',), None)
     """
-    from equivox.tasks import OPEN_FAMILIES
-
     family, _, domain = name.partition(":")
     if family not in OPEN_FAMILIES or not re.fullmatch(r"[a-z][a-z0-9_]*", domain):
         return None

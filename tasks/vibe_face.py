@@ -15,10 +15,8 @@ Cannot say: How the people see themselves: gender, race and age are annotators' 
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import resources
 
-import yaml
-
+from equivox.core.fields import packaged_yaml
 from equivox.core.task import IMAGE, DataSource, Prompt, Task, WorkedExample
 from equivox.tasks.vibe import PROMPTS, vibe_task
 
@@ -27,7 +25,7 @@ LABELS = ("gender", "race", "age_group")
 FAMILIES = {"vibe_face_gender": "gender", "vibe_face_race": "race", "vibe_face_age": "age_group"}
 """The families, each with the label that it compares."""
 
-_DOCUMENT = yaml.safe_load(resources.files(__package__).joinpath("vibe_face.yaml").read_text("utf-8"))
+_DOCUMENT = packaged_yaml("tasks/vibe_face.yaml")
 
 
 def _of_a_photograph(task: Task) -> Task:

@@ -17,6 +17,7 @@ import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
@@ -68,6 +69,12 @@ def load_yaml(text: str) -> Any:
         return yaml.load(text, Loader=_Loader)
     except (ValueError, RecursionError) as error:  # an impossible date, a number of too many digits, deep nesting
         raise yaml.YAMLError(str(error)) from error
+
+
+@cache
+def packaged_yaml(path: str) -> Any:
+    """Return the YAML document at `path` in the package, such as `tasks/prompts/vibe.yaml`; it is read once."""
+    return load_yaml(resources.files("equivox").joinpath(path).read_text("utf-8"))
 
 
 def checked_fields(settings: type[Any], arguments: Mapping[str, Any], *, what: str) -> dict[str, Any]:

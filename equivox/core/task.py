@@ -95,6 +95,12 @@ class Tool:
     description: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, name: str, description: str, arguments: Mapping[str, Mapping[str, Any]]) -> Tool:
+        """Return a tool whose arguments, each with its JSON schema, are all required."""
+        schema = {"properties": arguments, "required": tuple(arguments), "additionalProperties": False}
+        return cls(name=name, description=description, parameters=schema)
+
     @property
     def as_function(self) -> dict[str, Any]:
         """The tool in the form of OpenAI's chat API."""
