@@ -10,7 +10,7 @@ from pathlib import Path
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.plugins import DATASET_BUILDERS, Plugin, a_function, added
-from equivox.dataset_builders.base import Builder, Clip, Column, CorpusFacts
+from equivox.dataset_builders.base import Builder, Clip
 from equivox.dataset_builders.clip_folder import ClipFolder
 from equivox.dataset_builders.crema_d import CremaD
 from equivox.dataset_builders.embedded import sample_source
@@ -18,7 +18,6 @@ from equivox.dataset_builders.fairface import FairFace
 from equivox.dataset_builders.genres import Genres
 from equivox.dataset_builders.l2_arctic import L2Arctic
 from equivox.dataset_builders.parquet import BuildReport, build
-from equivox.dataset_builders.schema import read_clip, rows
 from equivox.dataset_builders.spoken_stereoset import SpokenStereoSet
 
 __all__ = [
@@ -27,8 +26,6 @@ __all__ = [
     "Builder",
     "Clip",
     "ClipFolder",
-    "Column",
-    "CorpusFacts",
     "CremaD",
     "FairFace",
     "Genres",
@@ -37,8 +34,6 @@ __all__ = [
     "build",
     "builders",
     "open_builder",
-    "read_clip",
-    "rows",
     "sample_source",
 ]
 

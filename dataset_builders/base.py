@@ -1,7 +1,7 @@
 """Base of the corpus builders: a corpus's facts, its clips, and the comparison of the two.
 
 A builder turns a corpus *as distributed* into clips.  It reads names and tables when asked for `clips()`; the
-audio itself is read only by `digests()`, `differences()` and `fingerprint()`, and by code that opens `Clip.path`.
+audio itself is read only by `digests`, `differences()` and `fingerprint()`, and by code that opens `Clip.path`.
 Everything that was read is cached: a builder is a snapshot of its source at the first access.
 """
 
@@ -220,12 +220,9 @@ class Builder(ABC):
         """Return a clip's path below the source, with forward slashes."""
         return path.relative_to(self.source).as_posix()
 
-    def digests(self) -> dict[str, str | None]:
-        """Return the SHA-256 of each clip's file by `clip_id`; None for a file that cannot be read."""
-        return dict(self._digests)
-
     @cached_property
-    def _digests(self) -> dict[str, str | None]:
+    def digests(self) -> Mapping[str, str | None]:
+        """The SHA-256 of each clip's file by `clip_id`; None for a file that cannot be read."""
         clips = self._scanned.clips
         with ThreadPoolExecutor(max_workers=8) as pool:  # hashing and reading both release the interpreter lock
             return dict(
@@ -248,7 +245,7 @@ class Builder(ABC):
         if untold and self.MEDIA == "audio":
             lines.append(f"clips without a transcript (text null): {_few(untold)}")
         same: dict[str, list[str]] = {}
-        for clip_id, digest in self._digests.items():
+        for clip_id, digest in self.digests.items():
             if digest is not None:
                 same.setdefault(digest, []).append(clip_id)
         doubles = [" = ".join(ids) for ids in same.values() if len(ids) > 1]
@@ -267,7 +264,7 @@ class Builder(ABC):
         digest = hashlib.sha256()
         digest.update(_json([dataclasses.asdict(self.facts), self.differences()]))
         for clip in self._scanned.clips:
-            named = [clip.clip_id, self.relative(clip.path), self._digests[clip.clip_id]]
+            named = [clip.clip_id, self.relative(clip.path), self.digests[clip.clip_id]]
             digest.update(_json([*named, clip.text, clip.speaker, dict(clip.columns)]))
             if clip.further:
                 digest.update(_json({name: _sha256_if_readable(path) for name, path in clip.further.items()}))

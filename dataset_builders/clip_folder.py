@@ -177,7 +177,7 @@ class ClipFolder(Builder):
         doubles: list[str] = []
         alone: list[str] = []
         left_out = 0
-        unknown: Counter[tuple[str, str]] = Counter()
+        unknown: dict[str, Counter[str]] = {}
         missing: Counter[tuple[str, str]] = Counter()
         for number, row in self._rows:
             if any(row[name] not in allowed for name, allowed in self._where.items()):
@@ -187,7 +187,7 @@ class ClipFolder(Builder):
                 if row[theirs] and self._value(ours, row[theirs]) is None:
                     missing[ours, row[theirs]] += 1
                 elif row[theirs] and row[theirs] not in self._values.get(ours, (row[theirs],)):
-                    unknown[ours, row[theirs]] += 1
+                    unknown.setdefault(ours, Counter())[row[theirs]] += 1
             clip = self._clip(row, number)
             first = clips.setdefault(clip.clip_id, clip)
             if first is not clip and first.path != clip.path:
@@ -206,7 +206,8 @@ class ClipFolder(Builder):
                 doubles.append(f"line {number} ({clip.clip_id})")
             elif row.get(self._from("speaker")) == "":
                 alone.append(clip.clip_id)
-        self._refuse_undeclared(unknown)
+        for ours, strange in unknown.items():
+            refuse_undeclared(str(self.table), ours, strange, self._values[ours])
         found = tuple(clips.values())
         oddities = {
             "lines that repeat a clip, not used": doubles,
@@ -233,12 +234,6 @@ class ClipFolder(Builder):
     def _value(self, ours: str, cell: str) -> str | None:
         """Return the value in a cell of a further column; None for an empty cell and for an exported missing value."""
         return stated(cell, self._values.get(ours, ()))
-
-    def _refuse_undeclared(self, unknown: Counter[tuple[str, str]]) -> None:
-        """Raise RequestError for values that `values` does not declare."""
-        for column in dict.fromkeys(name for name, _ in unknown):
-            found = Counter({value: n for (name, value), n in unknown.items() if name == column})
-            refuse_undeclared(str(self.table), column, found, self._values[column])
 
     def _clip(self, row: Mapping[str, str], number: int) -> Clip:
         pattern = self._from("path")

@@ -7,6 +7,7 @@ the reading of bytes differs.
 from __future__ import annotations
 
 import bisect
+import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.core import media
 from equivox.core.errors import RequestError
+from equivox.core.files import state_of
 from equivox.core.lazy import pq
 from equivox.core.media import AudioFacts
 from equivox.core.task import Column, DataSource
@@ -142,7 +144,10 @@ def read_build(folder: Path) -> dict[str, Any]:
 def media_of(folder: Path) -> str | None:
     """Return what the rows of a built corpus hold: audio, image, or None for neither."""
     shards = sorted(folder.glob("train-*.parquet"))
-    names = pq.read_schema(shards[0]).names if shards else []
+    return _media_in(pq.read_schema(shards[0]).names) if shards else None
+
+
+def _media_in(names: Sequence[str]) -> str | None:
     return next((kind for kind in _MEDIA if kind in names), None)
 
 
@@ -229,10 +234,11 @@ def _from_parquet(name: str, folder: Path) -> Corpus:
     samples: list[Sample] = []
     for shard in sorted(folder.glob("train-*.parquet")):
         names = pq.read_schema(shard).names
-        kind = next((kind for kind in _MEDIA if kind in names), None)
-        reader = None if kind is None else _ShardReader(shard, kind)
+        kind = _media_in(names)
+        state = state_of(shard)
         for row, record in enumerate(pq.read_table(shard, columns=[c for c in names if c != kind]).to_pylist()):
-            samples.append(_sample(record, reader, row))
+            load = _no_media if kind is None else partial(_bytes_in, shard, state, kind, row)
+            samples.append(_sample(record, kind, load))
     if not samples:
         raise RequestError(f"`--data` {folder} holds no rows; build the corpus {name} again")
     return Corpus(
@@ -243,19 +249,19 @@ def _from_parquet(name: str, folder: Path) -> Corpus:
     )
 
 
-def _sample(record: dict[str, Any], reader: _ShardReader | None, row: int) -> Sample:
+def _sample(record: dict[str, Any], kind: str | None, load: Callable[[], bytes]) -> Sample:
     sample_id = record["clip_id"] if "clip_id" in record else record["sample_id"]
     columns = {key: value for key, value in record.items() if key not in _NOT_COLUMNS}
-    if reader is None:
+    if kind is None:
         return text_sample(sample_id, columns)
     return Sample(
         sample_id=sample_id,
         columns=columns,
-        sha256=record[f"{reader.kind}_sha256"] or _digest(None, sample_id),
+        sha256=record[f"{kind}_sha256"] or _digest(None, sample_id),
         file_name=sample_id,
-        problem=_named(sample_id, record[f"{reader.kind}_problem"]),
+        problem=_named(sample_id, record[f"{kind}_problem"]),
         duration_s=record.get("duration_s"),
-        load=partial(reader.read, row),
+        load=load,
     )
 
 
@@ -268,36 +274,23 @@ def _no_media() -> bytes:
     raise RequestError("this corpus has neither clips nor images; a task that sends them cannot use it")
 
 
-class _ShardReader:
-    """Reader of clips or images in one parquet shard; it keeps one row group in memory."""
-
-    def __init__(self, path: Path, kind: str) -> None:
-        self._path = path
-        self.kind = kind
-        self._group = lru_cache(maxsize=1)(self._read_group)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _sent_reader, (self._path, self.kind)
-
-    def _read_group(self, index: int) -> list[bytes]:
-        column = pq.ParquetFile(self._path).read_row_group(index, columns=[self.kind]).column(self.kind)
-        return [entry["bytes"] for entry in column.to_pylist()]
-
-    @lru_cache(maxsize=1)  # noqa: B019 - one reader lives as long as its corpus
-    def _starts(self) -> list[int]:
-        metadata = pq.ParquetFile(self._path).metadata
-        starts = [0]
-        for index in range(metadata.num_row_groups):
-            starts.append(starts[-1] + metadata.row_group(index).num_rows)
-        return starts
-
-    def read(self, row: int) -> bytes:
-        starts = self._starts()
-        index = bisect.bisect_right(starts, row) - 1
-        return self._group(index)[row - starts[index]]
+def _bytes_in(shard: Path, state: tuple[int, ...], kind: str, row: int) -> bytes:
+    """Return the clip or image of a row of a parquet shard in a `state` on disk."""
+    starts = _starts(shard, state)
+    group = bisect.bisect_right(starts, row) - 1
+    return _group(shard, state, kind, group)[row - starts[group]]
 
 
 @lru_cache(maxsize=256)
-def _sent_reader(path: Path, kind: str) -> _ShardReader:
-    """Return the reader of a shard in a process that was sent it; all rows of the shard share it there."""
-    return _ShardReader(path, kind)
+def _starts(shard: Path, state: tuple[int, ...]) -> list[int]:
+    """Return the first row of each row group of a shard."""
+    metadata = pq.ParquetFile(shard).metadata
+    sizes = (metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+    return list(itertools.accumulate(sizes, initial=0))
+
+
+@lru_cache(maxsize=4)
+def _group(shard: Path, state: tuple[int, ...], kind: str, group: int) -> list[bytes]:
+    """Return the clips or images of a row group; rows that are sent one after another lie in one."""
+    column = pq.ParquetFile(shard).read_row_group(group, columns=[kind]).column(kind)
+    return [entry["bytes"] for entry in column.to_pylist()]

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import atexit
-import hashlib
 import shutil
 import tempfile
 from functools import cache
@@ -15,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import cache_folder
 from equivox.core.lazy import pq
+from equivox.dataset_builders.base import sha256_of
 
 ARCHIVES = Path(__file__).resolve().parent / "sample"
 
@@ -30,9 +30,8 @@ def sample_source(name: str) -> Path:
     have = sorted(path.stem for path in ARCHIVES.glob("*.parquet"))
     if name not in have:
         raise RequestError(f"there is no sample of {name!r}{nearest(name, have)}; samples are {', '.join(have)}")
-    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
     try:
-        return _unpacked(archive, cache_folder("sample") / f"{name}-{digest[:16]}")
+        return _unpacked(archive, cache_folder("sample") / f"{name}-{sha256_of(archive)[:16]}")
     except OSError:
         made = tempfile.mkdtemp(prefix="equivox-sample-")
         atexit.register(shutil.rmtree, made, ignore_errors=True)

@@ -26,6 +26,7 @@ from equivox.dataset_builders.genres_protocol import (
     AGES,
     ELEMENTS,
     FEMALE_NAMES,
+    GENDER_OF,
     IMAGE_PROMPTS,
     MALE_NAMES,
     PERSONS,
@@ -207,15 +208,14 @@ class Genres(Builder):
         return path
 
     def _released_clips(self) -> Iterator[Clip]:
-        gender_of = dict.fromkeys(MALE_NAMES, "male") | dict.fromkeys(FEMALE_NAMES, "female")
         for path, person, relationship, record, where in self._records():
             element = _released_element(person, relationship, record)
             names = tuple(record["names"])
-            unknown = [name for name in names if name not in gender_of]
+            unknown = [name for name in names if name not in GENDER_OF]
             if len(names) != 2 or unknown:
                 raise RequestError(f"{where}: `names` are {list(names)}; expected two of table 9, of known gender")
             image = path.parent / "Image" / person / relationship / record["image_name"]
-            yield _clip(element, names, [gender_of[name] for name in names], image, PurePosixPath(image.name).stem)
+            yield _clip(element, names, [GENDER_OF[name] for name in names], image, PurePosixPath(image.name).stem)
 
     def _own_clips(self) -> Iterator[Clip]:
         for element, images, names, genders in declared_neps(read_elements(self._own)):
@@ -287,9 +287,7 @@ def _record(line: str, where: str) -> dict[str, Any]:
     return dict(record)
 
 
-def _drawn(
-    names: Mapping[str, Sequence[str]] | Sequence[Sequence[str]], genders: Sequence[str], nep: str, place: int
-) -> tuple[tuple[str, str], tuple[str, str]]:
+def _drawn(names: Names, genders: Sequence[str], nep: str, place: int) -> tuple[tuple[str, str], tuple[str, str]]:
     """Return the two names of a NEP and their genders, in the order in which the prompt names them.
 
     The random choice depends only on the NEP's name, so that the same elements always give the same prompts.

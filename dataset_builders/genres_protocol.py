@@ -90,7 +90,7 @@ def plot_of(relationship: str, scenario_index: int) -> str:
     return "conflict" if scenario_index < _CONFLICTS.get(relationship, _CONFLICTS_ELSEWHERE) else "cooperation"
 
 
-_GENDER = dict.fromkeys(MALE_NAMES, "male") | dict.fromkeys(FEMALE_NAMES, "female")
+GENDER_OF = dict.fromkeys(MALE_NAMES, "male") | dict.fromkeys(FEMALE_NAMES, "female")
 _SHORT = {long: short for short, long in RELATIONSHIPS.items()}
 
 
@@ -116,7 +116,7 @@ def described(record: Mapping[str, Any]) -> Mapping[str, Any]:
         implied |= {f"name_{place}": name for place, name in enumerate(names, start=1) if f"name_{place}" not in told}
     both = {**told, **implied}
     for place in (1, 2):
-        gender = _GENDER.get(str(both.get(f"name_{place}")))
+        gender = GENDER_OF.get(str(both.get(f"name_{place}")))
         if f"gender_{place}" not in told and gender is not None:
             implied[f"gender_{place}"] = gender
     index = str(told.get("scenario_index", ""))

@@ -87,7 +87,9 @@ def label(texts: Path, annotators: Sequence[Engine], output: Path, *, progress: 
             finally:
                 engine.close()  # the next model may need this one's memory
             for name, item in _shuffled(items, model.name):
-                written.append({**_shown(name, item), "annotator": model.name, "label": _read(found[name])})
+                said = said_in(found[name], "label")
+                known = said if said in LABELS.values() else ""
+                written.append({**_shown(name, item), "annotator": model.name, "label": known})
     write_table(output, _header(domain), written)
     missing = Counter(f"no label by {row['annotator']}" for row in written if not row["label"])
     return Made(output=output, rows=len(written) - missing.total(), of=f"{len(written):,} labels", left_out=missing)
@@ -136,12 +138,6 @@ def _question(item: _Item, annotator: str) -> Question:
         third=options[2],
     )
     return Question(name=item.name, text=text, schema=form({"label": tuple(LABELS.values())}))
-
-
-def _read(answer: str | None) -> str:
-    """Return the label in an answer, "" if there is none or it cannot be read."""
-    said = said_in(answer, "label")
-    return said if said in LABELS.values() else ""
 
 
 def keep_agreed(

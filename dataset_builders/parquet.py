@@ -133,7 +133,7 @@ def _write(
 ) -> dict[str, Any]:
     from equivox.dataset_builders.card import card
 
-    clips, digests = builder.clips(), builder.digests()
+    clips, digests = builder.clips(), builder.digests
     problems: dict[str, str] = {}
     seconds, clipped = 0.0, 0
     by_rate: dict[int, list[str]] = {}

@@ -339,7 +339,10 @@ def read_numbered_table(path: Path, required: Sequence[str], *, strip: bool = Tr
     reader = _reader(_csv_text(path))
     rows = _rows(path, reader)
     _, names = next(rows, (0, []))
-    header = _checked_header(path, _without_empty_end([name.strip() for name in names]), required)
+    header = [name.strip() for name in names]
+    while header and not header[-1]:
+        del header[-1]
+    _check_header(path, header, required)
     found: list[tuple[int, dict[str, str]]] = []
     for number, row in rows:
         cells = row[: len(header)]
@@ -350,12 +353,6 @@ def read_numbered_table(path: Path, required: Sequence[str], *, strip: bool = Tr
             )
         found.append((number, dict(zip(header, map(str.strip, cells) if strip else cells, strict=True))))
     return found
-
-
-def _without_empty_end(header: list[str]) -> list[str]:
-    """Return the names of a header up to the last that is not empty."""
-    named = len(header) - next((n for n, name in enumerate(reversed(header)) if name), len(header))
-    return header[:named]
 
 
 def _csv_text(path: Path) -> list[str]:
@@ -381,8 +378,8 @@ def _line(data: bytes, position: int) -> int:
     return data.count(b"\n", 0, position) + 1
 
 
-def _checked_header(path: Path, header: list[str], required: Sequence[str]) -> list[str]:
-    """Return a header; RequestError for a missing required column and for one that is there twice."""
+def _check_header(path: Path, header: Sequence[str], required: Sequence[str]) -> None:
+    """Raise RequestError for a missing required column and for one that is there twice."""
     if missing := [name for name in required if name not in header]:
         has = ", ".join(header) or "none"
         raise RequestError(f"{path}: column {missing[0]!r} is missing; its columns are {shortened(has, 300)}")
@@ -390,7 +387,6 @@ def _checked_header(path: Path, header: list[str], required: Sequence[str]) -> l
         raise RequestError(
             f"{path}, line 1: the column {doubled[0]!r} is there {header.count(doubled[0])} times; rename or remove one"
         )
-    return header
 
 
 def _swallowed(cell: str, columns: int, separator: str) -> bool:

@@ -6,7 +6,6 @@ who differ in nothing else. Row 1 gets the first word of each list, row 2 the se
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any
 from equivox.core.errors import RequestError
 from equivox.core.hashing import digest
 from equivox.core.task import Column, DataSource
+from equivox.dataset_builders.base import sha256_of
 from equivox.dataset_builders.clip_folder import refuse_undeclared, stated
 from equivox.dataset_builders.corpus import Corpus, Sample, text_sample
 from equivox.dataset_builders.plain_tables import read_columns, renamed
@@ -36,10 +36,11 @@ def open_texts(source: DataSource) -> Corpus:
     _refuse_missing(table, source)
     samples: list[Sample] = []
     names: Counter[str] = Counter()
+    where = {name: [wanted] if isinstance(wanted, str) else wanted for name, wanted in source.where.items()}
     left_out = 0
     for number, cells in enumerate(zip(*table.values(), strict=True), start=1):
         row: dict[str, Column] = {name: _cell(name, cell, source) for name, cell in zip(table, cells, strict=True)}
-        if any(str(row[name]) not in _listed(wanted) for name, wanted in source.where.items()):
+        if any(str(row[name]) not in wanted for name, wanted in where.items()):
             left_out += 1
             continue
         item = str(row.get("id") or f"{number:06d}")
@@ -53,7 +54,7 @@ def open_texts(source: DataSource) -> Corpus:
     notes = [f"rows left out by `where`: {left_out:,} of {left_out + len(names):,}"] * bool(left_out)
     return Corpus(
         name=source.corpus,
-        fingerprint=digest([hashlib.sha256(path.read_bytes()).hexdigest(), *map(_plain, given)]),
+        fingerprint=digest([sha256_of(path), *map(_plain, given)]),
         samples=tuple(samples),
         notes=tuple(notes),
     )
@@ -93,7 +94,8 @@ def _swapped(row: Mapping[str, Column], source: DataSource, number: int, place: 
                 f"{source.table.name}, row {number}: no text has {{{name}}}, so that the swap would change nothing; "
                 f"put {{{name}}} where the word belongs, or leave the row out"
             )
-    labels = [_labels(swaps) for swaps in source.swap.values()]
+    # All swaps of one column have the same groups.
+    labels = [next(iter(swaps.values())) for swaps in source.swap.values()]
     for chosen in itertools.product(*labels):
         words = {
             name: words[label][place % len(words[label])]
@@ -103,10 +105,6 @@ def _swapped(row: Mapping[str, Column], source: DataSource, number: int, place: 
         columns = {name: _filled(cell, words) for name, cell in row.items()}
         groups = dict(zip(source.swap, chosen, strict=True))
         yield text_sample(f"{row[ITEM]}/{'/'.join(chosen)}", {**columns, **words, **groups})
-
-
-def _labels(swaps: Mapping[str, Mapping[str, Sequence[str]]]) -> list[str]:
-    return list(next(iter(swaps.values())))
 
 
 def _filled(cell: Column, words: Mapping[str, str]) -> Column:
@@ -121,10 +119,6 @@ def _refuse_undeclared(samples: Iterable[Sample], source: DataSource) -> None:
     for name, allowed in source.values.items():
         found = Counter(str(sample.columns[name]) for sample in samples if sample.columns[name] not in (None, *allowed))
         refuse_undeclared(str(source.table), name, found, allowed)
-
-
-def _listed(wanted: str | Sequence[str]) -> Sequence[str]:
-    return [wanted] if isinstance(wanted, str) else wanted
 
 
 def _plain(value: Any) -> Any:

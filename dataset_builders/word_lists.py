@@ -11,7 +11,6 @@ Their licences allow research and forbid passing them on: `equivox data build nr
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import zipfile
@@ -21,6 +20,7 @@ from pathlib import Path
 
 from equivox.core.errors import RequestError, RunError, nearest
 from equivox.core.files import cache_folder, write_whole
+from equivox.core.media import sha256
 
 LEXICA_FOLDER = "EQUIVOX_LEXICA"
 """The environment variable that names the folder of the word lists."""
@@ -100,7 +100,7 @@ def fetch_lexicon(name: str, folder: Path | None = None, *, get: Callable[[str],
     """
     source = lexicon_source(name)
     path = (folder or lexicon_folder()) / source.file_name
-    if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == source.sha256:
+    if path.is_file() and sha256(path.read_bytes()) == source.sha256:
         return path
     if get is None:
         if os.environ.get("HF_HUB_OFFLINE", "0").lower() in {"1", "true", "yes", "on"}:
@@ -140,7 +140,7 @@ def _member(data: bytes, source: LexiconSource) -> bytes:
 
 
 def _check(content: bytes, expected: str, where: str, source: LexiconSource) -> None:
-    found = hashlib.sha256(content).hexdigest()
+    found = sha256(content)
     if found != expected:
         raise RunError(
             f"{where} is not the {source.title} that is expected: SHA-256 {found[:12]}…, expected {expected[:12]}…; "
