@@ -16,7 +16,7 @@ import yaml
 from equivox.core.lazy import datasets
 from equivox.core.task import Task
 from equivox.dataset_builders.base import Column, CorpusFacts
-from equivox.dataset_builders.card import about_corpus, size_category
+from equivox.dataset_builders.parquet import about_corpus, size_category
 
 if TYPE_CHECKING:
     from equivox.integrations.hub.dataset_folder import RowSet
