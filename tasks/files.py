@@ -257,22 +257,13 @@ def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
     # A column may be called as no task can be.
     family = re.sub(r"[\s:/\\,]+", "_", f"{declared.name}_{'_'.join(declared.group)}")
     card = declared.card or f"Corpus declared in {path.name}, with the prompts of VIBE (arXiv 2604.17248)."
+    design = {name: getattr(declared, name) for name in ("group", "cluster", "strata", "blocks", "items")}
     tasks = [
-        vibe_task(
-            family,
-            prompt,
-            data=data,
-            group=declared.group,
-            strata=declared.strata,
-            blocks=declared.blocks,
-            items=declared.items,
-            cluster=declared.cluster,
-            card=card,
-        )
+        vibe_task(family, prompt, data=data, card=card, **design)
         for prompt in declared.prompts or (() if declared.questions else PROMPTS)
     ]
     for question in declared.questions:
-        task = check_task(_question_task(declared, question, family, data, path), f"task file {path}")
+        task = check_task(_question_task(declared, question, family, data, design, path), f"task file {path}")
         if task.name in {known.name for known in tasks}:
             raise RequestError(f"task file {path}: {question.name!r} is there twice; rename one")
         tasks.append(task)
@@ -336,7 +327,9 @@ def _with_swaps(
     return "\n".join(lines)
 
 
-def _question_task(declared: _TaskFile, question: _QuestionField, family: str, data: DataSource, path: Path) -> Task:
+def _question_task(
+    declared: _TaskFile, question: _QuestionField, family: str, data: DataSource, design: Mapping[str, Any], path: Path
+) -> Task:
     where = f"task file {path}: question {question.name}"
     attributes = tuple(_attribute(field, where) for field in question.attributes)
     if REFUSAL.name in {attribute.name for attribute in attributes}:
@@ -357,18 +350,14 @@ def _question_task(declared: _TaskFile, question: _QuestionField, family: str, d
         ),
         turns=tuple(turn if isinstance(turn, str) else turn.text for turn in question.turns),
         turn_media=_clips(question),
-        group=declared.group,
         media=() if data.kind == "text" else (IMAGE,) if data.kind == "image" else (AUDIO,),
         condition=data.kind,
-        cluster=declared.cluster,
-        strata=declared.strata,
-        blocks=declared.blocks,
-        items=declared.items,
         metadata=tuple(name for swaps in data.swap.values() for name in swaps),
         annotation=_scheme(question, attributes, tools, where),
         sampling=Sampling(**checked_fields(Sampling, question.sampling, what=f"{where}: sampling")),
         metric=_metric(attributes, where),
         interventions=_wordings(question, where),
+        **design,
     )
 
 
