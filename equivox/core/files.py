@@ -230,7 +230,7 @@ def read_table(path: Path, columns: Sequence[str] | None = None, *, memory_map: 
     Raises DamageError, naming the file, for one that was cut short or changed, and FileNotFoundError if there is none.
     """
     wanted = None if columns is None else list(columns)
-    try:
+    with _told_as_damage(path):
         footer, schema = _verified(path, state_of(path))
         notes = _without_check(schema)
         file = pq.ParquetFile(path, metadata=footer, memory_map=memory_map, page_checksum_verification=True)
@@ -239,9 +239,16 @@ def read_table(path: Path, columns: Sequence[str] | None = None, *, memory_map: 
         if _without_check(table.schema) != notes:
             raise damaged(path, "its two copies of the notes on the table differ")
         return table.replace_schema_metadata(notes or None)
+
+
+@contextmanager
+def _told_as_damage(path: Path) -> Iterator[None]:
+    """Turn what reading a damaged table raises into DamageError, which names its file."""
+    try:
+        yield
     except (FileNotFoundError, DamageError):
         raise
-    except (OSError, pa.ArrowException, ValueError, KeyError) as error:
+    except (OSError, pa.ArrowException, ValueError, KeyError, OverflowError, MemoryError) as error:
         raise damaged(path, str(error)) from error
 
 
@@ -298,13 +305,9 @@ def state_of(path: Path) -> tuple[int, ...]:
 
 def read_schema(path: Path) -> pa.Schema:
     """Return the columns of a parquet file and what it says of itself, as `read_table` does."""
-    try:
+    with _told_as_damage(path):
         _, schema = _verified(path, state_of(path))
         return schema.with_metadata(_without_check(schema) or None)
-    except (FileNotFoundError, DamageError):
-        raise
-    except (OSError, pa.ArrowException, ValueError) as error:
-        raise damaged(path, str(error)) from error
 
 
 MOST_FILES = 100_000
@@ -347,22 +350,14 @@ def _refuse_odd(path: Path, mode: int, root: Path, folder: Path) -> None:
 def refuse_oversized(path: Path) -> None:
     """Raise DamageError for a document or a table that would take more memory than any that equivox writes."""
     if path.suffix == ".parquet":
-        _refuse_large_table(path)
+        with _told_as_damage(path):
+            size = table_bytes(path, most=LONGEST_TABLE)
+        if size > LONGEST_TABLE:
+            raise damaged(path, f"it takes {size:,} bytes or more in memory, of at most {LONGEST_TABLE:,}")
     elif path.suffix in {".json", ".jsonl"}:
         most = LONGEST_DOCUMENT * (2 if path.suffix == ".jsonl" else 1)
         if (size := path.stat().st_size) > most:
             raise damaged(path, f"it holds {size:,} bytes, of at most {most:,}")
-
-
-def _refuse_large_table(path: Path) -> None:
-    try:
-        size = table_bytes(path, most=LONGEST_TABLE)
-    except FileNotFoundError:
-        raise
-    except (OSError, pa.ArrowException, ValueError, OverflowError, MemoryError) as error:
-        raise damaged(path, str(error)) from error
-    if size > LONGEST_TABLE:
-        raise damaged(path, f"it takes {size:,} bytes or more in memory, of at most {LONGEST_TABLE:,}")
 
 
 def table_bytes(path: Path, *, most: int) -> int:
