@@ -88,8 +88,9 @@ class CorpusFacts:
         """The columns that are held equal in a comparison."""
         return self.named("stratum")
 
-    def with_file(self, path: Path) -> CorpusFacts:
-        """Return these facts, replaced by those in a JSON file; the file may be absent."""
+    def with_file(self, source: Path) -> CorpusFacts:
+        """Return these facts, replaced by those in the `facts.json` of a source folder; the file may be absent."""
+        path = source / FACTS_FILE
         if not path.is_file():
             return self
         allowed = [f.name for f in dataclasses.fields(self) if f.name not in {"name", "columns", "cluster", "version"}]
@@ -99,8 +100,7 @@ class CorpusFacts:
             raise RequestError(f"{path}: not JSON ({error}); correct or remove it") from error
         if not isinstance(stated, dict):
             raise RequestError(f"{path}: expected a JSON object of facts, got {type(stated).__name__}; correct it")
-        unknown = sorted(set(stated) - set(allowed))
-        if unknown:
+        if unknown := sorted(set(stated) - set(allowed)):
             hint = nearest(unknown[0], allowed)
             raise RequestError(f"{path}: unknown fact {unknown[0]!r}{hint}; known are {', '.join(allowed)}")
         if "cannot_say" in stated:
@@ -170,7 +170,7 @@ class Builder(ABC):
             kind = "a file" if self.source.exists() else "missing"
             raise RequestError(f"`source` must be the folder of the corpus, but {self.source} is {kind}")
         self._check_source()
-        self.facts = self._facts()
+        self.facts = self._facts().with_file(self.source)
 
     @classmethod
     def described(cls, record: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -189,7 +189,8 @@ class Builder(ABC):
         """Return the result of scanning the names and tables of the source."""
 
     def _facts(self) -> CorpusFacts:
-        return self.FACTS.with_file(self.source / FACTS_FILE)
+        """Return what is known of the source before its own file of facts is read."""
+        return self.FACTS
 
     @cached_property
     def _scanned(self) -> Scan:

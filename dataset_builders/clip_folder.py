@@ -18,7 +18,6 @@ from typing import Literal
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import refuse_unusable
 from equivox.dataset_builders.base import (
-    FACTS_FILE,
     Builder,
     Clip,
     Column,
@@ -169,8 +168,7 @@ class ClipFolder(Builder):
             )
             for name in self._further
         )
-        facts = dataclasses.replace(self.FACTS, name=self._name, title=self._title, columns=columns)
-        return facts.with_file(self.source / FACTS_FILE)
+        return dataclasses.replace(self.FACTS, name=self._name, title=self._title, columns=columns)
 
     def _scan(self) -> Scan:
         clips: dict[str, Clip] = {}

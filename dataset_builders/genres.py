@@ -101,10 +101,7 @@ class Genres(Builder):
             )
 
     def _facts(self) -> CorpusFacts:
-        facts = super()._facts()
-        if self._own.is_file() and facts.published == self.FACTS.published:
-            return replace(facts, published={})
-        return facts
+        return replace(self.FACTS, published={}) if self._own.is_file() else self.FACTS
 
     def _queries(self) -> list[Path]:
         folders = [self.source, self.source / "NEPs", self.source / "data" / "NEPs"]
@@ -144,16 +141,14 @@ class Genres(Builder):
         described = self._described()
         if self._own.is_file():
             for entry in read_elements(self._own).elements:
-                for place, image in enumerate(entry.images):
+                for place, name in enumerate(entry.images):
                     prompts = entry.image_prompts or described.get(entry.id, ())
                     chosen = prompts[place % len(prompts)] if prompts else None
-                    prompt = chosen and full_prompt(entry.age, entry.genders, chosen, PurePosixPath(image).stem)
-                    yield self._inside(image), prompt
+                    prompt = chosen and full_prompt(entry.age, entry.genders, chosen, PurePosixPath(name).stem)
+                    yield self._inside(name), prompt
             return
         seen: Counter[str] = Counter()
-        for path, person, relationship, record, _ in self._records():
-            image = path.parent / "Image" / person / relationship / record["image_name"]
-            element = _released_element(person, relationship, record)
+        for image, person, element, record, _ in self._records():
             prompts = described.get(element.element, ())
             prompt = record.get("image_prompt")
             if prompt is None and prompts:
@@ -184,14 +179,13 @@ class Genres(Builder):
                 yield element, genders, frozenset(name for pair in pairs for name in pair)
             return
         seen: set[str] = set()
-        for _, person, relationship, record, _ in self._records():
-            element = _released_element(person, relationship, record)
+        for _, person, element, _, _ in self._records():
             if element.element not in seen:
                 seen.add(element.element)
                 yield element, PERSONS[person], frozenset((*MALE_NAMES, *FEMALE_NAMES))
 
-    def _records(self) -> Iterator[tuple[Path, str, str, dict[str, Any], str]]:
-        """Yield each released record with its file, the pair, the relationship and, for messages, its place."""
+    def _records(self) -> Iterator[tuple[Path, str, Element, dict[str, Any], str]]:
+        """Yield the image, the pair and the element of each released record, the record itself and where it stands."""
         for path in self._queries():
             person, relationship = path.name.split("_")[1:3]
             if person not in PERSONS or relationship not in RELATIONSHIPS:
@@ -199,7 +193,9 @@ class Genres(Builder):
             for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
                 if line.strip():
                     where = f"{path}, line {number}"
-                    yield path, person, relationship, _record(line, where), where
+                    record = _record(line, where)
+                    image = path.parent / "Image" / person / relationship / record["image_name"]
+                    yield image, person, _released_element(person, relationship, record), record, where
 
     def _inside(self, image: str) -> Path:
         path = self.source / image
@@ -208,13 +204,11 @@ class Genres(Builder):
         return path
 
     def _released_clips(self) -> Iterator[Clip]:
-        for path, person, relationship, record, where in self._records():
-            element = _released_element(person, relationship, record)
+        for image, _, element, record, where in self._records():
             names = tuple(record["names"])
             unknown = [name for name in names if name not in GENDER_OF]
             if len(names) != 2 or unknown:
                 raise RequestError(f"{where}: `names` are {list(names)}; expected two of table 9, of known gender")
-            image = path.parent / "Image" / person / relationship / record["image_name"]
             yield _clip(element, names, [GENDER_OF[name] for name in names], image, PurePosixPath(image.name).stem)
 
     def _own_clips(self) -> Iterator[Clip]:

@@ -25,7 +25,6 @@ from typing import Any
 from equivox.core.errors import RequestError
 from equivox.core.media import container_of, sha256
 from equivox.dataset_builders.base import (
-    FACTS_FILE,
     Builder,
     Clip,
     Column,
@@ -163,8 +162,7 @@ class SpokenStereoSet(Builder):
             )
             for domain, table in self._tables.items()
         )
-        facts = replace(self.FACTS, columns=(*_COLUMNS, *own))
-        return facts.with_file(self.source / FACTS_FILE)
+        return replace(self.FACTS, columns=(*_COLUMNS, *own))
 
     def _scan(self) -> Scan:
         clips: dict[str, Clip] = {}
