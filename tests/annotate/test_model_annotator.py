@@ -236,28 +236,6 @@ def test_canonical_values_are_stable() -> None:
         assert canonical(text) == "nurse" == canonical(canonical(text))
 
 
-@pytest.mark.parametrize(
-    ("content", "hint"),
-    [
-        ("engine: vllm", "model_parameters"),
-        ("engine: magic\nmodel_parameters: {model_name: m}", "engine"),
-        ("engine: endpoint\nmodel_parameters: {model_name: m}", "base_url"),
-        ("engine: endpoint\nmodel_parameters: {model_name: m, base_url: u}\nsampling: {heat: 1}", "heat"),
-        ("engine: endpoint\nmodel_parameters: {model_name: m, base_url: u}\ncolour: red", "colour"),
-        ("engine: endpoint\nmodel_parameters: {model_name: m, base_url: u}\nattempts: 0", "attempts"),
-        ("engine: endpoint\nmodel_parameters: {model_name: m, base_url: u}\nattempts: 11", "attempts"),
-        ("engine: endpoint\nmodel_parameters: {model_name: m, base_url: u}\nstop_after: -1", "stop_after"),
-        ("[", "not YAML"),
-    ],
-)
-def test_a_wrong_annotator_file_is_one_line(tmp_path: Path, content: str, hint: str) -> None:
-    file = tmp_path / "tool.yaml"
-    file.write_text(content)
-    with pytest.raises(RequestError, match=hint) as raised:
-        open_annotator(str(file))
-    assert "\n" not in str(raised.value)
-
-
 @pytest.mark.parametrize("name", ["rules", "-judge", "my judge", "a" * 99 + "@2"])
 def test_the_name_of_an_annotator_file_is_that_of_a_folder(tmp_path: Path, name: str) -> None:
     content = "engine: endpoint\nmodel_parameters: {model_name: m, base_url: http://127.0.0.1:9/v1}\n"

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import subprocess
 import sys
@@ -20,7 +19,6 @@ from equivox.core.media import (
     decode_audio,
     encode_audio,
     inspect_audio,
-    is_lfs_pointer,
     sha256,
 )
 
@@ -155,12 +153,6 @@ def test_decoding_names_the_clip_that_it_cannot_read(data: bytes) -> None:
 def test_a_rate_of_zero_is_refused() -> None:
     with pytest.raises(RequestError, match="sampling_rate"):
         decode_audio(encode(tone()), name="a.wav", sampling_rate=0)
-
-
-def test_digest_and_pointer() -> None:
-    assert sha256(b"abc") == hashlib.sha256(b"abc").hexdigest()
-    assert is_lfs_pointer(b"version https://git-lfs.github.com/spec/v1\n")
-    assert not is_lfs_pointer(b"RIFF")
 
 
 def test_importing_it_loads_nothing_heavy() -> None:

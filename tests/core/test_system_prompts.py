@@ -77,6 +77,7 @@ def test_what_the_task_always_says_stays() -> None:
 def test_other_wordings_are_conditions_that_are_asked_by_name_alone() -> None:
     wordings = [condition for condition in conditions_of(STORY) if condition.startswith("wording=")]
     assert wordings == ["wording=1", "wording=2", "wording=3", "wording=4"]
+    assert conditions_of(STORY) == ("audio", "text_only", "silence", "shuffled", *wordings)
     named = parse_conditions("wording, audio, silence")
     assert [task.condition for task in vary([STORY], conditions=named)] == ["audio", "silence", *wordings]
     assert not any(task.condition in wordings for task in vary([STORY], conditions=("all",)))

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from built import rows_in
 
 from equivox.core.errors import RequestError, RunError
 from equivox.core.progress import Event
@@ -19,10 +20,6 @@ from equivox.dataset_builders import ClipFolder, CremaD, build, open_builder, pa
 from equivox.dataset_builders.schema import COMMON, rows
 
 SHARD = "train-00000-of-00001.parquet"
-
-
-def table(folder: Path) -> list[dict[str, Any]]:
-    return [row for path in sorted(folder.glob("train-*.parquet")) for row in pq.read_table(path).to_pylist()]
 
 
 def hidden(output: Path) -> list[str]:
@@ -36,8 +33,8 @@ def test_a_build_has_the_rows_that_the_builder_has(crema_d: Path, tmp_path: Path
     assert report.folder == tmp_path / "out" / "crema_d"
     assert sorted(path.name for path in report.folder.iterdir()) == ["README.md", "build.json", SHARD]
     assert steps == [Event("clips", n, 16) for n in range(1, 17)]
-    assert table(report.folder) == [row for row, _ in rows(CremaD(crema_d))]
-    first = table(report.folder)[0]
+    assert rows_in(report.folder) == [row for row, _ in rows(CremaD(crema_d))]
+    first = rows_in(report.folder)[0]
     assert first["audio"]["bytes"] == (crema_d / "AudioWAV" / "1001_AAA_NEU_XX.wav").read_bytes()
     assert (first["audio"]["path"], first["sampling_rate"]) == ("AudioWAV/1001_AAA_NEU_XX.wav", 16_000)
     assert first["duration_s"] == pytest.approx(0.2)
@@ -56,7 +53,7 @@ def test_damaged_clips_are_rows_with_a_problem(crema_d: Path, tmp_path: Path, wr
         "1002_AAA_NEU_XX": "not wav, flac, ogg or mp3 (begins with 67 61 72 62 61 67 65 2c)",
         "1003_AAA_NEU_XX": "silent",
     }
-    found = {row["clip_id"]: row for row in table(report.folder)}
+    found = {row["clip_id"]: row for row in rows_in(report.folder)}
     assert found["1002_AAA_NEU_XX"]["audio"]["bytes"] == b"garbage, not audio"
     assert found["1002_AAA_NEU_XX"]["sampling_rate"] is None
     assert (found["1004_AAA_NEU_XX"]["sampling_rate"], found["1004_AAA_NEU_XX"]["audio_problem"]) == (44_100, None)
@@ -93,7 +90,7 @@ def test_a_build_that_lost_a_file_is_made_again(crema_d: Path, tmp_path: Path) -
     folder = build(CremaD(crema_d), tmp_path).folder
     (folder / SHARD).write_bytes(b"cut")
     assert build(CremaD(crema_d), tmp_path).status == "rebuilt"
-    assert len(table(folder)) == 16
+    assert len(rows_in(folder)) == 16
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
@@ -114,7 +111,7 @@ def test_an_interrupted_build_leaves_the_earlier_one(
         build(CremaD(crema_d), tmp_path / "out", progress=stop)
     assert hidden(tmp_path / "out") == []
     assert json.loads((first.folder / "build.json").read_text())["fingerprint"] == first.fingerprint
-    assert len(table(first.folder)) == 16
+    assert len(rows_in(first.folder)) == 16
 
 
 def test_a_full_disk_leaves_nothing_and_is_one_line(crema_d: Path, tmp_path: Path) -> None:
@@ -156,7 +153,7 @@ def test_a_build_killed_while_it_was_put_in_place_is_made_again(crema_d: Path, t
     folder.rename(tmp_path / ".crema_d.replaced")
     (tmp_path / ".crema_d.partial").mkdir()
     assert build(CremaD(crema_d), tmp_path).status == "built"
-    assert len(table(folder)) == 16 and hidden(tmp_path) == []
+    assert len(rows_in(folder)) == 16 and hidden(tmp_path) == []
 
 
 def test_a_source_that_changes_while_it_is_read_is_not_built(
@@ -186,7 +183,7 @@ def test_shards_are_split_and_numbered(crema_d: Path, tmp_path: Path, monkeypatc
     report = build(CremaD(crema_d), tmp_path)
     assert report.files == tuple(f"train-{n:05d}-of-00003.parquet" for n in range(3))
     assert [pq.read_metadata(report.folder / name).num_rows for name in report.files] == [6, 6, 4]
-    assert [row["clip_id"] for row in table(report.folder)] == [clip.clip_id for clip in CremaD(crema_d).clips()]
+    assert [row["clip_id"] for row in rows_in(report.folder)] == [clip.clip_id for clip in CremaD(crema_d).clips()]
 
 
 def test_the_same_source_gives_the_same_bytes(crema_d: Path, tmp_path: Path) -> None:
@@ -251,5 +248,5 @@ print(json.dumps([[row["clip_id"], row["audio_sha256"], len(row["audio"]["bytes"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout) == [
-        [row["clip_id"], row["audio_sha256"], len(row["audio"]["bytes"])] for row in table(folder)
+        [row["clip_id"], row["audio_sha256"], len(row["audio"]["bytes"])] for row in rows_in(folder)
     ]

@@ -290,25 +290,23 @@ def test_from_sentences_to_scores(equivox: Cli, server: str, sentences: Path, tm
     def model(name: str) -> str:
         return f"endpoint:model_name={name},base_url={server}"
 
-    def data(*arguments: object) -> str:
-        out = equivox.done("data", *arguments)
-        return out
-
     texts, labels, kept = tmp_path / "texts.csv", tmp_path / "labels.csv", tmp_path / "kept.csv"
-    out = data("make", "rewrite", sentences, "--model", model("writer"), "--swap", "-o", texts)
+    out = equivox.done("data", "make", "rewrite", sentences, "--model", model("writer"), "--swap", "-o", texts)
     assert "4 of 2 sentences" in out
     annotators = [word for n in range(4) for word in ("--model", model(f"a{n}"))]
-    out = data("make", "label", texts, *annotators, "--model", model("contrary"), "-o", labels)
+    out = equivox.done("data", "make", "label", texts, *annotators, "--model", model("contrary"), "-o", labels)
     assert "60 of 60 labels" in out
-    assert "4 of 4 texts" in data("make", "filter", texts, "--labels", labels, "-o", kept)
+    assert "4 of 4 texts" in equivox.done("data", "make", "filter", texts, "--labels", labels, "-o", kept)
     tts = f"{sys.executable} {tmp_path / 'tts.py'} {{voice}} {{output}} {{text}}"
-    data("make", "synthesize", kept, "--voices", tmp_path / "voices.csv", "--tts", tts, "-o", tmp_path / "mine")
+    equivox.done(
+        "data", "make", "synthesize", kept, "--voices", tmp_path / "voices.csv", "--tts", tts, "-o", tmp_path / "mine"
+    )
     # Four of five annotators are right about what is meaningful, all about what is irrelevant.
     found = [row for row, _ in rows(SpokenStereoSet(tmp_path / "mine"))]
     assert len(found) == 6
     assert {(row["stereotypical_agreement"], row["irrelevant_agreement"]) for row in found} == {(0.8, 1.0)}
-    data("build", "spoken_stereoset", "--source", tmp_path / "mine", "-o", tmp_path / "data")
-    out = data("list", "spoken_stereoset", "--data", tmp_path / "data")
+    equivox.done("data", "build", "spoken_stereoset", "--source", tmp_path / "mine", "-o", tmp_path / "data")
+    out = equivox.done("data", "list", "spoken_stereoset", "--data", tmp_path / "data")
     # (0.8 + 0.8 + 1) / 3
     assert "86.67" in out
     equivox.done("run", "simulated:biased", "spoken_stereoset:accent", "--data", tmp_path / "data",

@@ -3,19 +3,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from built import clip_of, said_of
 
 from equivox.core.errors import RequestError
 from equivox.dataset_builders import Clip, CremaD, open_builder
 
 
 def clip(source: Path, clip_id: str) -> Clip:
-    return next(c for c in CremaD(source).clips() if c.clip_id == clip_id)
+    return clip_of(CremaD(source), clip_id)
 
 
 def said(source: Path, words: str) -> str:
-    """The one difference that has these words."""
-    (line,) = [line for line in CremaD(source).differences() if words in line]
-    return line
+    return said_of(CremaD(source), words)
 
 
 def test_a_clip_carries_the_actor_and_what_its_name_says(crema_d: Path) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from built import said_of
 from PIL import Image
 
 from equivox.core.errors import RequestError
@@ -36,8 +37,7 @@ def fairface(tmp_path: Path) -> Path:
 
 
 def said(source: Path, words: str) -> str:
-    (line,) = [line for line in FairFace(source).differences() if words in line]
-    return line
+    return said_of(FairFace(source), words)
 
 
 def test_a_photograph_is_a_person_with_the_labels_of_its_row(fairface: Path) -> None:

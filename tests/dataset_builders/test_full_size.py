@@ -6,12 +6,11 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 import soundfile
+from built import rows_in
 from look_alike import crema_d_names, l2_arctic_prompts, make_crema_d, make_l2_arctic
 
 from equivox.core.task import DataSource
@@ -20,12 +19,6 @@ from equivox.dataset_builders.l2_arctic import identity_words, words_of
 from equivox.dataset_builders.opening import open_corpus
 
 pytestmark = pytest.mark.slow
-
-
-def table(folder: Path, *columns: str) -> list[dict[str, Any]]:
-    return [
-        row for shard in folder.glob("*.parquet") for row in pq.read_table(shard, columns=list(columns)).to_pylist()
-    ]
 
 
 def test_crema_d_in_full_size(tmp_path: Path) -> None:
@@ -58,7 +51,7 @@ def test_crema_d_damage_is_found(tmp_path: Path) -> None:
         assert damage[kind] in line, kind
     assert "clips: 7,442 published, 7,441 found" in said
     assert "female: 43 published, 42 found" in said
-    rows = table(tmp_path / "data" / "crema_d", "clip_id", "gender", "audio_problem")
+    rows = rows_in(tmp_path / "data" / "crema_d", "clip_id", "gender", "audio_problem")
     assert {row["clip_id"] for row in rows if row["audio_problem"]} == {damage["empty file"]}
     without = {row["clip_id"].partition("_")[0] for row in rows if row["gender"] is None}
     assert without == {damage["missing actor row"]}
@@ -76,7 +69,7 @@ def test_l2_arctic_in_full_size(tmp_path: Path) -> None:
     # What is not used is told, by reason: sentences that somebody did not read, that name a group, and the rest.
     fell = [line for line in report.differences if line.startswith("sentences not used")]
     assert [line.rpartition(": ")[2] for line in fell] == ["301 of 1,132", "99 of 1,132", "132 of 1,132"]
-    rows = table(tmp_path / "data" / "l2_arctic", "sentence", "text", "speaker")
+    rows = rows_in(tmp_path / "data" / "l2_arctic", "sentence", "text", "speaker")
     assert all(not identity_words() & words_of(row["text"]) for row in rows)
     assert {sum(row["speaker"] == speaker for row in rows) for speaker in {r["speaker"] for r in rows}} == {600}
     again = open_builder("l2_arctic", tmp_path / "l2arctic")

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from built import rows_in
 from commands import Cli
 
 from equivox.core.errors import RequestError
@@ -61,8 +62,7 @@ def l2arctic(tmp_path: Path) -> Path:
 
 
 def table(folder: Path) -> list[dict[str, Any]]:
-    rows = [row for shard in sorted(folder.glob("*.parquet")) for row in pq.read_table(shard).to_pylist()]
-    return [{k: v for k, v in row.items() if k != "audio"} for row in rows]
+    return [{k: v for k, v in row.items() if k != "audio"} for row in rows_in(folder)]
 
 
 def built_from_original(corpus: str, folder: Path) -> list[dict[str, Any]]:

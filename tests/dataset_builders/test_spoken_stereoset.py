@@ -4,9 +4,9 @@ import json
 from collections import Counter, defaultdict
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 import soundfile
+from built import clip_of, rows_in, said_of
 from commands import csv_rows
 
 from equivox.core.errors import RequestError
@@ -16,13 +16,11 @@ from equivox.dataset_builders.spoken_stereoset import KINDS, parse_labels
 
 
 def clip(source: Path, clip_id: str) -> Clip:
-    return next(c for c in SpokenStereoSet(source).clips() if c.clip_id == clip_id)
+    return clip_of(SpokenStereoSet(source), clip_id)
 
 
 def said(source: Path, words: str) -> str:
-    """The one difference that has these words."""
-    (line,) = [line for line in SpokenStereoSet(source).differences() if words in line]
-    return line
+    return said_of(SpokenStereoSet(source), words)
 
 
 def edit(source: Path, old: str, new: str, *, count: int = 1) -> None:
@@ -149,7 +147,6 @@ def test_any_domain_is_the_column_that_its_table_is_named_after(spoken_stereoset
     (spoken_stereoset / "speech" / "home_region").symlink_to(spoken_stereoset / "speech" / "gender")
     builder = SpokenStereoSet(spoken_stereoset)
     assert set(builder.facts.demographics) == {"gender", "home_region"}
-    assert set(builder.facts.demographics) == {"gender", "home_region"}
     columns = clip(spoken_stereoset, "home_region/00000_ann").columns
     assert (columns["home_region"], columns["gender"]) == ("north", None)
 
@@ -209,7 +206,7 @@ class TestTheRealInstances:
         manifest = {
             f"{row['domain']}/{row['file'].removesuffix('.wav')}": row for row in csv_rows(source / "manifest.csv")
         }
-        rows = pq.read_table(built.folder / built.files[0]).to_pylist()
+        rows = rows_in(built.folder)
         assert {row["clip_id"] for row in rows} == set(manifest)
         for row in rows:
             listed = manifest[row["clip_id"]]
