@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -180,12 +180,8 @@ def _sample(grid: Grid, name: str, met: Sequence[Character], category: str, plac
         "category": category,
         "loc": place,
         "identities": ",".join(dimension.descriptors),
-        **_group(grid, name, met),
+        # A column for every dimension: the identity in the character's own, None in the others.
+        **{other: met[0].identity if alone and other == name else None for other in grid.identities},
     }
     words = [name, columns["who"], category, place]
     return text_sample("/".join(str(word).replace("/", " ") for word in words), columns)
-
-
-def _group(grid: Grid, name: str, met: Sequence[Character]) -> Mapping[str, Any]:
-    """Return a column for every dimension: the identity in the character's dimension, None in the others."""
-    return {other: met[0].identity if other == name and len(met) == 1 else None for other in grid.identities}

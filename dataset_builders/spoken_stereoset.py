@@ -166,15 +166,15 @@ class SpokenStereoSet(Builder):
 
     def _scan(self) -> Scan:
         clips: dict[str, Clip] = {}
-        oddities: dict[str, list[str]] = defaultdict(list)
-        oddities["tables of which a later version is used"] = self._unused
+        self._odd: dict[str, list[str]] = defaultdict(list)
+        self._odd["tables of which a later version is used"] = self._unused
         counts: dict[str, int] = {}
         for domain, table in self._tables.items():
             files = self._files(domain)
-            found = self._instances(table, files, oddities)
+            found = self._instances(table, files)
             clips |= found
             used = {clip.path for clip in found.values()}
-            _odd_files(domain, files, used, {row["id"].strip() for row in table.rows}, oddities)
+            self._note_odd_files(domain, files, used, {row["id"].strip() for row in table.rows})
             counts |= {
                 f"{domain} instances": len(found),
                 f"{domain} speakers": len({clip.speaker for clip in found.values()}),
@@ -184,8 +184,8 @@ class SpokenStereoSet(Builder):
         elsewhere = [
             self.relative(path) for path in sorted(audio_files(self.source.rglob("*"))) if path.parent not in folders
         ]
-        oddities["audio that belongs to no table, not used"] = elsewhere
-        return Scan(clips=tuple(clips.values()), counts=counts, oddities=oddities)
+        self._odd["audio that belongs to no table, not used"] = elsewhere
+        return Scan(clips=tuple(clips.values()), counts=counts, oddities=self._odd)
 
     def _files(self, domain: str) -> dict[str, list[Path]]:
         """Return the audio files of a domain by their name without the suffix."""
@@ -196,10 +196,8 @@ class SpokenStereoSet(Builder):
                 found[path.stem].append(path)
         return found
 
-    def _instances(
-        self, table: _Table, files: Mapping[str, Sequence[Path]], oddities: dict[str, list[str]]
-    ) -> dict[str, Clip]:
-        domain = table.domain
+    def _instances(self, table: _Table, files: Mapping[str, Sequence[Path]]) -> dict[str, Clip]:
+        domain, oddities = table.domain, self._odd
         turns = _turns(row["context"].strip() + "\0" + row["id"].strip() for row in table.rows)
         groups: dict[str, set[str]] = defaultdict(set)
         clips: dict[str, Clip] = {}
@@ -228,23 +226,18 @@ class SpokenStereoSet(Builder):
                 path=path,
                 text=cells["context"] or None,
                 speaker=cells["speaker"],
-                columns=self._columns(domain, cells, turns, clip_id, oddities),
+                columns=self._columns(domain, cells, turns, clip_id),
             )
         torn = sorted(speaker for speaker, seen in groups.items() if len(seen - {""}) > 1)
         oddities[f"speakers with several values of {domain}"].extend(torn)
         return clips
 
     def _columns(
-        self,
-        domain: str,
-        cells: Mapping[str, str],
-        turns: Mapping[str, int],
-        clip_id: str,
-        oddities: dict[str, list[str]],
+        self, domain: str, cells: Mapping[str, str], turns: Mapping[str, int], clip_id: str
     ) -> dict[str, str | int | float | None]:
         counts = parse_labels(cells["labels"])
         if cells["labels"] and counts is None:
-            oddities["rows with labels that cannot be read (counts null)"].append(clip_id)
+            self._odd["rows with labels that cannot be read (counts null)"].append(clip_id)
         columns: dict[str, str | int | float | None] = {
             "domain": domain,
             "id": cells["id"],
@@ -257,12 +250,12 @@ class SpokenStereoSet(Builder):
             columns[f"{kind}_agreement"] = votes[kind] / total if votes and total else None
             columns |= {f"{kind}_called_{label}": votes[label] if votes else None for label in KINDS}
             if votes and total and 2 * votes[kind] <= total:
-                oddities["continuations that no majority of annotators calls what they are (kept)"].append(
+                self._odd["continuations that no majority of annotators calls what they are (kept)"].append(
                     f"{clip_id} {kind.replace('_', '-')}"
                 )
         ids = _read(cells["annotators"])
         if isinstance(ids, list) and len(set(ids)) < len(ids):
-            oddities["rows that name an annotator twice (kept)"].append(clip_id)
+            self._odd["rows that name an annotator twice (kept)"].append(clip_id)
         return {
             **columns,
             "labels": cells["labels"] or None,
@@ -270,6 +263,19 @@ class SpokenStereoSet(Builder):
             "turn": turns[cells["context"] + "\0" + cells["id"]],
             **{name: (cells[name] or None) if name == domain else None for name in self._tables},
         }
+
+    def _note_odd_files(self, domain: str, files: Mapping[str, Sequence[Path]], used: set[Path], ids: set[str]) -> None:
+        by_id: dict[str, list[str]] = defaultdict(list)
+        for stem, paths in files.items():
+            by_id[stem.partition("_")[0]].append(stem)
+            self._odd["second files of an instance, not used"].extend(f"{domain}/{path.name}" for path in paths[1:])
+            if paths[0] not in used:
+                what = "files whose id has a row for another speaker, not used"
+                alone = "files without a row in the metadata, not used"
+                self._odd[what if stem.partition("_")[0] in ids else alone].append(f"{domain}/{paths[0].name}")
+        self._odd["ids with files of several speakers"].extend(
+            f"{domain}/{name}" for name, stems in sorted(by_id.items()) if len(stems) > 1
+        )
 
     def oddities(self) -> dict[str, list[str]]:
         """Return oddities, including files whose format differs from their suffix; reads the beginning of all audio."""
@@ -316,23 +322,3 @@ def _turns(instances: Iterable[str]) -> dict[str, int]:
     hashed = {entry: sha256(entry.encode()) for entry in instances}
     order = sorted(hashed, key=lambda entry: (entry.partition("\0")[0], hashed[entry]))
     return {entry: number for number, entry in enumerate(order)}
-
-
-def _odd_files(
-    domain: str,
-    files: Mapping[str, Sequence[Path]],
-    used: set[Path],
-    ids: set[str],
-    oddities: dict[str, list[str]],
-) -> None:
-    by_id: dict[str, list[str]] = defaultdict(list)
-    for stem, paths in files.items():
-        by_id[stem.partition("_")[0]].append(stem)
-        oddities["second files of an instance, not used"].extend(f"{domain}/{path.name}" for path in paths[1:])
-        if paths[0] not in used:
-            what = "files whose id has a row for another speaker, not used"
-            alone = "files without a row in the metadata, not used"
-            oddities[what if stem.partition("_")[0] in ids else alone].append(f"{domain}/{paths[0].name}")
-    oddities["ids with files of several speakers"].extend(
-        f"{domain}/{name}" for name, stems in sorted(by_id.items()) if len(stems) > 1
-    )
