@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from equivox.core.annotation import Value
-from equivox.core.segments import Segment
+from equivox.core.segments import Segment, Value
 
 Read = Callable[[Sequence[Segment]], Iterator[Sequence[Value] | None]]
 """Function that yields the values of each segment in order; None if it cannot tell."""

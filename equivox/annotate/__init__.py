@@ -10,21 +10,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import config_names, read_config_file
-from equivox.core.annotation import (
-    RULES,
-    Annotation,
-    Annotator,
-    AnnotatorIdentity,
-    Job,
-    Status,
-    Value,
-    annotation_key,
-)
+from equivox.core.annotation import RULES, Annotation, Annotator, AnnotatorIdentity, Job, annotation_key
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields
 from equivox.core.plugins import ANNOTATORS, Plugin, added
 from equivox.core.progress import STOP_AFTER
 from equivox.core.requests import Workers
+from equivox.core.segments import Status, Value
 from equivox.core.task import Sampling
 
 __all__ = [

@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import cast
 
-from equivox.core.annotation import Value
 from equivox.core.attributes import Attribute, Length, Number
+from equivox.core.segments import Value
 from equivox.engines.messages import split_thinking
 
 _SCALES = {"k": 1e3, "thousand": 1e3, "m": 1e6, "mn": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9}

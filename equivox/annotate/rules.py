@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from equivox.annotate.numeric import number_of, reads_itself
 from equivox.configs.vocabulary import load_vocabulary
-from equivox.core.annotation import RULES, Annotation, Annotator, AnnotatorIdentity, Job, Status, Value
-from equivox.core.segments import Segment, measured_in_sound
+from equivox.core.annotation import RULES, Annotation, Annotator, AnnotatorIdentity, Job
+from equivox.core.segments import Segment, Status, Value, measured_in_sound
 from equivox.core.task import Attribute, Task
 
 VERSION = "1"

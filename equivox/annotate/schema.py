@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel
 
 from equivox.annotate.numeric import number_text
-from equivox.core.annotation import Value
+from equivox.core.segments import Value
 from equivox.core.task import OTHER, UNSTATED, Attribute
 
 LONGEST = 60

@@ -30,10 +30,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from equivox.annotate.numeric import length_of, number_text
-from equivox.core.annotation import Value
 from equivox.core.lazy import NDArray, np
 from equivox.core.media import MediaError, decode_audio
-from equivox.core.segments import SAID, Segment
+from equivox.core.segments import SAID, Segment, Value
 
 if TYPE_CHECKING:
     Floats = NDArray[np.float64]

@@ -14,10 +14,6 @@ if TYPE_CHECKING:
     from equivox.core.requests import Engine
     from equivox.core.task import Task
 
-__all__ = [
-    "RULES", "Annotation", "Annotator", "AnnotatorIdentity", "Job", "Status", "Value", "annotation_key", "grouped",
-]  # fmt: skip
-
 RULES = "rules"
 """The name of the annotator without a model."""
 

@@ -15,21 +15,22 @@ from pathlib import Path
 from typing import Any
 
 from equivox.annotate.sounds import SoundReader
-from equivox.core.annotation import (
-    Annotation,
-    Annotator,
-    Job,
-    Status,
-    Value,
-    annotation_key,
-    grouped,
-)
+from equivox.core.annotation import Annotation, Annotator, Job, annotation_key, grouped
 from equivox.core.calls import CALL, ONE
 from equivox.core.files import return_freed_memory, state_of, write_document, write_table
 from equivox.core.lazy import pa, pc
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.samples import ENDED, UNANNOTATED, segment_columns
-from equivox.core.segments import SAID_BY_MODEL, SOUND, SOUND_DIGEST, Segment, SegmentAnnotation, SegmentTool
+from equivox.core.segments import (
+    SAID_BY_MODEL,
+    SOUND,
+    SOUND_DIGEST,
+    Segment,
+    SegmentAnnotation,
+    SegmentTool,
+    Status,
+    Value,
+)
 from equivox.core.task import Task, digest
 from equivox.run.live import add_usage
 from equivox.run.manifest import forget_hashes

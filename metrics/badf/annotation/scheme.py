@@ -14,7 +14,6 @@ from functools import cache
 from typing import Any
 
 from equivox.configs.vocabulary import load_vocabulary
-from equivox.core.annotation import Value
 from equivox.core.segments import (
     WHOLE,
     AnnotationScheme,
@@ -22,6 +21,7 @@ from equivox.core.segments import (
     Segment,
     SegmentAnnotation,
     Status,
+    Value,
 )
 from equivox.core.task import REFUSAL, Attribute, Prompt, Task
 from equivox.metrics.rules import Rules

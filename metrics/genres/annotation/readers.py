@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
 
-from equivox.core.annotation import Value
-from equivox.core.segments import Segment
+from equivox.core.segments import Segment, Value
 from equivox.metrics.genres.annotation import language, splitting
 from equivox.metrics.genres.annotation.language import PRONOUNS, Character, count_emotion_words, read_passage
 from equivox.metrics.genres.annotation.lexica import score_traits

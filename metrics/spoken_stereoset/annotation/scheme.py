@@ -8,8 +8,7 @@ from functools import cache
 from typing import Any
 
 from equivox.configs import load_config
-from equivox.core.annotation import Value
-from equivox.core.segments import WHOLE, AnnotationScheme, AnnotatorPrompt, Segment, SegmentAnnotation
+from equivox.core.segments import WHOLE, AnnotationScheme, AnnotatorPrompt, Segment, SegmentAnnotation, Value
 from equivox.core.task import REFUSAL, Attribute, Task, digest
 from equivox.metrics.rules import Rules
 from equivox.metrics.spoken_stereoset.annotation.rules import VERSION, WORDS, read_choice
