@@ -138,17 +138,16 @@ class FairFace(Builder):
             "rows whose file is not train/<number>.jpg or val/<number>.jpg, not used": strange,
             "rows that repeat a photograph, first used": doubles,
             "photographs without a row, not used": [
-                name for split in self._tables() for name in self._photographs(split) if name not in named
+                name
+                for split in self._tables()
+                for path in sorted((self.source / split).glob("*"))
+                if (name := f"{split}/{path.name}") not in named
             ],
             "photographs whose age is no published category, not used": unknown.pop("age"),
             **{f"photographs whose {name} is no published category (null)": which for name, which in unknown.items()},
         }
         notes = (f"photographs of people below 20, not used: {minors:,} of {rows.total():,}",) if minors else ()
         return Scan(clips=found, counts=counts, oddities=oddities, notes=notes)
-
-    def _photographs(self, split: str) -> list[str]:
-        folder = self.source / split
-        return sorted(f"{split}/{path.name}" for path in folder.iterdir()) if folder.is_dir() else []
 
     def _clip(self, row: dict[str, str], values: dict[str, str | None], split: str) -> Clip:
         name = row["file"].removesuffix(".jpg")

@@ -142,6 +142,7 @@ class L2Arctic(Builder):
             for speaker, mine in recordings.items()
             for sentence in chosen
         )
+        said = {s: {" ".join(_WORD.findall(mine[s].lower())) for mine in texts.values() if s in mine} for s in chosen}
         genders = speakers_with(clips, "gender")
         counts = {
             "recordings": sum(len(mine) for mine in recordings.values()),
@@ -163,7 +164,7 @@ class L2Arctic(Builder):
                 for sentence in sorted(texts[speaker])
                 if sentence not in recordings[speaker]
             ],
-            "sentences whose transcripts differ between speakers": _disagreeing(chosen, texts),
+            "sentences whose transcripts differ between speakers": [s for s in chosen if len(said[s]) > 1],
         }
         return Scan(clips=clips, counts=counts, oddities=oddities, notes=tuple(fell))
 
@@ -221,9 +222,3 @@ def _transcripts(folder: Path) -> dict[str, str]:
         if text:
             texts[path.stem] = text
     return texts
-
-
-def _disagreeing(sentences: list[str], texts: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return the sentences whose transcripts differ between speakers."""
-    said = {s: {" ".join(_WORD.findall(mine[s].lower())) for mine in texts.values() if s in mine} for s in sentences}
-    return [sentence for sentence, versions in said.items() if len(versions) > 1]

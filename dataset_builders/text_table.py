@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from equivox.core.errors import RequestError
@@ -49,7 +49,9 @@ def open_texts(source: DataSource) -> Corpus:
             raise RequestError(f"{path.name}, row {number}: the id {item!r} is there twice; make it unique")
         row = {"speaker": item, ITEM: item, **row}
         samples += _swapped(row, source, number, len(names) - 1) if source.swap else [text_sample(item, row)]
-    _refuse_undeclared(samples, source)
+    for name, allowed in source.values.items():
+        found = Counter(str(sample.columns[name]) for sample in samples if sample.columns[name] not in (None, *allowed))
+        refuse_undeclared(str(path), name, found, allowed)
     given = (source.columns, source.where, source.values, source.swap)
     notes = [f"rows left out by `where`: {left_out:,} of {left_out + len(names):,}"] * bool(left_out)
     return Corpus(
@@ -112,13 +114,6 @@ def _filled(cell: Column, words: Mapping[str, str]) -> Column:
         for name, word in words.items():
             cell = cell.replace(f"{{{name}}}", word)
     return cell
-
-
-def _refuse_undeclared(samples: Iterable[Sample], source: DataSource) -> None:
-    """Raise RequestError for values that `values` does not declare."""
-    for name, allowed in source.values.items():
-        found = Counter(str(sample.columns[name]) for sample in samples if sample.columns[name] not in (None, *allowed))
-        refuse_undeclared(str(source.table), name, found, allowed)
 
 
 def _plain(value: Any) -> Any:

@@ -295,8 +295,9 @@ def _swaps(declared: _TaskFile, path: Path) -> dict[str, dict[str, dict[str, tup
     """
     by_labels: dict[tuple[str, ...], dict[str, dict[str, tuple[str, ...]]]] = {}
     for name, given in declared.swap.items():
-        listed = given if isinstance(given, dict) else _word_lists(path.parent / given)
-        words = {group: tuple(own) for group, own in listed.items()}
+        # A table has a column for each group.
+        listed = given if isinstance(given, dict) else read_columns(path.parent / given)
+        words = {group: tuple(str(word) for word in own if word is not None) for group, own in listed.items()}
         if len(words) < 2:
             raise RequestError(
                 f"task file {path}: `swap` of {name} has one group, {', '.join(words)}; give two or more"
@@ -309,11 +310,6 @@ def _swaps(declared: _TaskFile, path: Path) -> dict[str, dict[str, dict[str, tup
             f"{', '.join(declared.group)}; name one column for each, in this order"
         )
     return dict(zip(declared.group, by_labels.values(), strict=True)) if by_labels else {}
-
-
-def _word_lists(path: Path) -> dict[str, list[str]]:
-    """Return the words of a table with a column for each group."""
-    return {group: [str(word) for word in words if word is not None] for group, words in read_columns(path).items()}
 
 
 def _with_swaps(

@@ -31,6 +31,7 @@ from equivox.core.task import Task
 from equivox.core.variants import System, system_prompts_in, with_system_prompts
 from equivox.dataset_builders.genres_protocol import ELEMENTS, RELATIONSHIPS
 from equivox.metrics.genres.annotation.tools import Tools
+from equivox.tasks.genres import TASKS, genres_task
 
 
 class _GenresFile(BaseModel):
@@ -50,8 +51,6 @@ class _GenresFile(BaseModel):
 
 def load_genres_file(path: Path) -> list[Task]:
     """Return the tasks in the file at `path`; RequestError, naming the field, for anything malformed."""
-    from equivox.tasks.genres import TASKS, genres_task
-
     declared = read_config_file(_GenresFile, str(path), "tasks")
     if any(task.family == declared.name for task in TASKS):
         raise RequestError(f"task file {path}: `name` {declared.name!r} is that of built-in tasks; choose another")

@@ -110,21 +110,17 @@ def open_task_file(path: Path) -> list[Task]:
     Runs that need code of these tasks can be read afterwards. Raises RequestError, naming the file and the field or
     the line, for anything missing or malformed.
     """
-    from equivox.run.declarations import give
+    from equivox.run.declarations import give, load_file
     from equivox.tasks.files import load_task_file
 
     if not is_task_file(str(path)):
         raise RequestError(f"{path} is no task file: its name ends in .yaml, .yml or .py; one run is named at a time")
-    found = _python_tasks(path) if path.suffix == ".py" else load_task_file(path)
+    if path.suffix == ".py":
+        module = load_file(path)
+        if not hasattr(module, "TASKS"):
+            raise RequestError(f"task file {path} has no `TASKS`; give it TASKS = [my_task]")
+        found = tasks_in(module.TASKS, f"`TASKS` of {path}")
+    else:
+        found = load_task_file(path)
     give(found)
     return found
-
-
-def _python_tasks(path: Path) -> list[Task]:
-    """Execute a Python file and return the tasks in its `TASKS`."""
-    from equivox.run.declarations import load_file
-
-    module = load_file(path)
-    if not hasattr(module, "TASKS"):
-        raise RequestError(f"task file {path} has no `TASKS`; give it TASKS = [my_task]")
-    return tasks_in(module.TASKS, f"`TASKS` of {path}")

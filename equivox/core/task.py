@@ -20,6 +20,7 @@ from annotated_types import Ge, Gt, Le
 
 from equivox.core.attributes import OTHER, REFUSAL, UNSTATED, Attribute, Role, WorkedExample
 from equivox.core.hashing import digest
+from equivox.core.plain import as_plain
 from equivox.core.segments import AnnotationScheme, Segment, SegmentTool
 
 if TYPE_CHECKING:
@@ -105,15 +106,8 @@ class Tool:
     def as_function(self) -> dict[str, Any]:
         """The tool in the form of OpenAI's chat API."""
         schema = {"type": "object", **self.parameters}
-        function = {"name": self.name, "description": self.description, "parameters": _lists(schema)}
+        function = {"name": self.name, "description": self.description, "parameters": as_plain(schema)}
         return {"type": "function", "function": function}
-
-
-def _lists(value: Any) -> Any:
-    """Return a JSON value with lists where a declaration has tuples."""
-    if isinstance(value, Mapping):
-        return {name: _lists(entry) for name, entry in value.items()}
-    return [_lists(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 @dataclass(frozen=True, kw_only=True)
