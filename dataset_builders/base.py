@@ -74,19 +74,15 @@ class CorpusFacts:
     cannot_say: tuple[str, ...] = ()
     version: int = 1
 
-    def named(self, role: Role) -> tuple[str, ...]:
-        """Return the names of the columns with the role `role`: demographic, stratum or other."""
-        return tuple(column.name for column in self.columns if column.role == role)
-
     @property
     def demographics(self) -> tuple[str, ...]:
         """The columns that describe the speaker and can be compared."""
-        return self.named("demographic")
+        return tuple(column.name for column in self.columns if column.role == "demographic")
 
     @property
     def strata(self) -> tuple[str, ...]:
         """The columns that are held equal in a comparison."""
-        return self.named("stratum")
+        return tuple(column.name for column in self.columns if column.role == "stratum")
 
     def with_file(self, source: Path) -> CorpusFacts:
         """Return these facts, replaced by those in the `facts.json` of a source folder; the file may be absent."""

@@ -31,10 +31,10 @@ from equivox.dataset_builders.genres_protocol import (
     MALE_NAMES,
     PERSONS,
     RELATIONSHIPS,
+    SHORT_OF,
     Element,
-    described,
-    nep_columns,
     plot_of,
+    protocol,
 )
 
 if TYPE_CHECKING:
@@ -89,8 +89,43 @@ class Genres(Builder):
 
     @classmethod
     def described(cls, record: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the columns of a NEP that a record of a response implies, as released or of one's own."""
-        return described(record)
+        """Return the columns of a NEP that a record implies, in the form in which responses are released or in ours.
+
+        Of the released form: the short name of the relationship, `names` as two columns with the genders of Table 9,
+        the plot by the scenario's number, the NEP and its element by the image. A custom record need not name an
+        element, nor a question about status.
+
+        >>> found = Genres.described({"relationship": "authority ranking", "names": ["Henry", "Sofia"],
+        ...                           "scenario_index": 2, "image_name": "mf_ar_young_group0_scenario2_5EB1.png"})
+        >>> found["relationship"], found["plot"], found["gender_2"], found["nep"]
+        ('ar', 'cooperation', 'female', 'mf_ar_young_group0_scenario2_5EB1')
+        """
+        told = {name: value for name, value in record.items() if value not in (None, "")}
+        implied: dict[str, Any] = {"high_status_question": told.get("high_status_question")}
+        relationship = told.get("relationship")
+        if relationship in SHORT_OF:
+            relationship = implied["relationship"] = SHORT_OF[relationship]
+        names = told.get("names")
+        if isinstance(names, list | tuple) and len(names) == 2:
+            implied |= {f"name_{n}": name for n, name in enumerate(names, start=1) if f"name_{n}" not in told}
+        both = {**told, **implied}
+        for place in (1, 2):
+            gender = GENDER_OF.get(str(both.get(f"name_{place}")))
+            if f"gender_{place}" not in told and gender is not None:
+                implied[f"gender_{place}"] = gender
+        index = str(told.get("scenario_index", ""))
+        if "plot" not in told and index.isdecimal() and relationship in RELATIONSHIPS:
+            implied["plot"] = plot_of(str(relationship), int(index))
+        nep = told.get("nep") or told.get("sample_id") or PurePosixPath(str(told.get("image_name", ""))).stem
+        if nep:
+            implied |= {"nep": nep, "sample_id": told.get("sample_id") or nep, "element": told.get("element") or nep}
+        if "element" not in told and {"relationship_group", "age"} <= set(told) and index:
+            genders = tuple(sorted((str(implied.get(f"gender_{place}")) for place in (1, 2)), reverse=True))
+            person = next((short for short, pair in PERSONS.items() if pair == genders), None)
+            if person is not None:
+                age, group = AGES.get(told["age"], told["age"]), told["relationship_group"]
+                implied["element"] = f"{person}_{relationship}_{age}_group{group}_scenario{index}"
+        return implied
 
     def _check_source(self) -> None:
         self._own = self.source / ELEMENTS
@@ -258,7 +293,14 @@ def _clip(element: Element, names: Sequence[str], genders: Sequence[str], image:
         columns={
             "nep": nep,
             "element": element.element,
-            **nep_columns(element),
+            "relationship": element.relationship,
+            "relationship_name": element.relationship_name,
+            "age": element.age,
+            # The prompt adds the full stop.
+            "relationship_description": element.description.strip().rstrip(". "),
+            "scenario": element.scenario,
+            "plot": element.plot,
+            "plot_request": protocol()["plots"][element.plot],
             "high_status_question": element.high_status_question or None,
             "name_1": names[0],
             "gender_1": genders[0],

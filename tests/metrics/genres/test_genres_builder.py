@@ -14,7 +14,8 @@ from equivox.core.errors import RequestError
 from equivox.core.requests import EngineIdentity
 from equivox.core.task import DataSource
 from equivox.dataset_builders import open_builder, sample_source
-from equivox.dataset_builders.genres_protocol import Element, nep_columns, plot_of, protocol
+from equivox.dataset_builders.genres import _clip
+from equivox.dataset_builders.genres_protocol import Element, plot_of, protocol
 from equivox.dataset_builders.opening import open_corpus
 from equivox.run.plan import make_plan
 from equivox.tasks.registry import resolve_tasks
@@ -152,8 +153,8 @@ def test_every_released_prompt_comes_back(reference_data: Path) -> None:
                 description=nep["relationship_description"], scenario=nep["scenario"],
                 plot=plot_of(short, nep["scenario_index"]),
             )  # fmt: skip
-            filled = {**nep_columns(element), "name_1": nep["names"][0], "name_2": nep["names"][1]}
-            asked = str(protocol()["prompts"]["narrative"]["text"]).format(**filled)
+            clip = _clip(element, nep["names"], ("male", "female"), Path("image.png"), "nep")
+            asked = str(protocol()["prompts"]["narrative"]["text"]).format(**clip.columns)
             assert level(asked) == level(nep["text_prompt"])
             count += 1
     assert count == 1440
