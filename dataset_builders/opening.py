@@ -79,9 +79,8 @@ def open_unread(source: DataSource, data: str | Path | None) -> Corpus | None:
     builder = None if (source.builder or source.corpus) in openers() else builder_of(source, data)
     if builder is None:
         return None
-    found = ((clip, {"text": clip.text, "speaker": clip.speaker, **clip.columns}) for clip in builder.clips())
-    samples = [
-        replace(text_sample(clip.clip_id, columns), file_name=clip.path.name, load=clip.path.read_bytes)
-        for clip, columns in found
-    ]
+    samples = []
+    for clip in builder.clips():
+        sample = text_sample(clip.clip_id, {"text": clip.text, "speaker": clip.speaker, **clip.columns})
+        samples.append(replace(sample, file_name=clip.path.name, load=clip.path.read_bytes))
     return Corpus(name=builder.facts.name, fingerprint="", samples=tuple(samples))

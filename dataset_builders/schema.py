@@ -38,7 +38,7 @@ COMMON_IMAGE = {
 """The columns of every corpus of images."""
 
 
-def features(facts: CorpusFacts, media: str = "audio") -> datasets.Features:
+def features(facts: CorpusFacts, media: str) -> datasets.Features:
     """Return the columns of a corpus and their types; audio and images stay encoded (`decode=False`)."""
     kinds = {"sampling_rate": "int64", "duration_s": "float64"}
     common = {
@@ -49,9 +49,7 @@ def features(facts: CorpusFacts, media: str = "audio") -> datasets.Features:
     return datasets.Features({**common, **{c.name: datasets.Value(c.kind) for c in facts.columns}, **last})
 
 
-def read_clip(
-    clip: Clip, media: str = "audio", known: dict[str, AudioFacts] | None = None
-) -> tuple[bytes | None, AudioFacts]:
+def read_clip(clip: Clip, media: str, known: dict[str, AudioFacts]) -> tuple[bytes | None, AudioFacts]:
     """Return the bytes and the facts of a clip's file; without a file the bytes are None and the problem says so.
 
     A recording whose facts are `known` by its SHA-256 is not decoded; those of any other are added. Of an image only
@@ -64,7 +62,7 @@ def read_clip(
         problem = "missing file" if missing else f"unreadable file: {error.strerror}"
         return None, AudioFacts(0, 0.0, problem)
     if media == "audio":
-        known, content = {} if known is None else known, sha256(data)
+        content = sha256(data)
         if content not in known:
             known[content] = inspect_audio(data)
         return data, known[content]

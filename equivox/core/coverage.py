@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 UNEVEN = 0.05
 """Where the shares of missing answers of two groups differ by this much, a score is marked."""
+UNUSUAL = 0.05
+"""Where this share of the responses did not end as usual, a score says so."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,8 +91,8 @@ class Coverage:
         (most, group), (least, other) = max(lost), min(lost)
         return f"{100 * most:.0f} % of the answers of group {group} are missing, {100 * least:.0f} % of group {other}"
 
-    def warnings(self, most: float = 0.05) -> list[str]:
-        """Return what to know about how the responses ended, where more than `most` (a share) did not end as usual.
+    def warnings(self) -> list[str]:
+        """Return what to know about how the responses ended, where 5 % or more of them did not end as usual.
 
         >>> Coverage(requested=10, generated=10, answered=10, parsed=10, used=10, truncated=4).warnings()
         ['4 of 10 responses were cut off by the token limit: raise max_new_tokens']
@@ -102,10 +103,6 @@ class Coverage:
             (self.cut_in_thought, "were cut off before they began to answer, thinking: raise max_new_tokens"),
             (self.withheld, "were withheld by the provider: its filter is measured along with the model"),
         ):
-            if count and count >= most * self.generated:
+            if count and count >= UNUSUAL * self.generated:
                 found.append(f"{count} of {self.generated} responses {what}")
         return found
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the counts as plain JSON values."""
-        return asdict(self)

@@ -14,6 +14,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
@@ -167,7 +168,7 @@ def _run(found: Verification, limits: Mapping[str, float]) -> dict[str, Any]:
             "calibration": manifest.get(CALIBRATION, NOT_STATED),
         },
         "coverage": [
-            {"task": task, **run.scores[n].coverage.as_dict(), "from": _from(hashes, "scores.json", n, "coverage")}
+            {"task": task, **asdict(run.scores[n].coverage), "from": _from(hashes, "scores.json", n, "coverage")}
             for task, n in reversed(whole.items())
         ],
         "versions": {"equivox": manifest["equivox"], **manifest["environment"], "model": identity["model"]},

@@ -13,11 +13,10 @@ import pytest
 from commands import Cli
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from equivox.annotate import merging
 from equivox.annotate.merging import _near, leader_clusters, merge_samples, merged
-from equivox.annotate.schema import read_values, response_form
+from equivox.annotate.schema import read_values
 from equivox.core.attributes import Attribute
 from equivox.core.errors import RequestError
 from equivox.core.samples import Row, Samples
@@ -191,13 +190,6 @@ def test_merging_by_meaning_without_the_library_is_one_line(
 def test_a_threshold_out_of_range() -> None:
     with pytest.raises(RequestError, match="`merge_threshold`: input should be greater than 0, got 0"):
         scoring_options(merge="embedding", merge_threshold=0.0)
-
-
-def test_a_value_has_at_least_one_sign() -> None:
-    form = response_form((Attribute(name="job", asks="the job"),))
-    assert form.model_validate({"job": "x"}).model_dump() == {"job": "x"}
-    with pytest.raises(ValidationError, match="at least 1 character"):
-        form.model_validate({"job": ""})
 
 
 def test_phrases_are_clustered_by_what_the_encoder_says_and_no_bar_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

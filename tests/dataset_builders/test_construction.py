@@ -229,7 +229,8 @@ def test_people_fill_in_a_sheet_that_does_not_say_what_is_meant(texts: Path, tmp
 
 
 def test_malformed_input_is_one_line(sentences: Path, texts: Path, tmp_path: Path) -> None:
-    item = read_first_item(texts, tmp_path)
+    sheet(texts, tmp_path / "one.csv")
+    item = csv_rows(tmp_path / "one.csv")[0]["item"]
     for content, reason in (
         ("item,label\nnobody,stereotype\n", "line 2: no continuation 'nobody'"),
         (f"item,label\n{item},maybe\n", "line 2: `label` is stereotype, anti-stereotype, irrelevant or empty"),
@@ -248,11 +249,6 @@ def test_malformed_input_is_one_line(sentences: Path, texts: Path, tmp_path: Pat
     (tmp_path / "three.csv").write_text(SENTENCES + "He sat.,west,He sang.,He slept.,Tin melts.\n")
     with pytest.raises(RequestError, match="`swap` exchanges the options of two groups"):
         rewrite(tmp_path / "three.csv", Writer().engine, tmp_path / "t.csv", swap=True)
-
-
-def read_first_item(texts: Path, tmp_path: Path) -> str:
-    sheet(texts, tmp_path / "one.csv")
-    return csv_rows(tmp_path / "one.csv")[0]["item"]
 
 
 TTS = """
