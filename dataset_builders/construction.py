@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from equivox.core.errors import RequestError, RunError
+from equivox.core.errors import RequestError
 from equivox.core.files import write_text
 from equivox.core.hashing import digest
 from equivox.core.progress import STOP_AFTER, Progress, no_progress, until_outage
 from equivox.core.redact import cleaned
 from equivox.core.requests import Engine, Request, request_key
 from equivox.core.task import Sampling
-from equivox.dataset_builders.base import listed
 from equivox.io.journal import Journal, read_journal
 
 ATTEMPTS = 3
@@ -149,22 +146,6 @@ class Model:
         return replace(request, key=digest([request_key(self._engine.identity, request, seed), question.schema]))
 
 
-def write_kept(
-    output: Path, kept: tuple[Sequence[str], Sequence[Row]], left_out: tuple[Sequence[str], Sequence[Row]], what: str
-) -> Made:
-    """Write the rows that stay, and `<output>.left_out.csv` with the others and their `reason`; each with its header.
-
-    `what` says how many rows of what kind there were. RunError if none stays; the list was written.
-    """
-    listing = output.with_name(f"{output.stem}.left_out.csv")
-    write_table(listing, *left_out)
-    reasons = Counter(row["reason"] for row in left_out[1])
-    if not kept[1]:
-        raise RunError(f"none of {what} could be kept ({listed(reasons)}); {listing} lists them")
-    write_table(output, *kept)
-    return Made(output=output, rows=len(kept[1]), of=what, left_out=reasons, listing=listing)
-
-
 def write_table(path: Path, header: Sequence[str], rows: Sequence[Row]) -> None:
     """Write rows as CSV, whole or not at all; a cell that a row lacks is empty, and what the header lacks is left."""
     buffer = io.StringIO()
@@ -172,35 +153,3 @@ def write_table(path: Path, header: Sequence[str], rows: Sequence[Row]) -> None:
     writer.writeheader()
     writer.writerows(rows)
     write_text(path, buffer.getvalue())
-
-
-def read_object(answer: str) -> dict[str, Any]:
-    r"""Return the JSON object in a model's answer, {} if there is none; code fences around it are accepted.
-
-    >>> read_object('```json\n{"label": "irrelevant"}\n```'), read_object("irrelevant")
-    ({'label': 'irrelevant'}, {})
-    """
-    text = answer.strip().removeprefix("```json").removeprefix("```").removesuffix("```")
-    try:
-        read = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return read if isinstance(read, dict) else {}
-
-
-def said_in(answer: str | None, field: str) -> str:
-    """Return what a model says in one field of its answer, or the whole answer without one, in lower case."""
-    return "" if answer is None else str(read_object(answer).get(field, answer)).strip().strip('".').casefold()
-
-
-def form(fields: Mapping[str, Sequence[str] | None]) -> dict[str, Any]:
-    """Return the JSON schema of an object of texts: any text, or one of those that a field lists."""
-    return {
-        "type": "object",
-        "properties": {
-            name: {"type": "string"} | ({} if options is None else {"enum": list(options)})
-            for name, options in fields.items()
-        },
-        "required": list(fields),
-        "additionalProperties": False,
-    }

@@ -54,8 +54,8 @@ def _describe(corpus: str, data: str, figure: Path | None) -> None:
     """Describe a corpus of continuations: speakers, instances, length, agreement of annotators, ROUGE-L."""
     from equivox.cli.show import figure_format, write_figure
     from equivox.dataset_builders import SpokenStereoSet, builders
-    from equivox.dataset_builders.continuations import corpus_facts
     from equivox.dataset_builders.opening import open_corpus
+    from equivox.dataset_builders.spoken_stereoset import corpus_facts
     from equivox.report.table import Table
 
     if figure is not None:

@@ -136,15 +136,13 @@ def _made(
         from equivox.dataset_builders.synthesis import synthesize
 
         return synthesize(source, given.pop("voices"), output, progress=progress, **given)
-    if step == "rewrite":
-        from equivox.dataset_builders.rewriting import rewrite
+    from equivox.dataset_builders.continuation_texts import keep_agreed, label, rewrite, sheet
 
+    if step == "rewrite":
         if len(engines) > 2:
             raise RequestError(f"rewrite takes a model that writes and one that reads, got {len(engines)}; name two")
         reader = engines[1] if len(engines) == 2 else None
         return rewrite(source[0], engines[0], output, reader=reader, progress=progress, **given)
-    from equivox.dataset_builders.labelling import keep_agreed, label, sheet
-
     if step == "filter":
         return keep_agreed(source[0], given.pop("labels"), output, **given)
     if engines:

@@ -14,9 +14,8 @@ from commands import Cli, csv_rows, write_rows
 
 from equivox.core.errors import RequestError, RunError
 from equivox.core.requests import Request
-from equivox.dataset_builders import SpokenStereoSet, rewriting
-from equivox.dataset_builders.labelling import keep_agreed, label, sheet
-from equivox.dataset_builders.rewriting import rewrite
+from equivox.dataset_builders import SpokenStereoSet, continuation_texts
+from equivox.dataset_builders.continuation_texts import keep_agreed, label, rewrite, sheet
 from equivox.dataset_builders.schema import rows
 from equivox.dataset_builders.synthesis import synthesize
 from equivox.engines import open_engine
@@ -124,7 +123,7 @@ def test_the_options_are_swapped_for_the_other_group(texts: Path) -> None:
 def test_what_cannot_be_kept_is_left_out_with_the_reason(
     sentences: Path, tmp_path: Path, fisher: Any, guess: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rewriting, "ATTEMPTS", 2)
+    monkeypatch.setattr(continuation_texts, "ATTEMPTS", 2)
     writer = Writer(fisher=fisher, guess=guess)
     if guess == "cannot tell":
         made = rewrite(sentences, writer.engine, tmp_path / "texts.csv")
@@ -143,7 +142,7 @@ def test_what_cannot_be_kept_is_left_out_with_the_reason(
 def test_a_repeated_call_asks_only_for_what_failed(
     sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rewriting, "ATTEMPTS", 1)
+    monkeypatch.setattr(continuation_texts, "ATTEMPTS", 1)
     rewrite(sentences, Writer(fisher=OSError("gone")).engine, tmp_path / "texts.csv")
     again = Writer()
     assert rewrite(sentences, again.engine, tmp_path / "texts.csv").rows == 2

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from equivox.core.errors import RequestError
 from equivox.core.progress import no_progress
 from equivox.dataset_builders import SpokenStereoSet
-from equivox.dataset_builders.continuations import corpus_facts, rouge_l_diversity
+from equivox.dataset_builders.spoken_stereoset import corpus_facts, rouge_l_diversity
 
 WORDS = st.lists(st.sampled_from("abcde"), min_size=1, max_size=6).map(" ".join)
 
