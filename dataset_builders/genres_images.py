@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,10 +21,7 @@ from equivox.configs import read_config_file
 from equivox.core.errors import RequestError
 from equivox.core.files import write_whole
 from equivox.core.progress import Event, Progress, no_progress
-from equivox.dataset_builders.genres_protocol import protocol
-
-if TYPE_CHECKING:
-    from equivox.dataset_builders.genres import Genres
+from equivox.dataset_builders.genres import Genres
 
 LOG = "images.csv"
 """A file in the folder of the images: every attempt with prompt, seed, cosine, and whether it was kept."""
@@ -70,30 +66,6 @@ def wanted_images(builder: Genres) -> tuple[list[tuple[Path, str]], int]:
         else:
             wanted.append((path, description))
     return wanted, there
-
-
-def full_prompt(age: str, genders: Sequence[str], description: str, name: str) -> str:
-    """Return the prompt of an image: the people, what they do, and one word of quality from each list, drawn by `name`.
-
-    >>> full_prompt("in old age", ("male", "female"), "sitting on a bench, in warm coats", "bench_1")
-    'a photo of a male and a female, in old age, sitting on a bench, in warm coats, Photojournalism, ultra quality'
-    """
-    rng = random.Random(f"genres image {name}")
-    quality = protocol()["image_quality"]
-    drawn = [rng.choice(quality["realistic"]), rng.choice(quality["clarity"])]
-    return ", ".join([f"a photo of {people(genders)}", age, description.strip(" ,"), *drawn])
-
-
-def people(genders: Sequence[str]) -> str:
-    """Return the two people of an image in words.
-
-    >>> people(("male", "female")), people(("female", "female"))
-    ('a male and a female', 'two females')
-    >>> people(("nonbinary", "female"))
-    'a non-binary person and a female'
-    """
-    first, second = (gender.replace("nonbinary", "non-binary person") for gender in genders)
-    return f"a {first} and a {second}" if first != second else f"two {first}s"
 
 
 def generate_images(

@@ -11,7 +11,7 @@ from equivox.core.metric import (
     Metric,
     Panel,
 )
-from equivox.dataset_builders.genres_protocol import RELATIONSHIPS
+from equivox.dataset_builders.genres import RELATIONSHIPS
 from equivox.metrics.genres import columns
 from equivox.metrics.genres.cohort import READ_BY_STAND_INS, cohort_scores, published_cohort, total_bias
 from equivox.metrics.genres.measures import METRICS

@@ -13,12 +13,12 @@ from commands import Cli, csv_rows
 
 from equivox.core.errors import RequestError
 from equivox.dataset_builders import open_builder, sample_source
+from equivox.dataset_builders.genres import full_prompt
 from equivox.dataset_builders.genres_images import (
     LOG,
     ImageSettings,
     _pipelines,
     clip_cosine,
-    full_prompt,
     generate_images,
     paint,
     wanted_images,
