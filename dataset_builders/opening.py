@@ -13,10 +13,9 @@ from equivox.core.plugins import Plugin
 from equivox.core.task import DataSource
 from equivox.dataset_builders import added_builders
 from equivox.dataset_builders.badf import open_grid
-from equivox.dataset_builders.corpus import Corpus, builder_of, from_builder, open_clips, text_sample
+from equivox.dataset_builders.corpus import Corpus, builder_of, from_builder, open_clips, open_texts, text_sample
 from equivox.dataset_builders.genres import Genres
 from equivox.dataset_builders.profiles import open_profiles
-from equivox.dataset_builders.text_table import open_texts
 
 Opener = Callable[[DataSource, "str | Path | None"], Corpus]
 """Function of a source and the value of `--data` that returns the corpus."""

@@ -76,9 +76,9 @@ from equivox.core.task import (
 from equivox.core.task_checks import check_task
 from equivox.core.variants import System, system_prompts_in, text_problem, with_system_prompts, wordings_of
 from equivox.dataset_builders import builders
+from equivox.dataset_builders.corpus import ITEM
 from equivox.dataset_builders.opening import openers
 from equivox.dataset_builders.plain_tables import column_names, read_columns
-from equivox.dataset_builders.text_table import ITEM
 from equivox.metrics.ntvd import METRIC as WORDS
 from equivox.metrics.numbers import METRIC as NUMBERS
 from equivox.tasks.vibe import PROMPTS, vibe_task
