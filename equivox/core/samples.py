@@ -10,16 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from equivox.core.annotation import AnnotatorIdentity, annotation_key
 from equivox.core.coverage import Coverage
 from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.files import read_schema, read_table
 from equivox.core.lazy import NDArray, np, pa, pc
 from equivox.core.segments import WHOLE, Segment, SegmentAnnotation
-
-if TYPE_CHECKING:
-    from equivox.core.annotation import AnnotatorIdentity
 
 UNANNOTATED = "unannotated"
 """The status of a response that the annotator failed on, wholly or in one segment: nothing is known of it."""
@@ -114,8 +112,6 @@ class Samples:
 
     def follow_up(self, segment: Segment) -> SegmentAnnotation | None:
         """Return the annotator's answer to a follow-up question; None if it has not been asked."""
-        from equivox.core.annotation import annotation_key
-
         return None if self.annotator is None else self.follow_ups.get(annotation_key(self.annotator, segment, ""))
 
     @cached_property
