@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from equivox.core.lazy import NDArray, np
-from equivox.core.metric import PairedValues
-from equivox.core.samples import Samples
+from equivox.core.metric import PairedTask, PairedValues
+from equivox.core.samples import Row, Samples, rows_of
 from equivox.core.task import Task, digest
 from equivox.metrics.lazy import statistics
 
@@ -56,22 +56,34 @@ def too_few_units(samples: Samples, mask: NDArray[np.bool_], min_coverage: float
 
 
 def compare_sums(
-    sums: Sequence[NDArray[np.float64]],
-    statistic: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    *,
-    target: float,
-    n_samples: int,
+    tasks: Sequence[PairedTask],
+    counts: Callable[[Row], bool],
+    sums_of: Callable[[Sequence[Row]], Mapping[str, tuple[float, ...]]],
+    value_of: Callable[[NDArray[np.float64]], NDArray[np.float64]],
     n_resamples: int,
     rng: np.random.Generator,
+    *,
+    n_sums: int,
+    nothing: str,
 ) -> PairedValues:
     """Compare two models by a score that is a function of sums over clusters, as `equivox.statistics.compare_totals`.
 
-    `sums` are the tables of both, with the same clusters in the same order.
+    Only samples that both models answered as `counts` wants are compared. `sums_of` returns what each cluster adds to
+    the `n_sums` sums; `nothing` is the reason if there is no cluster.
     """
     from equivox.statistics.sign_flip import least_p
 
-    sums_a, sums_b = sums
-    found = statistics.compare_totals(sums_a, sums_b, statistic, target=target, n_resamples=n_resamples, rng=rng)
+    both = [
+        (a, b)
+        for paired in tasks
+        for a, b in zip(rows_of(paired.samples_a), rows_of(paired.samples_b), strict=True)
+        if counts(a) and counts(b)
+    ]
+    sums = aligned([sums_of([pair[model] for pair in both]) for model in (0, 1)], n_sums)
+    if not len(sums[0]):
+        return PairedValues(undefined=nothing)
+    target = tasks[0].score_a.target
+    found = statistics.compare_totals(sums[0], sums[1], value_of, target=target, n_resamples=n_resamples, rng=rng)
     no_target = math.isnan(found.further)
     return PairedValues(
         value_a=found.value_a,
@@ -82,7 +94,17 @@ def compare_sums(
         further=found.further,
         p=found.p if no_target else found.p_further,
         p_least=least_p(found.n_clusters, n_resamples),
-        n_samples=n_samples,
+        n_samples=len(both),
         n_clusters=found.n_clusters,
         undefined=found.undefined,
     )
+
+
+def aligned(sums: Sequence[Mapping[str, tuple[float, ...]]], n_sums: int) -> list[NDArray[np.float64]]:
+    """Return the `n_sums` sums of several models as arrays over the clusters of any of them; zeros for missing ones."""
+    clusters = sorted({cluster for own in sums for cluster in own})
+    nothing = (0.0,) * n_sums
+    return [
+        np.array([own.get(cluster, nothing) for cluster in clusters], dtype=np.float64).reshape(-1, n_sums)
+        for own in sums
+    ]

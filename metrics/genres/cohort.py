@@ -1,31 +1,38 @@
-"""Total bias scores, relative to a published cohort or to the models of the compared runs.
+"""Several models side by side: two compared on the same NEPs, and total bias scores, relative to a cohort of models.
 
-The score is Σ over M1 to M8 of the distance from the cohort's mean in its standard deviations. The interval of a
-cohort of runs resamples the narrative pairs of each relationship, the same for all models. Noise can only increase
-absolute distances, so the interval shows how stable the printed number is and is not a test.
+Both are computed from sums over NEPs. The total bias score is Σ over M1 to M8 of the distance from the cohort's mean in
+its standard deviations. The interval of a cohort of runs resamples the narrative pairs of each relationship, the same
+for all models. Noise can only increase absolute distances, so the interval shows how stable the printed number is and
+is not a test.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from equivox.configs.published import published_paper
 from equivox.core.errors import RequestError, nearest
 from equivox.core.lazy import NDArray, np
-from equivox.core.metric import CohortMember, CohortScore
+from equivox.core.metric import CohortMember, CohortScore, PairedTask, PairedValues
+from equivox.core.samples import Row
 from equivox.core.scores import NAN
+from equivox.metrics.genres.measures import METRIC_OF, NarrativeMeasure, neps_of
 from equivox.metrics.genres.measures import METRICS as MEASURES
-from equivox.metrics.genres.paired import aligned, nep_sums, value_of_sums
+from equivox.metrics.genres.observations import observe, pairs_of
 from equivox.metrics.lazy import statistics
-from equivox.metrics.scoring import rng_of
+from equivox.metrics.scoring import aligned, compare_sums, rng_of
 
 if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 METRICS = tuple(measure.name for measure in MEASURES)
 """The metrics in a total bias score."""
+
+N_SUMS = 5
+"""The number of sums that determine all eight metrics: NEPs, male, female, and the squares of both."""
 
 READ_BY_STAND_INS = "annotated by stand-ins"
 """The beginning of the note on scores that stand-ins for the published tools annotated."""
@@ -41,7 +48,6 @@ _DEFINED = 0.9
 
 Cohort = Mapping[str, Mapping[str, float]]
 """Model → metric → signed value."""
-
 
 PUBLISHED = ("genres", "table_2")
 """The published table that holds the cohorts: one per evaluator, which is a block of the table."""
@@ -71,6 +77,48 @@ def published_cohort(name: str) -> dict[str, dict[str, float]]:
     if name not in known:
         raise RequestError(f"unknown cohort {name!r}{nearest(name, known)}; known: {', '.join(known)}")
     return {model: {m: row[m] for m in METRICS} for model, row in known[name].items()}
+
+
+def compare_narratives(
+    name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator
+) -> PairedValues:
+    """Compare a metric of two models, narrative pair by narrative pair."""
+    return compare_sums(
+        tasks,
+        lambda row: "language" in row.segments,
+        partial(nep_sums, name),
+        partial(value_of_sums, name),
+        n_resamples,
+        rng,
+        n_sums=N_SUMS,
+        nothing="no narrative that both models told can be counted",
+    )
+
+
+def nep_sums(metric: str, rows: Sequence[Row]) -> dict[str, tuple[float, ...]]:
+    """Return the contribution to the sums of each NEP in which `metric` is known for both characters."""
+    return {
+        pair.nep: (1.0, pair.male, pair.female, pair.male**2, pair.female**2)
+        for pair in neps_of(pairs_of(observe(metric, rows)))
+    }
+
+
+def value_of_sums(metric: str, sums: Floats) -> Floats:
+    """Return the metric (…) from sums over NEPs (… x 5), male minus female, in its unit; NaN without a NEP or spread.
+
+    >>> import numpy as np
+    >>> value_of_sums("M4", np.array([4.0, 3, 1, 3, 1])), value_of_sums("M8", np.array([4.0, 3, 1, 3, 1]))
+    (array(50.), array(0.5))
+    """
+    found: NarrativeMeasure = METRIC_OF[metric]
+    n, male, female, male_2, female_2 = np.moveaxis(np.asarray(sums, dtype=np.float64), -1, 0)
+    n = np.where(n > 0, n, math.nan)
+    gap = (male - female) / n
+    if found.kind != "correlation":
+        return np.asarray(gap * found.scale)
+    # Gender is balanced within each NEP: its variance is 1/4 and its covariance with the outcome a quarter of the gap.
+    variance = (male_2 + female_2) / (2 * n) - ((male + female) / (2 * n)) ** 2
+    return np.asarray(gap / 2 / np.sqrt(np.where(variance > 1e-12, variance, math.nan)))
 
 
 def total_bias(models: Cohort, *, published: str | None = None, fixed: bool = False) -> statistics.TotalBias:
@@ -141,7 +189,7 @@ def _intervals(
             sums = [nep_sums(metric, own) for own in rows]
             known = sorted({nep for own in sums for nep in own})
             columns = [position[nep] for nep in known]
-            drawn[metric].append(np.stack([weights[:, columns] @ own for own in aligned(sums)], axis=1))
+            drawn[metric].append(np.stack([weights[:, columns] @ own for own in aligned(sums, N_SUMS)], axis=1))
     with np.errstate(invalid="ignore", divide="ignore"):
         values = np.stack([value_of_sums(metric, np.sum(parts, axis=0)) for metric, parts in drawn.items()], axis=2)
         z = (values - values.mean(axis=1, keepdims=True)) / values.std(axis=1, keepdims=True)

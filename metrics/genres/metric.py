@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from equivox.core.metric import (
-    Cohort,
-    CohortTotals,
-    Measure,
-    Metric,
-    Panel,
-)
+from equivox.core.metric import Cohort, CohortTotals, Measure, Metric, Panel
 from equivox.dataset_builders.genres import RELATIONSHIPS
 from equivox.metrics.genres import columns
-from equivox.metrics.genres.cohort import READ_BY_STAND_INS, cohort_scores, published_cohort, total_bias
+from equivox.metrics.genres.cohort import (
+    READ_BY_STAND_INS,
+    cohort_scores,
+    compare_narratives,
+    published_cohort,
+    total_bias,
+)
 from equivox.metrics.genres.measures import METRICS
-from equivox.metrics.genres.paired import compare_narratives
 from equivox.metrics.genres.scorer import score_genres, score_genres_family
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
-from equivox.core.samples import UNANSWERED, Row, rows_of
+from equivox.core.samples import Row
 from equivox.metrics.scoring import compare_sums
 from equivox.metrics.spoken_stereoset.scorer import NOT_GENERATED, answer_of
 from equivox.metrics.spoken_stereoset.tally import ANTI_STEREOTYPICAL, IRRELEVANT, STEREOTYPICAL
@@ -20,19 +21,15 @@ _HITS = {
 
 def compare_choices(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator) -> PairedValues:
     """Compare a score of two models context by context."""
-    kept: tuple[list[Row], list[Row]] = ([], [])
-    for paired in tasks:
-        for a, b in zip(rows_of(paired.samples_a), rows_of(paired.samples_b), strict=True):
-            if a.status not in UNANSWERED and b.status not in UNANSWERED:
-                kept[0].append(a)
-                kept[1].append(b)
-    sums = [_context_sums(name, rows) for rows in kept]
-    contexts = sorted({context for own in sums for context in own})
-    if not contexts:
-        return PairedValues(undefined="nothing that both models answered can be counted")
-    tables = [np.array([own.get(context, (0.0, 0.0)) for context in contexts]) for own in sums]
     return compare_sums(
-        tables, _percent, target=tasks[0].score_a.target, n_samples=len(kept[0]), n_resamples=n_resamples, rng=rng
+        tasks,
+        lambda row: row.answered,
+        partial(_context_sums, name),
+        _percent,
+        n_resamples,
+        rng,
+        n_sums=2,
+        nothing="nothing that both models answered can be counted",
     )
 
 

@@ -15,10 +15,10 @@ from commands import Cli, csv_rows
 from equivox.compare.ranking import Judged, judge, missing_cohorts
 from equivox.compare.runs import Comparison, open_comparison
 from equivox.core.scores import ScoringOptions
-from equivox.metrics.genres.cohort import METRICS, total_bias
+from equivox.metrics.genres.cohort import METRICS, N_SUMS, total_bias, value_of_sums
 from equivox.metrics.genres.measures import METRIC_OF, Pair, measure
-from equivox.metrics.genres.paired import aligned, value_of_sums
 from equivox.metrics.genres.simulated import PLANTED
+from equivox.metrics.scoring import aligned
 from equivox.report.figures import favoured
 from equivox.report.page.compared import favour_panels
 from equivox.run.pipeline import execute
@@ -62,7 +62,7 @@ def test_sums_over_neps_give_the_metric(metric: str) -> None:
 def test_sums_without_a_nep_or_spread_are_no_score() -> None:
     assert math.isnan(value_of_sums("M1", np.zeros(5)))
     assert math.isnan(value_of_sums("M7", np.array([3.0, 3, 3, 3, 3])))
-    one, other = aligned([{"n": (1.0, 2, 3, 4, 9)}, {}])
+    one, other = aligned([{"n": (1.0, 2, 3, 4, 9)}, {}], N_SUMS)
     assert one.shape == other.shape == (1, 5) and not other.any()
 
 
