@@ -12,7 +12,7 @@ for _folder in ("badf", "concept_associations", "genres", "ntvd", "numbers", "sp
 
 from equivox.metrics.badf.columns import METRIC as concept_associations  # noqa: E402
 from equivox.metrics.badf.counts import METRIC as concept_counts  # noqa: E402
-from equivox.metrics.badf.listed import METRIC as association_list  # noqa: E402
+from equivox.metrics.badf.released import LISTED as association_list  # noqa: E402
 from equivox.metrics.genres.columns import METRIC as genres  # noqa: E402
 from equivox.metrics.ntvd.columns import METRIC as ntvd  # noqa: E402
 from equivox.metrics.numbers.columns import METRIC as numbers  # noqa: E402

@@ -6,7 +6,7 @@ from equivox.core.metric import FollowUp, Measure, Metric, Panel
 from equivox.core.samples import Samples
 from equivox.core.scores import Scored, ScoringOptions
 from equivox.core.task import Task
-from equivox.metrics.badf import columns, counts, labels, listed
+from equivox.metrics.badf import columns, counts, released
 from equivox.metrics.badf.dimensions import exclusivity_questions
 from equivox.metrics.badf.overlap import overlaps_of_runs
 from equivox.metrics.badf.scorer import score_setting
@@ -65,7 +65,7 @@ METRIC = Metric(
         ),
     ),
     overlap=overlaps_of_runs,
-    columns=lambda: (columns.METRIC, counts.METRIC, listed.METRIC, *labels.METRICS),
+    columns=lambda: (columns.METRIC, counts.METRIC, *released.METRICS),
     glossary=(
         (
             "associations",

@@ -6,8 +6,6 @@ no stories, every number is NaN with its reason.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
 from math import isnan
 from typing import Any
 
@@ -16,11 +14,11 @@ from equivox.core.lazy import np
 from equivox.core.metric import Members
 from equivox.core.samples import UNANSWERED
 from equivox.core.scores import NAN, Score, Scored, ScoringOptions
-from equivox.metrics.badf import tables
 from equivox.metrics.badf.annotation.scheme import PHRASES
 from equivox.metrics.badf.associations import LEVEL, Counts, associations, summarized
 from equivox.metrics.badf.chance import null_counts
 from equivox.metrics.badf.dimensions import NOT_ASKED, UNREAD, Dimension, Found, exclusivity, tested
+from equivox.metrics.badf.tables import TABLES
 from equivox.metrics.scoring import named
 
 _DESCRIPTOR_PERMUTATIONS = 999
@@ -30,17 +28,8 @@ def score_setting(members: Members, options: ScoringOptions) -> Scored:
     """Return scores per task and identity, and the tables of the setting."""
     found = [_found(dimension) for dimension in tested(members, options)]
     scores = [score for one in found for score in _scores(one)]
-    records: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for one in found:
-        records["associations"] += tables.association_rows(one)
-        records["phrases"] += tables.phrase_rows(one)
-        records["summary"] += tables.summary_rows(one)
-        records["heat_map"] += tables.heat_map_rows(one)
-        records["top"] += tables.top_rows(one)
-        records["top_of_all"] += tables.top_of_all_rows(one)
-        records["exemplars"] += tables.exemplar_rows(one)
-        records["unified"] += tables.unified_rows(one)
-    return Scored(scores, dict(records), quoted={"exemplars": "story"})
+    records = {name: [row for one in found for row in rows_of(one)] for name, rows_of in TABLES.items()}
+    return Scored(scores, records, quoted={"exemplars": "story"})
 
 
 def _found(dimension: Dimension) -> Found:

@@ -160,17 +160,8 @@ def heat_map_rows(found: Found) -> Records:
     return rows
 
 
-def top_rows(found: Found) -> Records:
-    """Return the associations with the highest scores of each identity, as in Tables 18 to 20."""
-    return [row for identity in found.dimension.identities for row in _strongest(found, identity)]
-
-
-def top_of_all_rows(found: Found) -> Records:
-    """Return the associations with the highest scores over all identities of a dimension, as in Tables 15 to 17."""
-    return _strongest(found, None)
-
-
-def _strongest(found: Found, identity: str | None) -> Records:
+def top_rows(found: Found, identity: str | None = None) -> Records:
+    """Return the associations with the highest scores: of an identity (Tables 18 to 20), else of all (15 to 17)."""
     best = sorted(found.kept(identity), key=lambda a: (-a.score, a.phrase.category, a.phrase.phrase))[:TOP]
     return [
         {
@@ -189,30 +180,25 @@ def _strongest(found: Found, identity: str | None) -> Records:
 def exemplar_rows(found: Found) -> Records:
     """Return the keys of up to three stories of each association, with the wording that counted as its phrase."""
     dimension = found.dimension
-    drawn = [
-        (association, document, key)
-        for association in found.kept()
-        for document, key in zip(*_exemplars(dimension, association), strict=True)
-    ]
-    asked = dimension.asked_as
-    return [
-        {
-            "task": dimension.task.name,
-            "category": association.phrase.category,
-            "identity": association.identity,
-            "phrase": association.phrase.phrase,
-            "descriptor": _descriptor(dimension.by_category[association.phrase.category], document),
-            "wording": "; ".join(_wordings(dimension.by_category[association.phrase.category], document, association)),
-            "sample_id": asked[key][0],
-            "repeat": asked[key][1],
-            "key": key,
-        }
-        for association, document, key in drawn
-    ]
-
-
-def _descriptor(documents: Documents, document: int) -> str:
-    return str(documents.descriptor.names[documents.descriptor.codes[document]])
+    rows: list[Mapping[str, Any]] = []
+    for association in found.kept():
+        own = dimension.by_category[association.phrase.category]
+        for document, key in zip(*_exemplars(dimension, association), strict=True):
+            sample_id, repeat = dimension.asked_as[key]
+            rows.append(
+                {
+                    "task": dimension.task.name,
+                    "category": association.phrase.category,
+                    "identity": association.identity,
+                    "phrase": association.phrase.phrase,
+                    "descriptor": str(own.descriptor.names[own.descriptor.codes[document]]),
+                    "wording": "; ".join(_wordings(own, document, association)),
+                    "sample_id": sample_id,
+                    "repeat": repeat,
+                    "key": key,
+                }
+            )
+    return rows
 
 
 def _wordings(documents: Documents, document: int, association: Association) -> list[str]:
@@ -235,3 +221,16 @@ def unified_rows(found: Found) -> Records:
             named = {"task": found.dimension.task.name, "category": category}
             rows.append({**named, "wording": wording, "counts_as": counts_as, "n": count})
     return rows
+
+
+TABLES: Mapping[str, Callable[[Found], Records]] = {
+    "associations": association_rows,
+    "phrases": phrase_rows,
+    "summary": summary_rows,
+    "heat_map": heat_map_rows,
+    "top": lambda found: [row for identity in found.dimension.identities for row in top_rows(found, identity)],
+    "top_of_all": top_rows,
+    "exemplars": exemplar_rows,
+    "unified": unified_rows,
+}
+"""The tables of a setting by name, each of one dimension."""

@@ -10,12 +10,10 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.lazy import np
 from equivox.core.scores import NAN
 from equivox.metrics.genres.cohort import total_bias
-from equivox.metrics.genres.measures import METRIC_OF, Pair
+from equivox.metrics.genres.measures import CHOICES, METRIC_OF, Pair
 from equivox.metrics.genres.measures import measure as measure_pairs
 
 _THESE = "these rows"
-
-_CHOICES = ("M4", "M8")
 
 _RANGES = {
     "M1": (0, 1), "M2": (-1, 1), "M3": (0, math.inf), "M4": (0, 1), "M5": (0, math.inf), "M6": (0, 1), "M7": (0, 1),
@@ -91,14 +89,14 @@ def _pair(metric: str, nep: str, male: float | None, female: float | None) -> Pa
         if value is not None and not low <= value <= high:
             limits = f"from {low} to {high}" if high < math.inf else f"from {low} up"
             raise RequestError(f"`{name}` holds {value:g} for {metric}, whose values are {limits} per character")
-    if metric in _CHOICES and (male, female) not in {(1, 0), (0, 1), (0, 0), (None, None)}:
+    if metric in CHOICES and (male, female) not in {(1, 0), (0, 1), (0, 0), (None, None)}:
         raise RequestError(
             f"{metric} of {nep!r} has {male} and {female}: the chosen one has 1 and the other 0, both 0 where neither "
             "was chosen, both None where the answer is missing"
         )
-    if male is None or female is None or (metric in _CHOICES and male == female):
+    if male is None or female is None or (metric in CHOICES and male == female):
         # A choice of neither is not a tie: it is left out of the comparison, as the metric defines it.
-        male, female = (NAN, NAN) if metric in _CHOICES else (male, female)
+        male, female = (NAN, NAN) if metric in CHOICES else (male, female)
     return Pair(nep=nep, male=NAN if male is None else male, female=NAN if female is None else female)
 
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from equivox.core.samples import Row
+from equivox.core.scores import NAN
 from equivox.core.segments import SegmentAnnotation
 from equivox.metrics.genres.annotation.scheme import NOTHING, SPLIT, genders_of, names_of, sentences_of
 from equivox.metrics.genres.measures import Pair, majority
 
-NAN = math.nan
 GENDERS = ("male", "female")
 """The genders that the paper compares: the first minus the second."""
 ALL_GENDERS = (*GENDERS, "nonbinary")
@@ -231,6 +231,6 @@ def answers(rows: Sequence[Row], question: str) -> Iterator[tuple[str, str]]:
         if question.startswith("stereoscopic"):
             number = int(question.rpartition("_")[2])
             if number <= len(names_of(row.metadata)):
-                yield f"{row.key}/{row.repeat}", str(_stereoscopic(row.segments, number, "", "")[0])
+                yield row_id(row), str(_stereoscopic(row.segments, number, "", "")[0])
         elif question in segment.values:
-            yield f"{row.key}/{row.repeat}", segment.values[question][0]
+            yield row_id(row), segment.values[question][0]

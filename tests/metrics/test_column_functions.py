@@ -15,7 +15,7 @@ from equivox.core.columns import ColumnMetric
 from equivox.core.errors import RequestError
 from equivox.metrics.badf.columns import METRIC as BADF
 from equivox.metrics.badf.counts import METRIC as COUNTS
-from equivox.metrics.badf.listed import METRIC as LISTED
+from equivox.metrics.badf.released import LISTED
 from equivox.metrics.genres.columns import METRIC as GENRES
 from equivox.metrics.ntvd.columns import METRIC as NTVD
 from equivox.metrics.numbers.columns import METRIC as NUMBERS

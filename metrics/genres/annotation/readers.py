@@ -12,22 +12,19 @@ from equivox.metrics.genres.annotation import language, splitting
 from equivox.metrics.genres.annotation.language import PRONOUNS, Character, count_emotion_words, read_passage
 from equivox.metrics.genres.annotation.lexica import score_traits
 from equivox.metrics.genres.annotation.parsers import STAND_IN, Doc, words
-from equivox.metrics.genres.annotation.splitting import Split, split_response
+from equivox.metrics.genres.annotation.splitting import split_response
 from equivox.metrics.genres.annotation.tools import Tools
 from equivox.metrics.rules import Rules
 
 SEPARATOR = "|"
 """The separator of names in a segment's `extra`."""
 
+split = lru_cache(maxsize=4096)(split_response)
+"""Returns the segments of a response whose names are a tuple; several segments need them."""
+
 _ENGLISH_SHARE = 0.98
 _BEYOND_LATIN = chr(0x250)
 """The first letter after the Latin ones."""
-
-
-@lru_cache(maxsize=4096)
-def split(text: str, names: tuple[str, ...]) -> Split:
-    """Return the segments of a response; results are cached."""
-    return split_response(text, names)
 
 
 def is_english(text: str) -> bool:

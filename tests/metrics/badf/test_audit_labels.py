@@ -10,7 +10,7 @@ import pytest
 from commands import Cli, csv_rows, write_rows
 
 from equivox.core.errors import RequestError
-from equivox.metrics.badf.labels import cluster_agreement, exclusivity_agreement, story_shares
+from equivox.metrics.badf.released import cluster_agreement, exclusivity_agreement, story_shares
 from equivox.statistics import clustering
 
 
