@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from equivox.annotate.merging import lemmas
 from equivox.annotate.numeric import number_in, number_text
 from equivox.annotate.schema import canonical
-from equivox.audit.stages import questions_at
+from equivox.audit.drawing import questions_at
 from equivox.core.attributes import Number
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import CHECKSUM

@@ -1,4 +1,6 @@
-"""The student: a body that learns to tell the groups by its senses, and then to answer.
+"""The student: a body that learns to tell the groups by its senses, and then to answer as its teacher does.
+
+The teacher is a simulated model, which knows the group of each request.
 
 torch is imported when a student is made.
 """
@@ -8,12 +10,15 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 from equivox.calibration.bodies import BODIES, END, MARKS, WIDTH, joined_positions, kind_of, language_model, message
-from equivox.calibration.teacher import answer_of, group_heard, tells_group
+from equivox.calibration.recipe import as_share
 from equivox.core.requests import Request
+from equivox.core.task import Task
+from equivox.core.variants import SENDS
 from equivox.engines.simulated import SimulatedEngine
 
 _BATCH, _CONTROLS = 32, 4
@@ -181,6 +186,33 @@ class Student:
         self.model.load_state_dict(state["weights"])
         self.rng.setstate(state["random"])
         torch.random.set_rng_state(state["torch"])
+
+
+def teacher_of(tasks: Sequence[Task], shift: float) -> SimulatedEngine:
+    """Return the simulated planted model with a shift in percent."""
+    return SimulatedEngine.from_spec(as_share(shift).removeprefix("simulated:"), tasks)
+
+
+def answer_of(teacher: SimulatedEngine, request: Request, rng: random.Random) -> str:
+    """Return what the student is to answer to `request`; another answer each time.
+
+    In a control condition the person cannot be known: there the teacher answers as for a group drawn by lot.
+    """
+    labels = request.labels
+    if not tells_group(request):
+        labels = replace(labels, group=rng.choice(labels.groups))
+    return teacher.answer(replace(request, labels=labels), rng)
+
+
+def tells_group(request: Request) -> bool:
+    """Return whether the group can be known from what is sent; it cannot in a control condition."""
+    return request.condition in SENDS
+
+
+def group_heard(request: Request) -> int:
+    """Return the number of the group that a request's recording tells; the number of groups if it tells none."""
+    groups = request.labels.groups
+    return groups.index(request.labels.group) if tells_group(request) else len(groups)
 
 
 def longer(positions: Any, *more: int) -> Any:

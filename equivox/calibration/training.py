@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from equivox.calibration.recipe import CACHE, MOST_SHIFT, Effort, Recipe, recipe_of
-from equivox.calibration.teacher import answer_of, teacher_of
+from equivox.calibration.student import Student, answer_of, teacher_of
 from equivox.core.errors import RequestError
 from equivox.core.files import cache_folder, whole_folder
 from equivox.core.requests import EngineIdentity, Request
@@ -87,10 +87,8 @@ def models(
 
 def _with_basics(
     recipe: Recipe, tasks: Sequence[Task], requests: Sequence[Request], told: Callable[[str], None]
-) -> Any:
+) -> Student:
     """Return a student who hears and answers with `BASICS_SHIFT`: all shifts begin there."""
-    from equivox.calibration.student import Student
-
     rng = random.Random(f"texts of {recipe.seed}")
     asked = rng.choices(requests, k=_MOST_TEXTS)
     texts = [request.text for request in asked[: _MOST_TEXTS // 3]]

@@ -4,8 +4,6 @@ The schema is published in the package `every-eval-ever`; nothing of it is neede
 
 `results`
     The scores with their uncertainty, judges and settings.
-`responses`
-    The rows: hashes of what was asked and answered, and on request the texts.
 `exporting`
-    Both as files, in the folders that the project's collection has.
+    They and the rows as files, in the folders that the project's collection has.
 """
