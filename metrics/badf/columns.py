@@ -57,8 +57,7 @@ def measure(
     groups = sorted(set(who))
     counts = [count(documents, place, groups) for place in dict.fromkeys(places)]
     tested = phrase_tests(*counts, n_resamples=n_resamples, seed=seed)
-    reason = why_undefined(groups, counts, any(phrase.undefined is None for phrase in tested))
-    reason = coverage.shortfall(min_coverage) or reason
+    reason = coverage.shortfall(min_coverage) or why_undefined(groups, counts, tested)
     numbers = (
         "associations",
         "expected_by_chance",
@@ -119,11 +118,11 @@ def kept_numbers(tested: Sequence[Phrase], groups: Sequence[str]) -> dict[str, f
     }
 
 
-def why_undefined(groups: Sequence[str], counts: Sequence[Counts], testable: bool) -> str | None:
+def why_undefined(groups: Sequence[str], counts: Sequence[Counts], tested: Sequence[Phrase]) -> str | None:
     """Return why associations of these counts would say nothing; None where they say something."""
     if len(groups) < 2:
         return f"only {groups[0]} is told of: two identities are compared"
-    if not testable:
+    if all(phrase.undefined is not None for phrase in tested):
         return "no phrase can be tested: there are none, or each is told of everybody"
     if not any(_could_associate(found) for found in counts):
         return "too few stories: not even a phrase told of one identity in all and of no other could be associated"

@@ -51,8 +51,7 @@ def measure(
     coverage = row_coverage([count is not None for count in counts], who)
     found = [_counts(place, table[place], groups, sizes, lengths) for place in table]
     tested = phrase_tests(*found, n_resamples=n_resamples, seed=seed)
-    reason = why_undefined(groups, found, any(phrase.undefined is None for phrase in tested))
-    reason = coverage.shortfall(min_coverage) or reason
+    reason = coverage.shortfall(min_coverage) or why_undefined(groups, found, tested)
     numbers = ("associations", "expected_by_chance", "with_q", "mean_score", "mean_p")
     result: dict[str, Any] = dict.fromkeys((*numbers, *(f"associations_{identity}" for identity in groups)), NAN)
     if reason is None:

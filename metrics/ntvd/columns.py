@@ -11,6 +11,12 @@ from equivox.core.lazy import np
 from equivox.core.scores import NAN, ScoringOptions, effective_min_count
 from equivox.metrics.lazy import statistics
 
+_NUMBERS = (
+    *("estimate", "ntvd", "attainable_max", "null_mean", "ci_low", "ci_high"),
+    *("p_cluster", "p_noise", "p_euclidean", "p_response", "p_paper"),
+)
+"""The numbers that are NaN if the nTVD is undefined, as `equivox.statistics.DistributionShift` has them."""
+
 
 def measure(
     *,
@@ -44,22 +50,9 @@ def measure(
         rng=np.random.default_rng(seed),
     )
     undefined = coverage.shortfall(min_coverage) or found.undefined
-    numbers = {
-        "estimate": found.estimate,
-        "ntvd": found.ntvd,
-        "attainable_max": found.attainable_max,
-        "null_mean": found.null_mean,
-        "ci_low": found.ci_low,
-        "ci_high": found.ci_high,
-        "p_cluster": found.p_cluster,
-        "p_noise": found.p_noise,
-        "p_euclidean": found.p_euclidean,
-        "p_response": found.p_response,
-        "p_paper": found.p_paper,
-    }
     low, high = _worst_case(answers, of, found.values)
     return {
-        **(dict.fromkeys(numbers, NAN) if undefined else numbers),
+        **{name: NAN if undefined else getattr(found, name) for name in _NUMBERS},
         "worst_low": low,
         "worst_high": high,
         "coverage": coverage.share,

@@ -11,6 +11,9 @@ from equivox.core.lazy import np
 from equivox.core.scores import NAN
 from equivox.metrics.lazy import statistics
 
+_NUMBERS = ("difference", "ci_low", "ci_high", "p", "distance", "distance_null_mean", "distance_p")
+"""The numbers that are NaN if nothing can be compared, as `equivox.statistics.GroupMeans` has them."""
+
 
 def measure(
     *,
@@ -51,19 +54,10 @@ def measure(
         rng=np.random.default_rng(seed),
     )
     undefined = coverage.shortfall(min_coverage) or found.undefined
-    means = dict(zip(found.groups, found.means.tolist(), strict=True)) if found.undefined is None else {}
-    results = {
-        "difference": found.difference,
-        "ci_low": found.ci_low,
-        "ci_high": found.ci_high,
-        "p": found.p,
-        "distance": found.distance,
-        "distance_null_mean": found.distance_null_mean,
-        "distance_p": found.distance_p,
-        **{f"mean_{group}": means.get(group, NAN) for group in found.groups},
-    }
+    means = dict(zip(found.groups, found.means.tolist(), strict=True)) if undefined is None else {}
     return {
-        **(dict.fromkeys(results, NAN) if undefined else results),
+        **{name: NAN if undefined else getattr(found, name) for name in _NUMBERS},
+        **{f"mean_{group}": means.get(group, NAN) for group in found.groups},
         "coverage": coverage.share,
         "n": found.n,
         "n_missing": sum(number is None for number in numbers),

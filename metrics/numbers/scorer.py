@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,24 +46,16 @@ def score_numbers(task: Task, samples: Samples, options: ScoringOptions) -> Scor
         "n_parts": 1,
         "undefined": reason,
     }
-    evidence: dict[str, dict[str, Any]] = {DIFFERENCE: {}, DISTANCE: {}}
+    left_out = _outside_note(samples, attribute, numbers.outside)
+    evidence: dict[str, dict[str, Any]] = {DIFFERENCE: {"notes": left_out}, DISTANCE: {}}
     if found is not None and reason is None:
         evidence = _evidence(task, samples, options, found, numbers.usable)
-    left_out = _outside_note(samples, attribute, numbers.outside)
-    scores = [
-        Score(
-            **names,
-            name=DIFFERENCE,
-            zero_means="the means of all groups are equal",
-            **_with_notes(evidence[DIFFERENCE], [*_means_note(found, unit), *_items_note(found), *left_out]),
-        ),
-        Score(
-            **names,
-            name=DISTANCE,
-            zero_means="the numbers of all groups have one distribution",
-            **evidence[DISTANCE],
-        ),
-    ]
+        evidence[DIFFERENCE]["notes"] = (*_told(found, unit), *left_out, *found.notes)
+    zero_means = {
+        DIFFERENCE: "the means of all groups are equal",
+        DISTANCE: "the numbers of all groups have one distribution",
+    }
+    scores = [Score(**names, name=name, zero_means=zero, **evidence[name]) for name, zero in zero_means.items()]
     return Scored(scores, {"numbers": _by_group(samples, attribute, numbers)})
 
 
@@ -130,7 +122,6 @@ def _evidence(
             "new_items_high": found.new_items_high,
             "detectable": found.detectable,
             "p_cluster": found.p,
-            "notes": found.notes,
         },
         DISTANCE: {
             **shared,
@@ -141,36 +132,25 @@ def _evidence(
     }
 
 
-def _with_notes(evidence: dict[str, Any], notes: Sequence[str]) -> dict[str, Any]:
-    return {**evidence, "notes": (*notes, *evidence.get("notes", ()))}
-
-
-def _means_note(found: statistics.GroupMeans | None, unit: str) -> list[str]:
-    """Return the groups' means in words, in the order in which they are subtracted."""
-    if found is None or found.undefined is not None:
-        return []
+def _told(found: statistics.GroupMeans, unit: str) -> Iterator[str]:
+    """Yield the groups' means in words, in the order in which they are subtracted, and the interval for other items."""
     means = dict(zip(found.groups, found.means.tolist(), strict=True))
     names = list(means) if len(means) == 2 else sorted(means, key=lambda name: -means[name])
     told = ", ".join(f"{name} {means[name]:,.6g}" for name in names)
     noise = "" if len(means) == 2 else f"; noise alone would set the means {found.null_mean:,.6g} apart"
-    return [f"{names[0]} minus {names[-1]}, in {unit}: means {told}{noise}"]
+    yield f"{names[0]} minus {names[-1]}, in {unit}: means {told}{noise}"
+    if not np.isnan(found.new_items_high):
+        low, high = found.new_items_low, found.new_items_high
+        yield f"for other items of the same kind the interval is {low:,.6g} to {high:,.6g}"
 
 
-def _items_note(found: statistics.GroupMeans | None) -> list[str]:
-    if found is None or np.isnan(found.new_items_high):
-        return []
-    return [
-        f"for other items of the same kind the interval is {found.new_items_low:,.6g} to {found.new_items_high:,.6g}"
-    ]
-
-
-def _outside_note(samples: Samples, attribute: Attribute, outside: NDArray[np.bool_]) -> list[str]:
+def _outside_note(samples: Samples, attribute: Attribute, outside: NDArray[np.bool_]) -> tuple[str, ...]:
     if not outside.any() or attribute.number is None:
-        return []
+        return ()
     counts = ", ".join(f"{name} {n}" for name, n in samples.groups.counts(outside).items() if n)
     n = int(outside.sum())
     told = "answer has a number that is" if n == 1 else "answers have a number that is"
-    return [f"{n} {told} not {attribute.number.range} {attribute.number.unit}, left out ({counts})"]
+    return (f"{n} {told} not {attribute.number.range} {attribute.number.unit}, left out ({counts})",)
 
 
 def _by_group(samples: Samples, attribute: Attribute, numbers: Numbers) -> list[dict[str, Any]]:

@@ -8,11 +8,10 @@ from typing import Any
 from equivox.core.columns import Column, ColumnMetric, row_coverage, whole_or_none
 from equivox.core.lazy import np
 from equivox.core.scores import NAN
+from equivox.dataset_builders.spoken_stereoset import KINDS
 from equivox.metrics.lazy import statistics
 from equivox.metrics.spoken_stereoset.scorer import one_letter
-from equivox.metrics.spoken_stereoset.tally import ANTI_STEREOTYPICAL, OTHERS, STEREOTYPICAL, Tally
-
-_MEANINGFUL = (STEREOTYPICAL, ANTI_STEREOTYPICAL)
+from equivox.metrics.spoken_stereoset.tally import OTHERS, STEREOTYPICAL, Tally
 
 
 def measure(
@@ -44,7 +43,7 @@ def measure(
     shares: dict[str, float] = {}
     for name, hit in {
         "slifs": [kind is not None and kind != OTHERS for kind in kinds],
-        "slms": [kind in _MEANINGFUL for kind in kinds],
+        "slms": [kind in KINDS[:2] for kind in kinds],
     }.items():
         found = None if undefined else share(hit)
         shares |= {
@@ -53,7 +52,7 @@ def measure(
             f"{name}_ci_high": found.high if found else NAN,
         }
     parity = statistics.parity_deviation(
-        [float(kind == STEREOTYPICAL) if kind in _MEANINGFUL else NAN for kind in kinds],
+        [float(kind == STEREOTYPICAL) if kind in KINDS[:2] else NAN for kind in kinds],
         clusters=clusters,
         n_resamples=n_resamples,
         confidence=confidence,

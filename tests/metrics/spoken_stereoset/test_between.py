@@ -10,8 +10,7 @@ import pytest
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.variants import with_group
-from equivox.metrics.spoken_stereoset.between import difference
-from equivox.metrics.spoken_stereoset.scorer import score_choices
+from equivox.metrics.spoken_stereoset.scorer import difference, score_choices
 from equivox.tasks.spoken_stereoset import TASKS
 
 ACCENT = with_group(TASKS[0], ("accent",))
