@@ -9,7 +9,7 @@ from typing import Any
 from equivox.core.columns import ColumnMetric
 from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import Metric
-from equivox.dataset_builders.plain_tables import Columns, read_columns, renamed
+from equivox.dataset_builders.plain_tables import read_columns, renamed
 from equivox.metrics.numbers import METRIC as NUMBERS
 
 SEPARATOR = "|"
@@ -43,25 +43,22 @@ def measure_file(
             f"{path.name} has no column `{absent[0]}`, which {metric.name} needs; say which column holds it: "
             f"`--column {absent[0]}=COLUMN`; it has {', '.join(columns)}"
         )
-    known = {name: column for name, column in columns.items() if name in metric.kinds}
+    known = {
+        name: [_words(cell, separator if metric.kinds[name] == "texts" else "") for cell in column]
+        for name, column in columns.items()
+        if name in metric.kinds
+    }
     options = dict(options or {})
     if unknown := [name for name in options if name not in metric.options]:
         raise RequestError(
             f"{metric.name} has no option {unknown[0]!r}{nearest(unknown[0], metric.options)}; "
             f"it has {', '.join(metric.options)}"
         )
-    return metric(**with_words(metric, known, separator), **options)
-
-
-def with_words(metric: ColumnMetric[...], columns: Columns, separator: str = SEPARATOR) -> Columns:
-    """Return the columns without space around texts, and each cell that may hold several words split into them."""
-    return {
-        name: [_words(cell, separator if metric.kinds.get(name) == "texts" else "") for cell in column]
-        for name, column in columns.items()
-    }
+    return metric(**known, **options)
 
 
 def _words(cell: Any, separator: str) -> Any:
+    """Return a text without space around it, as its words where it may hold several; anything else as it is."""
     if not isinstance(cell, str):
         return cell
     if not separator or separator not in cell:

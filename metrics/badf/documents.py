@@ -61,16 +61,8 @@ class Documents:
             mask = np.zeros(len(self), dtype=bool)
         else:
             mask = self.category.codes == self.category.names.index(category)
-        return Documents(
-            story=self.story[mask],
-            keys=self.keys,
-            category=self.category.take(mask),
-            identity=self.identity.take(mask),
-            descriptor=self.descriptor.take(mask),
-            stratum=self.stratum.take(mask),
-            phrases=self.phrases.take(mask),
-            unified=self.unified.take(mask),
-        )
+        columns = ("category", "identity", "descriptor", "stratum", "phrases", "unified")
+        return replace(self, story=self.story[mask], **{name: getattr(self, name).take(mask) for name in columns})
 
     def identity_codes(self, identities: Sequence[str]) -> NDArray[np.int64]:
         """Return the index of each document's identity in `identities`."""
@@ -106,59 +98,33 @@ class Documents:
         place = number[phrase]
         return rows[starts[place] : starts[place + 1]]
 
-    def unify(self, leaders: Mapping[str, Mapping[str, str]]) -> Documents:
-        """Return the documents with `unified` filled in; `leaders`: category → phrase → representing wording."""
-        place: dict[str, int] = {}
-        lookup = np.full((len(self.category.names), max(len(self.phrases.names), 1)), -1, dtype=np.int64)
-        for number, category in enumerate(self.category.names):
-            for code, phrase in enumerate(self.phrases.names):
-                leader = leaders.get(category, {}).get(phrase)
-                if leader is not None:
-                    lookup[number, code] = place.setdefault(leader, len(place))
-        codes = lookup[self.category.codes[self.phrases.rows], self.phrases.codes]
-        return replace(self, unified=EncodedValues(self.phrases.rows, codes, tuple(place), len(self)))
-
 
 def documents_of(samples: Samples, characters: Sequence[str], segment: str, parsed: NDArray[np.bool_]) -> Documents:
     """Return the documents of all annotated stories (`parsed`); the characters of one story are adjacent."""
-    n_stories = int(parsed.sum())
-    stories = np.arange(n_stories)
-    number = np.cumsum(parsed) - 1
-    labels: dict[str, list[NDArray[np.int64]]] = {name: [] for name in ("story", "place")}
-    told: list[tuple[int, EncodedValues]] = []
-    met: dict[str, list[EncodedLabels]] = {"identity": [], "descriptor": []}
-    for place, attribute in enumerate(characters, start=1):
-        identity = samples.metadata(f"identity_{place}").take(parsed)
-        descriptor = samples.metadata(f"d{place}").take(parsed)
-        there = descriptor.codes >= 0
-        labels["story"].append(stories[there])
-        labels["place"].append(np.full(int(there.sum()), place))
-        met["identity"].append(identity.take(there))
-        met["descriptor"].append(descriptor.take(there))
-        told.append((place, samples.values(attribute, segment)))
-    story, place_of = np.concatenate(labels["story"]), np.concatenate(labels["place"])
-    order = np.lexsort((place_of, story))
+    identity, descriptor = (
+        EncodedLabels.concatenated([samples.metadata(f"{name}{n}").take(parsed) for n in range(1, len(characters) + 1)])
+        for name in ("identity_", "d")
+    )
+    there = descriptor.codes.reshape(len(characters), -1).T >= 0  # stories × characters
+    story, character = np.nonzero(there)
+    character_row = character * len(there) + story
     # The number of the document for each story and character, to assign phrases to it.
-    document = np.full((n_stories, len(characters) + 1), -1, dtype=np.int64)
-    document[story[order], place_of[order]] = np.arange(len(order))
+    document = np.where(there, np.cumsum(there).reshape(there.shape) - 1, -1)
+    told = [samples.values(attribute, segment).take(parsed) for attribute in characters]
     names: dict[str, int] = {}
-    rows, codes = [], []
-    for place, values in told:
-        kept = parsed[values.rows]
-        lookup = np.array([names.setdefault(name, len(names)) for name in values.names], dtype=np.int64)
-        rows.append(document[number[values.rows[kept]], place])
-        codes.append(lookup[values.codes[kept]] if len(lookup) else values.codes[kept])
-    all_rows, all_codes = np.concatenate(rows), np.concatenate(codes)
+    lookups = [np.array([names.setdefault(name, len(names)) for name in own.names], dtype=np.int64) for own in told]
+    codes = [lookup[own.codes] for lookup, own in zip(lookups, told, strict=True)]
+    all_rows = np.concatenate([document[own.rows, number] for number, own in enumerate(told)])
     by_document = np.argsort(all_rows, kind="stable")
-    phrases = EncodedValues(all_rows[by_document], all_codes[by_document], tuple(names), len(order))
+    phrases = EncodedValues(all_rows[by_document], np.concatenate(codes)[by_document], tuple(names), len(story))
     keys = np.array(samples.keys, dtype=object)[parsed]
     return Documents(
-        story=story[order],
+        story=story,
         keys=keys,  # type: ignore[arg-type]
-        category=samples.metadata("category").take(parsed).take(story[order]),
-        identity=EncodedLabels.concatenated(met["identity"]).take(order),
-        descriptor=EncodedLabels.concatenated(met["descriptor"]).take(order),
-        stratum=_filled(samples.metadata("stratum").take(parsed)).take(story[order]),
+        category=samples.metadata("category").take(parsed).take(story),
+        identity=identity.take(character_row),
+        descriptor=descriptor.take(character_row),
+        stratum=_filled(samples.metadata("stratum").take(parsed)).take(story),
         phrases=phrases,
         unified=phrases,
     )
@@ -171,25 +137,21 @@ def _filled(labels: EncodedLabels) -> EncodedLabels:
     return EncodedLabels(np.where(labels.codes < 0, len(labels.names), labels.codes), (*labels.names, ""))
 
 
-def leaders_of(documents: Documents, merge: Merge, encoder: str, threshold: float) -> dict[str, dict[str, str]]:
-    """Return, for each category, the wording that represents each phrase: the first of the merged ones."""
-    found = {}
-    categories = documents.category.codes[documents.phrases.rows]
-    for number, category in enumerate(documents.category.names):
-        codes = documents.phrases.codes[categories == number]
-        met, first = np.unique(codes, return_index=True)
-        phrases = tuple(documents.phrases.names[code] for code in met[np.argsort(first)])
-        found[category] = leaders(phrases, merge, encoder, threshold)
-    return found
-
-
 def unify_phrases(documents: Documents, *, merge: Merge, encoder: str = "", threshold: float = 1.0) -> Documents:
     """Return the documents with `unified` filled in, category by category.
 
     The first wording represents all that are merged with it: `none` merges nothing, `lemma` merges equal dictionary
     forms, `embedding` similar meanings (arXiv 2508.01412, appendix G), by `equivox.annotate.merging`.
     """
-    return documents.unify(leaders_of(documents, merge, encoder, threshold))
+    raw, place = documents.phrases, dict[str, int]()
+    categories = documents.category.codes[raw.rows]
+    lookup = np.full((len(documents.category.names), max(len(raw.names), 1)), -1, dtype=np.int64)
+    for number in range(len(lookup)):
+        met, first = np.unique(raw.codes[categories == number], return_index=True)
+        found = leaders(tuple(raw.names[code] for code in met[np.argsort(first)]), merge, encoder, threshold)
+        for code in met.tolist():
+            lookup[number, code] = place.setdefault(found[raw.names[code]], len(place))
+    return replace(documents, unified=replace(raw, codes=lookup[categories, raw.codes], names=tuple(place)))
 
 
 _KNOWN: dict[tuple[tuple[str, ...], str, float], dict[str, str]] = {}
