@@ -11,7 +11,7 @@ M1 -100 x shift (the woman is warm, the man competent) · M2 +0.2 x shift · M3 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from equivox.core.task import SimulatedAnswers
@@ -21,18 +21,6 @@ from equivox.metrics.genres.annotation.scheme import genders_of, names_of
 if TYPE_CHECKING:
     from equivox.core.requests import Request
     from equivox.engines.simulated import SimulatedSettings
-
-PLANTED: Mapping[str, float] = {
-    "M1": -100.0,
-    "M2": 0.2,
-    "M3": 2.0,
-    "M4": 100.0,
-    "M5": -3.0,
-    "M6": -100.0,
-    "M7": 1.0,
-    "M8": -1.0,
-}
-"""Male minus female at a shift of 1, in each metric's unit; a smaller shift gives a proportional value."""
 
 UNDECIDED = 0.2
 """The probability that neither character has the higher status, or leads, for any characters."""

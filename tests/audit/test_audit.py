@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 from commands import Cli, csv_rows
 from labelling import AUDIT, LABEL, fill, readings, rows_of
-from made_requests import plan_rows, sample_spec
+from made_requests import plan_rows
+from sample_runs import sample_run
 from scipy import stats
 
 from equivox import cli
@@ -34,19 +35,8 @@ COMPETENCY = next(a for a in CANDIDATE.attributes if a.name == "competency")
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from equivox.core.scores import ScoringOptions
-    from equivox.run.pipeline import execute
-
-    folder = tmp_path_factory.mktemp("audited") / "run"
-    execute(
-        sample_spec(
-            "simulated:random,seed=1",
-            "vibe_gender:candidate,vibe_gender:advisory",
-            folder,
-            options=ScoringOptions(n_resamples=499),
-        )
-    )
-    return folder
+    tasks = "vibe_gender:candidate,vibe_gender:advisory"
+    return sample_run(tmp_path_factory.mktemp("audited") / "run", "random,seed=1", tasks, 499)
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,10 @@ from xml.etree import ElementTree
 import pytest
 from commands import Cli
 from labelling import AUDIT, LABEL, fill, filled, readings, rows_of
+from sample_runs import sample_run
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-import equivox as ex
 from equivox.audit.drawing import draw
 from equivox.audit.kept import score_audit
 from equivox.audit.label_studio import exported_labels, labelling_page
@@ -28,11 +28,10 @@ from equivox.audit.stored import stored_audits
 from equivox.compare.runs import compared_run
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document
-from equivox.core.scores import ScoringOptions
 from equivox.core.task import Attribute
 from equivox.integrations.hub.run_folder import write_run
 from equivox.integrations.hub.submission import notes_of
-from equivox.report.opening import opening
+from equivox.report.opening import Trust, opening
 from equivox.report.score_tables import task_tables
 from equivox.run.manifest import read_manifest, state_hashes
 from equivox.run.scoring import read_scores
@@ -54,8 +53,7 @@ def test_labels_are_read_however_a_spreadsheet_separates_cells(separator: str, t
 
 def test_a_spreadsheet_knows_that_a_sheet_is_utf_8(tmp_path: Path) -> None:
     """Without the mark Excel shows other letters than English ones as signs, and saves what it shows."""
-    run = tmp_path / "run"
-    ex.measure("simulated:biased", "vibe_gender:advisory", data="sample", limit=20, output=run)
+    run = sample_run(tmp_path / "run", "biased", "vibe_gender:advisory", limit=20)
     write_sheet(draw([run], n=2, per=["group"]), tmp_path / "sheet", media=False)
     assert (tmp_path / "sheet" / "sheet.csv").read_bytes().startswith(codecs.BOM_UTF8 + b"item,attribute,label,")
     assert by_person([tmp_path / "sheet" / "sheet.csv"]) == {"sheet": []}
@@ -91,15 +89,7 @@ def test_label_studios_export_is_read(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("labelled") / "run"
-    ex.measure(
-        "simulated:planted,shift=0.4",
-        "vibe_gender:candidate",
-        output=folder,
-        data="sample",
-        options=ScoringOptions(n_resamples=99),
-    )
-    return folder
+    return sample_run(tmp_path_factory.mktemp("labelled") / "run", "planted,shift=0.4", "vibe_gender:candidate")
 
 
 @pytest.fixture
@@ -134,33 +124,36 @@ def test_an_annotator_that_errs_on_one_group_alone_has_no_good_mark(run: Path, t
     assert audit.agreement["competency"] == pytest.approx(87.5) and audit.least_agreement > 80
     assert stats.fisher_exact([[90, 30], [120, 0]]).pvalue < 0.001
     assert list(audit.unequal) == ["competency"]
-    shown = replace(compared_run("org/model", run, read_scores(run)), read_by_rules=False)
-    (told,) = [one for one in opening([shown]).trust if "checked by 1 person" in one.text]
+    told = trust_in_audits(run)
     assert told.mark == "bad" and told.text.endswith("and errs more on some groups in competency")
 
 
-def trust_in_audits(run: Path) -> str:
-    """The mark of the audits on the first screen of a run, as if of a real model."""
+def trust_in_audits(run: Path) -> Trust:
+    """What the first screen of a run says of its audits, as if of a real model."""
     shown = replace(compared_run("org/model", run, read_scores(run)), read_by_rules=False)
     (told,) = [one for one in opening([shown]).trust if "checked by 1 person" in one.text]
-    return told.mark
+    return told
 
 
-@pytest.mark.parametrize(("n", "mark"), [(5, "bad"), (8, "good")])
-def test_few_labels_give_no_good_mark_though_all_are_met(
-    run: Path, tmp_path: Path, equivox: Cli, n: int, mark: str
-) -> None:
-    # n answers of each of two groups. An annotator that meets three of four meets 10 of 10 in 6 % of cases.
-    assert 0.75**10 > 0.05 and 0.75**16 < 0.05
-    sheet = tmp_path / "sheet"
+def audited(equivox: Cli, run: Path, n: int) -> Path:
+    """Label `n` answers of each group as the annotator does, and keep the audit; return the label folder."""
+    sheet = run.parent / "sheet"
     equivox.done(*LABEL, run, "--n", n, "--per", "task,group", "--no-media", "--output", sheet)
     labels_like_the_annotator(sheet, run)
     equivox.done("audit", "score", sheet)
+    return sheet
+
+
+@pytest.mark.parametrize(("n", "mark"), [(5, "bad"), (8, "good")])
+def test_few_labels_give_no_good_mark_though_all_are_met(run: Path, equivox: Cli, n: int, mark: str) -> None:
+    # n answers of each of two groups. An annotator that meets three of four meets 10 of 10 in 6 % of cases.
+    assert 0.75**10 > 0.05 and 0.75**16 < 0.05
+    audited(equivox, run, n)
     (audit,) = stored_audits(run, "rules")
     assert set(audit.agreement.values()) == {100.0}
     low = 100 * proportion_confint(2 * n, 2 * n, method="wilson")[0]
     assert audit.least_agreement == pytest.approx(low) and f"by attribute (surely {low:.0f} % or more)" in audit.told
-    assert trust_in_audits(run) == mark
+    assert trust_in_audits(run).mark == mark
 
 
 @pytest.mark.parametrize(
@@ -173,18 +166,15 @@ def test_few_labels_give_no_good_mark_though_all_are_met(
     ],
 )
 def test_an_audit_that_says_little_of_an_attribute_gives_no_good_mark(
-    run: Path, tmp_path: Path, equivox: Cli, change: dict[str, Any]
+    run: Path, equivox: Cli, change: dict[str, Any]
 ) -> None:
-    sheet = tmp_path / "sheet"
-    equivox.done(*LABEL, run, "--n", 40, "--per", "task,group", "--no-media", "--output", sheet)
-    labels_like_the_annotator(sheet, run)
-    equivox.done("audit", "score", sheet)
-    assert trust_in_audits(run) == "good"
+    audited(equivox, run, 40)
+    assert trust_in_audits(run).mark == "good"
     file = run / "audit" / "answers" / "audit.json"
     document = read_document(file)
     document["attributes"][0] |= change
     write_document(file, document)
-    assert trust_in_audits(run) == "bad"
+    assert trust_in_audits(run).mark == "bad"
 
 
 def test_an_audit_stays_with_its_run(run: Path, tmp_path: Path, equivox: Cli) -> None:

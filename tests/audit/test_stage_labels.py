@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from commands import Cli
 from labelling import AUDIT, LABEL, filled, rows_of
-from made_requests import sample_spec
+from sample_runs import sample_run
 
 from equivox import cli
 from equivox.annotate.model import ModelAnnotator
@@ -21,25 +21,16 @@ from equivox.audit.labels import read_key
 from equivox.core.errors import RequestError
 from equivox.core.files import read_table, write_table
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
-from equivox.core.scores import ScoringOptions
 from equivox.core.task import GREEDY
 from equivox.run.manifest import state_hashes
-from equivox.run.pipeline import execute
 from equivox.run.scoring import read_records
 from equivox.run.store import stored_annotations
-
-
-def make_run(folder: Path, model: str, tasks: str, limit: int, annotator: str = "rules") -> Path:
-    execute(
-        sample_spec(model, tasks, folder, limit=limit, annotator=annotator, options=ScoringOptions(n_resamples=199))
-    )
-    return folder
 
 
 @pytest.fixture(scope="module")
 def narratives(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("narratives")
-    make_run(folder / "run", "simulated:planted,shift=0.5", "genres_standin:cs", 12)
+    sample_run(folder / "run", "planted,shift=0.5", "genres_standin:cs", limit=12)
     command = [*AUDIT, str(folder / "run"), "--stage", "narrative", "--n", "10"]
     assert cli.run([*command, "--output", str(folder / "sheet")]) == 0
     return folder
@@ -47,7 +38,7 @@ def narratives(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def stories(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_run(tmp_path_factory.mktemp("stories") / "run", "simulated:random", "badf_two:gender", 4)
+    return sample_run(tmp_path_factory.mktemp("stories") / "run", "random", "badf_two:gender", limit=4)
 
 
 def told(row: dict[str, str]) -> str:
@@ -165,7 +156,7 @@ def test_people_judge_the_annotators_lists(stories: Path, tmp_path: Path, equivo
 
 def test_people_judge_how_phrases_were_split(tmp_path: Path, equivox: Cli) -> None:
     """Appendix H of BADF: the accuracy of the decomposition, drawn evenly over the kinds of places."""
-    stories = make_run(tmp_path / "run", "simulated:biased", "badf_two:gender", 400)
+    stories = sample_run(tmp_path / "run", "biased", "badf_two:gender", limit=400)
     places = set(read_table(stories / "plan.parquet", ["metadata.category"]).column(0).to_pylist())
     sheet = tmp_path / "sheet"
     command = (*LABEL, stories, "--stage", "decompose", "--judge", "--per", "category", "--n", 1, "-o", sheet)
@@ -184,7 +175,7 @@ def test_people_judge_how_phrases_were_split(tmp_path: Path, equivox: Cli) -> No
 
 def test_people_name_what_wordings_mean(tmp_path: Path, equivox: Cli) -> None:
     """Appendix H of BADF: homogeneity and completeness of what was counted as one, from names that people give."""
-    run = make_run(tmp_path / "run", "simulated:biased", "badf_two:gender", 40)
+    run = sample_run(tmp_path / "run", "biased", "badf_two:gender", limit=40)
     assert read_records(run, "badf_two", "unified")
     place = "media"
     wordings = [("glad", "glad"), ("happy", "glad"), ("joyful", "joyful"), ("tired", "tired")]
@@ -209,7 +200,7 @@ def test_people_name_what_wordings_mean(tmp_path: Path, equivox: Cli) -> None:
 
 def test_people_verify_what_was_extracted(tmp_path: Path, equivox: Cli) -> None:
     """Section 2.4 of VIBE: 10 answers a model, of each dimension apart; what was extracted stands below the answer."""
-    run = make_run(tmp_path / "run", "simulated:biased", "vibe_gender:advisory,vibe_accent:advisory", 48)
+    run = sample_run(tmp_path / "run", "biased", "vibe_gender:advisory,vibe_accent:advisory", limit=48)
     sheet = tmp_path / "sheet"
     equivox.done(*LABEL, run, "--judge", "--per", "model,task", "--n", 10, "-o", sheet)
     rows = rows_of(sheet)
@@ -250,7 +241,7 @@ def test_questions_about_findings_are_a_stage(tmp_path: Path, monkeypatch: pytes
         "equivox.run.pipeline.open_annotator",
         lambda name, workers: ModelAnnotator("reader", Reader(), sampling=GREEDY, attempts=1),
     )
-    run = make_run(tmp_path / "run", "simulated:planted,shift=0.8", "badf_two:gender", 100, annotator="reader")
+    run = sample_run(tmp_path / "run", "planted,shift=0.8", "badf_two:gender", limit=100, annotator="reader")
     equivox.done(*AUDIT, run, "--stage", "exclusivity", "--n", 1000, "-o", tmp_path / "sheet")
     rows = rows_of(tmp_path / "sheet")
     phrases = {row["item"]: re.findall(r"^Phrase: (.*)$", row["response"], re.MULTILINE)[0] for row in rows}
@@ -298,6 +289,6 @@ def test_malformed_labels_are_one_line(narratives: Path, tmp_path: Path) -> None
 
 
 def test_tasks_without_stages_say_so(tmp_path: Path, equivox: Cli) -> None:
-    run = make_run(tmp_path / "run", "simulated:random", "vibe_gender:advisory", 24)
+    run = sample_run(tmp_path / "run", "random", "vibe_gender:advisory", limit=24)
     err = equivox.refused(*AUDIT, run, "--stage", "story", "-o", tmp_path / "sheet")
     assert "annotated as a whole, so leave `--stage` out" in err

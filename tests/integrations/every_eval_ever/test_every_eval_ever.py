@@ -12,6 +12,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from made_requests import sample_spec
 
 from equivox.core.coverage import Coverage
 from equivox.core.scores import Score, ScoringOptions
@@ -19,9 +20,8 @@ from equivox.dataset_builders.opening import open_corpus
 from equivox.integrations.every_eval_ever.results import distance, interval_of, missing
 from equivox.run.pipeline import execute
 from equivox.run.scoring import read_scores
-from equivox.run.spec import RunSpec
 from equivox.run.store import stored_texts
-from equivox.tasks.registry import builtin_tasks, resolve_tasks
+from equivox.tasks.registry import builtin_tasks
 
 Command = Callable[..., tuple[int, str, str]]
 TASK = "vibe_gender:advisory"
@@ -37,9 +37,7 @@ def schema(name: str) -> jsonschema.Draft7Validator:
 
 
 def made(folder: Path, model: str, tasks: str = TASK, **changes: Any) -> Path:
-    options = ScoringOptions(n_resamples=99)
-    settings: dict[str, Any] = {"data": "sample", "limit": LIMIT, "options": options} | changes
-    execute(RunSpec(model=model, tasks=resolve_tasks(tasks), output=folder, **settings))
+    execute(sample_spec(model, tasks, folder, **{"limit": LIMIT, "options": ScoringOptions(n_resamples=99), **changes}))
     return folder
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from commands import Cli, csv_rows
+from sample_runs import sample_runs
 
 from equivox.metrics.badf.overlap import association_sets, overlap
 from equivox.run.cost import estimate
@@ -39,11 +40,8 @@ def test_wordings_and_dropped_associations() -> None:
 
 
 def test_settings_side_by_side(equivox: Cli, tmp_path: Path) -> None:
-    for model in ("biased", "oracle"):
-        equivox.done(
-            *("run", f"simulated:{model}", "badf_two:gender,badf_negative:gender", "--data", "sample"),
-            *("--limit", 10, "--scoring", "n_resamples=99", "--output", tmp_path / model),
-        )
+    models = {name: name for name in ("biased", "oracle")}
+    sample_runs(tmp_path, models, "badf_two:gender,badf_negative:gender", limit=10)
     out = equivox.done("compare", tmp_path / "biased", tmp_path / "oracle", "--tables", tmp_path / "csv")
     assert "associations shared by settings and models" in out
     rows = {(row["one"], row["other"]): row for row in csv_rows(tmp_path / "csv" / "associations_overlap.csv")}

@@ -11,35 +11,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import Cli, csv_rows
+from planted_narratives import PLANTED
+from sample_runs import sample_runs
 
 from equivox.compare.ranking import Judged, judge, missing_cohorts
 from equivox.compare.runs import Comparison, open_comparison
-from equivox.core.scores import ScoringOptions
 from equivox.metrics.genres.cohort import METRICS, N_SUMS, total_bias, value_of_sums
 from equivox.metrics.genres.measures import METRIC_OF, Pair, measure
-from equivox.metrics.genres.simulated import PLANTED
 from equivox.metrics.scoring import aligned
 from equivox.report.figures import favoured
 from equivox.report.page.compared import favour_panels
-from equivox.run.pipeline import execute
-from equivox.run.spec import RunSpec
-from equivox.tasks.registry import resolve_tasks
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    folder = tmp_path_factory.mktemp("relative")
-    for number, model in enumerate(("oracle", "planted,shift=0.6", "random,seed=4")):
-        execute(
-            RunSpec(
-                model=f"simulated:{model}",
-                tasks=resolve_tasks("genres_standin"),
-                data="sample",
-                output=folder / str(number),
-                options=ScoringOptions(n_resamples=4_999),
-            )
-        )
-    return [folder / str(number) for number in range(3)]
+    models = {"0": "oracle", "1": "planted,shift=0.6", "2": "random,seed=4"}
+    return [*sample_runs(tmp_path_factory.mktemp("relative"), models, "genres_standin", 4_999).values()]
 
 
 @pytest.fixture(scope="module")

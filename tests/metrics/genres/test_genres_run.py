@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 from commands import Cli, csv_rows
+from planted_narratives import PLANTED
 
 from equivox import cli
 from equivox.core.scores import Score
 from equivox.metrics.genres.measures import METRICS
-from equivox.metrics.genres.simulated import PLANTED
 from equivox.run.scoring import read_scores
 from equivox.tasks.registry import resolve_tasks
 
