@@ -47,11 +47,9 @@ def corrected_scores(by_attribute: Mapping[str, Sequence[Unit]], annotator: str 
                 continue
             # A response that several tasks share is on the sheet once, so that its label speaks for all of them.
             units = [u for u in by_attribute.get(attribute.name, ()) if (u.run, u.attribute) == (run, attribute)]
+            design = samples[score.task], score.task in stratified, score.min_count
             plain = _as_stored(model, run, score)
-            own = samples[score.task]
-            strata = score.task in stratified
-            correct = measure.corrected
-            if adjusted := _corrected(plain, own, strata, attribute, units, wording, score.min_count, correct):
+            if adjusted := _corrected(plain, *design, attribute, units, wording, measure.corrected):
                 own_found.append(adjusted)
         for score in scores:
             measure = _measure(tasks, score)
@@ -116,10 +114,10 @@ def _corrected(
     score: AdjustedScore,
     samples: Samples,
     strata: bool,
+    min_count: int,
     attribute: Attribute,
     units: Sequence[Unit],
     wording: Mapping[tuple[str, Label], str],
-    min_count: int,
     correct: Callable[..., Any],
 ) -> AdjustedScore | None:
     """Return the score corrected by the labels of its responses; None if none of them is labelled.

@@ -7,8 +7,7 @@ from typing import Any
 from equivox.core.metric import Measure, Metric, Panel
 from equivox.metrics.lazy import statistics
 from equivox.metrics.ntvd import columns
-from equivox.metrics.ntvd.comparison import compare_shifts
-from equivox.metrics.ntvd.scorer import score_distribution_shift
+from equivox.metrics.ntvd.scorer import compare_shifts, score_distribution_shift
 
 
 def _corrected(*columns: Any, **options: Any) -> statistics.CorrectedShift:

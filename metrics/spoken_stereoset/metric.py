@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from equivox.core.metric import Measure, Metric, Panel
 from equivox.metrics.spoken_stereoset import columns
-from equivox.metrics.spoken_stereoset.paired import compare_choices
-from equivox.metrics.spoken_stereoset.scorer import score_choices
+from equivox.metrics.spoken_stereoset.scorer import compare_choices, score_choices
 
 METRIC = Metric(
     name="spoken_stereoset",

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from commands import Cli
 from labelling import AUDIT, LABEL, filled, rows_of
+from made_requests import sample_spec
 from sample_runs import sample_run
 
 from equivox import cli
@@ -21,8 +22,10 @@ from equivox.audit.labels import read_key
 from equivox.core.errors import RequestError
 from equivox.core.files import read_table, write_table
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
+from equivox.core.scores import ScoringOptions
 from equivox.core.task import GREEDY
 from equivox.run.manifest import state_hashes
+from equivox.run.pipeline import execute
 from equivox.run.scoring import read_records
 from equivox.run.store import stored_annotations
 
@@ -241,7 +244,10 @@ def test_questions_about_findings_are_a_stage(tmp_path: Path, monkeypatch: pytes
         "equivox.run.pipeline.open_annotator",
         lambda name, workers: ModelAnnotator("reader", Reader(), sampling=GREEDY, attempts=1),
     )
-    run = sample_run(tmp_path / "run", "planted,shift=0.8", "badf_two:gender", limit=100, annotator="reader")
+    run, few = tmp_path / "run", ScoringOptions(n_resamples=99)
+    execute(
+        sample_spec("simulated:planted,shift=0.8", "badf_two:gender", run, limit=100, annotator="reader", options=few)
+    )
     equivox.done(*AUDIT, run, "--stage", "exclusivity", "--n", 1000, "-o", tmp_path / "sheet")
     rows = rows_of(tmp_path / "sheet")
     phrases = {row["item"]: re.findall(r"^Phrase: (.*)$", row["response"], re.MULTILINE)[0] for row in rows}

@@ -20,7 +20,7 @@ from made_requests import plan_rows
 from equivox.annotate.schema import response_form
 from equivox.core.errors import RequestError
 from equivox.metrics.genres.annotation.scheme import PROFILE, narrative_attributes
-from equivox.metrics.genres.annotation.sentiment import TransformersClassifier
+from equivox.metrics.genres.annotation.tools import TransformersClassifier
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
 from equivox.run.store import stored_annotations
