@@ -1,16 +1,23 @@
-"""What the scorers of several metrics share: the names of a score, its random numbers, the design, and paired tests."""
+"""What several metrics share: the names of a score, its random numbers, the design, and paired tests.
+
+Through here they use the statistics, which are imported when they are first used.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from equivox.core.lazy import NDArray, np
+from equivox.core.lazy import Later, NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import Row, Samples, rows_of
 from equivox.core.task import Task, digest
-from equivox.metrics.lazy import statistics
+
+if TYPE_CHECKING:
+    from equivox import statistics as statistics
+else:
+    statistics = Later("equivox.statistics")
 
 
 def named(task: Task) -> dict[str, Any]:

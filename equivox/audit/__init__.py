@@ -1,15 +1,14 @@
 """People's labels of a run's answers: out, in, their agreement with the annotator, and the scores that they correct.
 
 `drawing`
-    Which answers people label, and what they see of them: a random draw, spread over models, tasks and groups.
+    Which answers people label, and what they see of them: a random draw, spread over models, tasks and groups. Or
+    wordings whose meanings they name.
 `sheet`, `media`
     A label folder: what is asked as a table, its recordings, and the key that says what each item is.
 `label_studio`
     The same items and labels in Label Studio's formats.
 `labels`
     Labels beside what the annotator found: one unit for each attribute of each item.
-`merged`
-    Wordings whose meanings people name, held against the clusters that were counted as one.
 `agreement`
     How often the annotator and people agree, and on what they differ.
 `correction`

@@ -8,18 +8,20 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from equivox.annotate.model import prompt_text
 from equivox.audit.stored import ANSWERS
 from equivox.core.errors import RequestError, nearest
+from equivox.core.plain import split_by
 from equivox.core.samples import UNANSWERED, Row, Samples
+from equivox.core.scores import family_of
 from equivox.core.segments import WHOLE, Segment, SegmentAnnotation
 from equivox.core.task import OTHER, PLACEHOLDER, UNSTATED, Attribute, Column, Task, digest
 from equivox.core.variants import asks_nothing
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
-from equivox.run.scoring import families, open_samples, scored_with, scoring_samples
+from equivox.run.scoring import families, open_samples, read_records, scored_with, scoring_samples
 from equivox.run.store import stored_texts
 
 if TYPE_CHECKING:
@@ -33,6 +35,13 @@ _STATUS = "status."
 SEEN = ("parsed", "unparsed", "refused")
 """The statuses of a segment that the annotator answered about, readably or not."""
 _NOBODY = Row(group="", cluster="", stratum="", status="parsed")
+
+UNIFY = "unify"
+"""The name of the stage in which wordings are counted as one."""
+
+MEANING = Attribute(
+    name="meaning", asks="a name of your own for what is meant; wordings that mean the same get the same"
+)
 
 
 @dataclass(frozen=True)
@@ -271,6 +280,55 @@ def _questions(
         Drawn(item, folder, model, task, _NOBODY, prompt_text(segment), len(found) / len(chosen), segment, stage)
         for item, (task, segment) in chosen
     ]
+
+
+def is_unify(stage: str | None, folders: Sequence[Path]) -> bool:
+    """Return whether the stage is the merging of wordings, and the runs have one."""
+    return stage == UNIFY and all(_tables_of(folder) for folder in folders)
+
+
+def _tables_of(folder: Path) -> dict[str, str]:
+    """Return the name of the table of merged wordings of each family of a run that has one."""
+    found = {}
+    for task in read_tasks(folder):
+        if task.metric.follow_up is not None and task.metric.follow_up.merged:
+            found[family_of(task.name)] = task.metric.follow_up.merged
+    return found
+
+
+def draw_merged(folders: Sequence[Path], *, n: int, seed: int = 0, annotator: str | None = None) -> list[Drawn]:
+    """Return `n` wordings of every task and category, whole clusters at a time, in random order.
+
+    A cluster is drawn whole, because wordings that are drawn one by one hardly ever share one; it is cut at `n`.
+    RequestError if the runs have no wordings.
+    """
+    drawn: list[Drawn] = []
+    for folder in folders:
+        manifest = read_manifest(folder)["command"]
+        name, model = annotator or str(manifest["annotator"]), str(manifest["model"])
+        tasks = {task.name: task for task in read_tasks(folder)}
+        rows = [
+            row
+            for family, table in _tables_of(folder).items()
+            for row in read_records(folder, family, table, name) or ()
+        ]
+        for (task, category), own in split_by(rows, lambda row: (row["task"], row["category"])).items():
+            chosen = sorted(own, key=lambda row: digest([seed, "draw", category, row["counts_as"], row["wording"]]))
+            order = {
+                cluster: digest([seed, "cluster", category, cluster]) for cluster in {row["counts_as"] for row in own}
+            }
+            chosen.sort(key=lambda row: order[row["counts_as"]])
+            drawn += [_wording(folder, model, tasks[task], row, len(own) / n, seed) for row in chosen[:n]]
+    if not drawn:
+        raise RequestError(f"no wordings were found in {', '.join(map(str, folders))}; score the runs first")
+    return sorted(drawn, key=lambda one: one.item)
+
+
+def _wording(folder: Path, model: str, task: Task, row: Mapping[str, Any], weight: float, seed: int) -> Drawn:
+    segment = Segment(name=UNIFY, text=f"{row['category']}: {row['wording']}", attributes=(MEANING,))
+    item = digest([seed, "item", model, str(folder), task.name, row["category"], row["wording"]])[:12]
+    counted = (f"{task.name} {row['category']}", str(row["counts_as"]))
+    return Drawn(item, folder, model, task, _NOBODY, segment.text, max(1.0, weight), segment, UNIFY, counted_as=counted)
 
 
 def check_stage(stage: str, tasks: Sequence[Task], run: Path) -> None:

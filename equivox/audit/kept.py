@@ -12,6 +12,7 @@ from typing import Any
 
 from equivox.audit.agreement import Audit, attribute_audit, by_place, with_lists
 from equivox.audit.correction import corrected_scores
+from equivox.audit.drawing import UNIFY
 from equivox.audit.labels import (
     ADJUDICATED,
     KEY_FILE,
@@ -20,6 +21,7 @@ from equivox.audit.labels import (
     by_person,
     csv_of,
     label_files,
+    label_of,
     people_labels,
     read_key,
     units_of,
@@ -118,6 +120,36 @@ def _share(text: str, attribute: Attribute, where: str) -> float:
     if not 0 <= share <= 1:
         raise RequestError(f"{where}: {attribute.name} is a number from 0 to 1, got {text!r}")
     return share
+
+
+def is_merged(key: Key) -> bool:
+    """Return whether a sheet is one of wordings."""
+    return any(entry.get("stage") == UNIFY for entry in key.values())
+
+
+def score_merged(folder: Path, key: Key, files: Sequence[Path]) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """Return homogeneity, completeness and V-measure of the clusters against the meanings that people name, 0 to 1.
+
+    Meanings are compared within a task and category, person by person; of several people the means are given. The form
+    is that of `score_judged`, without intervals.
+    """
+    from equivox.statistics import clustering
+
+    asked = asked_of(key)
+    given = people_labels(folder, key, asked, files, label_of)
+    by_person: dict[str, list[tuple[str, tuple[str, str]]]] = {}
+    for (item, _), people in given.items():
+        place, cluster = key[item]["counted_as"]
+        for person, label in people.items():
+            by_person.setdefault(person, []).append((f"{place} {label}", (place, cluster)))
+    found = [clustering([said for said, _ in own], [cluster for _, cluster in own]) for own in by_person.values()]
+    names = ("homogeneity", "completeness", "V-measure")
+    measures = [
+        {"name": f"{UNIFY}: {name}", "value": fmean(values), "n": len(given), "low": NAN, "high": NAN}
+        for name, values in zip(names, zip(*found, strict=True), strict=True)
+    ]
+    missing = len(asked) - len(given)
+    return measures, {folder.name: missing} if missing else {}
 
 
 def store_audit(folder: Path, files: Sequence[Path], audit: Audit, annotators: Mapping[Path, str]) -> list[Path]:

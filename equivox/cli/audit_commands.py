@@ -48,8 +48,7 @@ def label(
     studio: Annotated[bool, typer.Option("--label-studio", help="Write tasks and a page for Label Studio.")] = False,
 ) -> None:
     """Draw answers for people to label: as a table, or for Label Studio; nothing tells group, model or annotation."""
-    from equivox.audit.drawing import draw_sheet, drawn_counts
-    from equivox.audit.merged import draw_merged, is_unify
+    from equivox.audit.drawing import draw_merged, draw_sheet, drawn_counts, is_unify
     from equivox.audit.sheet import refuse_used, write_sheet
 
     first = runs[0].resolve()
@@ -90,9 +89,16 @@ def score_sheet(
     ] = True,
 ) -> None:
     """Compare the annotator with people: agreement, κ, α, its errors, and their effect on each interval."""
-    from equivox.audit.kept import annotators_of, is_judged, score_audit, score_judged, store_audit
+    from equivox.audit.kept import (
+        annotators_of,
+        is_judged,
+        is_merged,
+        score_audit,
+        score_judged,
+        score_merged,
+        store_audit,
+    )
     from equivox.audit.labels import label_files, read_key
-    from equivox.audit.merged import is_merged, score_merged
     from equivox.audit.sheet import CSV_FILE
     from equivox.audit.stored import AUDIT_FILE
     from equivox.report.audit_tables import audit_tables, stage_audit_table, stage_table

@@ -14,7 +14,7 @@ from typing import Any
 from equivox.core.lazy import NDArray, np
 from equivox.core.scores import NAN
 from equivox.metrics.badf.documents import Documents
-from equivox.metrics.lazy import statistics
+from equivox.metrics.scoring import statistics
 
 LEVEL = 0.05
 """The level of the published p and of q."""

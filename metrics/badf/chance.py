@@ -11,7 +11,7 @@ from equivox.core.lazy import NDArray, np
 from equivox.core.scores import NAN
 from equivox.metrics.badf.associations import LEVEL, story_strata
 from equivox.metrics.badf.documents import Documents
-from equivox.metrics.lazy import statistics
+from equivox.metrics.scoring import statistics
 
 BLOCK_CELLS = 2**19
 """Counts in memory at a time when many permutations are tallied together."""

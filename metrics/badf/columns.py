@@ -11,7 +11,7 @@ from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD, NAN, M
 from equivox.metrics.badf.associations import LEVEL, Counts, Phrase, associations, count, phrase_tests, summarized
 from equivox.metrics.badf.chance import null_counts
 from equivox.metrics.badf.documents import Documents, unify_phrases
-from equivox.metrics.lazy import statistics
+from equivox.metrics.scoring import statistics
 
 
 def measure(

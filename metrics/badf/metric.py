@@ -8,8 +8,8 @@ from equivox.core.scores import Scored, ScoringOptions
 from equivox.core.task import Task
 from equivox.metrics.badf import columns, counts, released
 from equivox.metrics.badf.dimensions import exclusivity_questions
-from equivox.metrics.badf.overlap import overlaps_of_runs
 from equivox.metrics.badf.scorer import score_setting
+from equivox.metrics.badf.tables import overlaps_of_runs
 
 
 def score(task: Task, samples: Samples, options: ScoringOptions) -> Scored:

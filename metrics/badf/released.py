@@ -15,7 +15,7 @@ from equivox.core.errors import RequestError
 from equivox.core.lazy import np
 from equivox.core.scores import NAN
 from equivox.metrics.badf.associations import LEVEL, summary
-from equivox.metrics.lazy import statistics
+from equivox.metrics.scoring import statistics
 
 
 def listed_associations(

@@ -22,8 +22,7 @@ from equivox.core.scores import NAN
 from equivox.metrics.genres.measures import METRIC_OF, NarrativeMeasure, neps_of
 from equivox.metrics.genres.measures import METRICS as MEASURES
 from equivox.metrics.genres.observations import observe, pairs_of
-from equivox.metrics.lazy import statistics
-from equivox.metrics.scoring import aligned, compare_sums, rng_of
+from equivox.metrics.scoring import aligned, compare_sums, rng_of, statistics
 
 if TYPE_CHECKING:
     Floats = NDArray[np.float64]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from equivox.core.lazy import NDArray, np
-from equivox.metrics.lazy import statistics
+from equivox.metrics.scoring import statistics
 
 Kind = Literal["difference", "decided", "correlation"]
 

@@ -39,8 +39,7 @@ from equivox.metrics.genres.observations import (
     row_id,
 )
 from equivox.metrics.genres.tables import agreement_table, distribution_table, level_table, splitting_table
-from equivox.metrics.lazy import statistics
-from equivox.metrics.scoring import named, rng_of
+from equivox.metrics.scoring import named, rng_of, statistics
 
 TOOLS_OF: Mapping[str, tuple[str, ...]] = {
     "M1": ("evaluator", "traits"),

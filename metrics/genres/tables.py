@@ -11,7 +11,7 @@ from equivox.core.samples import Row
 from equivox.metrics.genres.annotation.scheme import genders_of
 from equivox.metrics.genres.measures import CHOICES, METRICS
 from equivox.metrics.genres.observations import Observation, agreed, answers, is_single, observe, split_problems
-from equivox.metrics.lazy import statistics
+from equivox.metrics.scoring import statistics
 
 QUESTIONS = ("high_status", "main_character", "stereoscopic_1", "stereoscopic_2")
 """The evaluators' questions whose agreement is reported; the last two ask for pros and cons of each character."""

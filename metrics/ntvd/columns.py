@@ -9,7 +9,7 @@ from typing import Any
 from equivox.core.columns import Column, ColumnMetric, groups_of, refuse_alike, row_coverage, whole_or_none
 from equivox.core.lazy import np
 from equivox.core.scores import NAN, ScoringOptions, effective_min_count
-from equivox.metrics.lazy import statistics
+from equivox.metrics.scoring import statistics
 
 _NUMBERS = (
     *("estimate", "ntvd", "attainable_max", "null_mean", "ci_low", "ci_high"),

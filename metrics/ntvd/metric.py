@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from equivox.core.metric import Measure, Metric, Panel
-from equivox.metrics.lazy import statistics
 from equivox.metrics.ntvd import columns
 from equivox.metrics.ntvd.scorer import compare_shifts, score_distribution_shift
+from equivox.metrics.scoring import statistics
 
 
 def _corrected(*columns: Any, **options: Any) -> statistics.CorrectedShift:

@@ -19,8 +19,7 @@ from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import Samples
 from equivox.core.scores import NAN, Mover, Score, Scored, ScoringOptions, effective_min_count
 from equivox.core.task import REFUSAL, Attribute, Task
-from equivox.metrics.lazy import statistics
-from equivox.metrics.scoring import least_p_of, named, rng_of, too_few_units
+from equivox.metrics.scoring import least_p_of, named, rng_of, statistics, too_few_units
 
 _DESCRIPTION = {
     "name": "nTVD",

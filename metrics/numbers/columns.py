@@ -9,7 +9,7 @@ from equivox.core.columns import Column, ColumnMetric, groups_of, refuse_alike, 
 from equivox.core.errors import RequestError
 from equivox.core.lazy import np
 from equivox.core.scores import NAN
-from equivox.metrics.lazy import statistics
+from equivox.metrics.scoring import statistics
 
 _NUMBERS = ("difference", "ci_low", "ci_high", "p", "distance", "distance_null_mean", "distance_p")
 """The numbers that are NaN if nothing can be compared, as `equivox.statistics.GroupMeans` has them."""

@@ -12,8 +12,7 @@ from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import Samples
 from equivox.core.scores import NAN, Score, Scored, ScoringOptions
 from equivox.core.task import Attribute, Task
-from equivox.metrics.lazy import statistics
-from equivox.metrics.scoring import least_p_of, named, rng_of, too_few_units
+from equivox.metrics.scoring import least_p_of, named, rng_of, statistics, too_few_units
 
 DIFFERENCE, DISTANCE = "mean difference", "distance of distributions"
 """The names of the scores of a number."""

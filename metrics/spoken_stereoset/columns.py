@@ -9,7 +9,7 @@ from equivox.core.columns import Column, ColumnMetric, row_coverage, whole_or_no
 from equivox.core.lazy import np
 from equivox.core.scores import NAN
 from equivox.dataset_builders.spoken_stereoset import KINDS
-from equivox.metrics.lazy import statistics
+from equivox.metrics.scoring import statistics
 from equivox.metrics.spoken_stereoset.scorer import one_letter
 from equivox.metrics.spoken_stereoset.tally import OTHERS, STEREOTYPICAL, Tally
 

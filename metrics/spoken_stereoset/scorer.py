@@ -26,8 +26,7 @@ from equivox.core.samples import Row, Samples
 from equivox.core.scores import NAN, Mover, Score, Scored, ScoringOptions, distance_interval
 from equivox.core.task import Task
 from equivox.dataset_builders.spoken_stereoset import KINDS
-from equivox.metrics.lazy import statistics
-from equivox.metrics.scoring import compare_sums, named, rng_of
+from equivox.metrics.scoring import compare_sums, named, rng_of, statistics
 from equivox.metrics.spoken_stereoset.annotation.scheme import CHOICE, DECIDED_BY, LETTERS
 from equivox.metrics.spoken_stereoset.tally import OTHERS, STEREOTYPICAL, Tally
 

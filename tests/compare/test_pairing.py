@@ -193,7 +193,7 @@ def test_the_code_that_computes_tests_is_all_of_equivox() -> None:
     pairs._code.cache_clear()
     rooms = {path.relative_to(root).parts[0] for path in read}
     assert {"statistics", "metrics", "core", "compare", "run"} <= rooms
-    assert root / "metrics" / "ntvd" / "comparison.py" in read
+    assert root / "metrics" / "ntvd" / "scorer.py" in read
 
 
 def test_a_model_beside_its_copy(runs: Sequence[Path], tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from commands import Cli, csv_rows
 from sample_runs import sample_runs
 
-from equivox.metrics.badf.overlap import association_sets, overlap
+from equivox.metrics.badf.tables import association_sets, overlap
 from equivox.run.cost import estimate
 from equivox.run.run_files import open_run_file, settings_of
 from equivox.tasks.registry import resolve_tasks
