@@ -17,7 +17,6 @@ from equivox.audit.labels import (
     ADJUDICATED,
     KEY_FILE,
     Key,
-    asked_of,
     by_person,
     csv_of,
     label_files,
@@ -97,8 +96,7 @@ def score_judged(folder: Path, key: Key, files: Sequence[Path]) -> tuple[list[di
 
     from equivox.statistics.intervals import mean_interval
 
-    asked = asked_of(key)
-    people = people_labels(folder, key, asked, files, _share)
+    asked, people = people_labels(folder, key, files, _share)
     by_name: dict[str, list[float]] = {}
     for (item, name), given in people.items():
         decided, entry = given.get(ADJUDICATED), key[item]
@@ -135,8 +133,7 @@ def score_merged(folder: Path, key: Key, files: Sequence[Path]) -> tuple[list[di
     """
     from equivox.statistics import clustering
 
-    asked = asked_of(key)
-    given = people_labels(folder, key, asked, files, label_of)
+    asked, given = people_labels(folder, key, files, label_of)
     by_person: dict[str, list[tuple[str, tuple[str, str]]]] = {}
     for (item, _), people in given.items():
         place, cluster = key[item]["counted_as"]

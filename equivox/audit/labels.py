@@ -91,8 +91,7 @@ def units_of(folder: Path, key: Key, files: Sequence[Path], annotator: str | Non
     attribute that is not on the sheet, for a value that a closed choice does not offer, and for a second label of one
     person.
     """
-    asked = asked_of(key)
-    people = people_labels(folder, key, asked, files, label_of)
+    asked, people = people_labels(folder, key, files, label_of)
     answers = _answers(key, annotator)
     units = []
     for (item, name), given in people.items():
@@ -114,13 +113,10 @@ def units_of(folder: Path, key: Key, files: Sequence[Path], annotator: str | Non
 
 
 def people_labels(
-    folder: Path,
-    key: Key,
-    asked: Mapping[tuple[str, str], Attribute],
-    files: Sequence[Path],
-    read: Callable[[str, Attribute, str], Given],
-) -> dict[tuple[str, str], dict[str, Given]]:
-    """Return each person's label of what is `asked`, as `read` takes it, where there is one."""
+    folder: Path, key: Key, files: Sequence[Path], read: Callable[[str, Attribute, str], Given]
+) -> tuple[Mapping[tuple[str, str], Attribute], dict[tuple[str, str], dict[str, Given]]]:
+    """Return what is asked of each item, and each person's label of it, as `read` takes it, where there is one."""
+    asked = asked_of(key)
     people: dict[tuple[str, str], dict[str, Given]] = {}
     for person, labels in by_person(files).items():
         for where, item, name, text in labels:
@@ -135,7 +131,7 @@ def people_labels(
             given[person] = read(text, asked[item, name], where)
     if not people:
         raise RequestError(f"no label is filled in in {', '.join(map(str, files))}; fill in the column `label`")
-    return people
+    return asked, people
 
 
 def asked_of(key: Key) -> dict[tuple[str, str], Attribute]:

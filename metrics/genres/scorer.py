@@ -9,12 +9,14 @@ from itertools import combinations
 from typing import Any
 
 from equivox.core.coverage import Coverage
+from equivox.core.errors import RequestError
 from equivox.core.lazy import np
 from equivox.core.metric import Members
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, Scored, ScoringOptions
 from equivox.core.task import Task
 from equivox.metrics.genres.annotation.scheme import GenresScheme, genders_of
+from equivox.metrics.genres.annotation.tools import Tools
 from equivox.metrics.genres.cohort import NO_COHORT, READ_BY_STAND_INS
 from equivox.metrics.genres.measures import (
     CHOICES,
@@ -283,7 +285,7 @@ class _Scoring:
         )
 
     def _notes(self, score: Score, seen: Sequence[Observation]) -> Iterator[str]:
-        if replaced := [name for name in TOOLS_OF[score.name] if name in self._stand_ins]:
+        if replaced := [name for name in TOOLS_OF[score.name] if name in self._chosen.stand_ins]:
             yield f"{READ_BY_STAND_INS} ({', '.join(replaced)}): no model, no published lexicon"
         if score.name in CHOICES:
             known, decided = ({s.row for s in seen if s.known}, {s.row for s in seen if not math.isnan(s.value)})
@@ -295,15 +297,17 @@ class _Scoring:
             yield f"{count} responses about pairs of other genders have scores of their own (`pairs=…`)"
         yield from (self.further_notes or {}).get(score.name, ()) if not score.subset else ()
 
-    @property
-    def _stand_ins(self) -> tuple[str, ...]:
-        scheme = self.task.annotation
-        return scheme.tools.stand_ins if isinstance(scheme, GenresScheme) else ()
-
     def _tools(self, metric: str) -> str:
-        scheme = self.task.annotation
-        tools = scheme.tools if isinstance(scheme, GenresScheme) else None
-        return ", ".join(f"{tool}: {getattr(tools, tool)}" for tool in TOOLS_OF[metric])
+        return ", ".join(f"{tool}: {getattr(self._chosen, tool)}" for tool in TOOLS_OF[metric])
+
+    @property
+    def _chosen(self) -> Tools:
+        """The tools of the task's scheme; RequestError for a scheme without tools."""
+        if not isinstance(self.task.annotation, GenresScheme):
+            raise RequestError(
+                f"{self.task.name}: the metric genres needs the annotation scheme of GENRES (GenresScheme)"
+            )
+        return self.task.annotation.tools
 
     def _line(self, score: Score, measured: Measured, genders: Sequence[str]) -> dict[str, Any]:
         """Return a row of the table `metrics`; a gender that the score does not compare has NaN."""

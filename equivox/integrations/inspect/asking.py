@@ -34,15 +34,6 @@ ANY_MODEL = EngineIdentity(engine="inspect", model="any", revision="")
 """The identity behind the ids of samples: the same request has one id, whatever model answered it."""
 
 
-def registry_name(task: str) -> str:
-    """Return the name of a task in inspect_ai's registry, without the package.
-
-    >>> registry_name("vibe_gender:story")
-    'vibe_gender_story'
-    """
-    return task.replace(":", "_")
-
-
 def sample_id(request: Request) -> str:
     """Return the id of a request in logs: its key, but for any model."""
     return request_key(ANY_MODEL, request, request.seed)

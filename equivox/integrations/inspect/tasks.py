@@ -39,7 +39,6 @@ from equivox.integrations.inspect.asking import (
     PACKAGE,
     Settings,
     asked,
-    registry_name,
     sample_id,
     with_system,
 )
@@ -129,7 +128,7 @@ def tasks() -> dict[str, Callable[..., InspectTask]]:
 
 
 _TASKS = {
-    registry_name(name): inspect_task(name=f"{_PREFIX}{registry_name(name)}")(_evaluation(name))
+    name.replace(":", "_"): inspect_task(name=_PREFIX + name.replace(":", "_"))(_evaluation(name))
     for name, task in builtin_tasks().items()
     if not task.prompt.needs & {"tools", "speech"}
 }

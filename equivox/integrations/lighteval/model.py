@@ -9,7 +9,6 @@ lighteval takes the first subclass of `LightevalModel` in this file, so there mu
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from lighteval.models.abstract_model import LightevalModel
@@ -18,7 +17,7 @@ from lighteval.tasks.requests import Doc
 from lighteval.utils.cache_management import SampleCache
 
 from equivox.core.errors import RequestError
-from equivox.engines import Response, engine_of
+from equivox.engines import engine_of
 from equivox.integrations.lighteval.runs import Runs
 from equivox.integrations.lighteval.settings import MODEL, Settings, one_line
 from equivox.integrations.lighteval.table import MediaDoc, lighteval_tasks
@@ -65,9 +64,11 @@ class EquivoxModel(LightevalModel):  # type: ignore[misc]
             run, response = found[_task_name(doc), doc.specific["position"]]
             if isinstance(doc, MediaDoc):
                 doc.arrived = True
+            # Where the response is stored and which media it used.
+            kept = {name: getattr(response, name) for name in ("key", "media_items", "media_tokens", "error")}
             responses.append(
                 ModelResponse(
-                    input=[_delivery(doc.query, run, response)],
+                    input=[{"prompt": doc.query, "equivox_run": str(run), **kept}],
                     # An empty list would assign every later answer to another document.
                     text=[response.text or ""],
                     reasonings=[response.thinking],
@@ -82,18 +83,6 @@ class EquivoxModel(LightevalModel):  # type: ignore[misc]
     def loglikelihood_rolling(self, docs: list[Doc]) -> list[ModelResponse]:
         """Fail: no task of equivox's asks for likelihoods."""
         raise NotImplementedError("equivox's tasks are open-ended: no likelihoods are asked for")
-
-
-def _delivery(prompt: str, run: Path, response: Response) -> dict[str, Any]:
-    """Return the input of a response from an equivox engine: where it is stored and which media it used."""
-    return {
-        "prompt": prompt,
-        "equivox_run": str(run),
-        "key": response.key,
-        "media_items": response.media_items,
-        "media_tokens": response.media_tokens,
-        "error": response.error,
-    }
 
 
 def _task_name(doc: Doc) -> str:

@@ -80,28 +80,20 @@ def read_passage(doc: Doc, characters: Sequence[Character], *, paper_compat: boo
     """
     if len({character.name for character in characters}) != len(characters):
         raise RequestError(f"two characters are called {characters[0].name!r}; give each a name of their own")
-    if paper_compat:
-        return _as_published(doc, characters)
     resolver = _Resolver(characters)
     sentences: dict[str, list[str]] = {character.name: [] for character in characters}
     counted: dict[str, list[list[str]]] = {character.name: [] for character in characters}
     every = list(doc.sents)
     for sentence in every:
         tokens = list(sentence)
-        subjects = {token.i: token for token in _main_subjects(sentence.root)}
-        whose: dict[str, None] = {}
-        for token in tokens:
-            named = resolver.see(token)
-            if token.i not in subjects:
-                continue
-            character = named or resolver.pronoun(token, tokens)
-            if character is not None:
-                whose[character.name] = None
-        if whose:
-            lemmas = [token.lemma_ for token in tokens]
-            for name in whose:
-                sentences[name].append(sentence.text.strip())
-                counted[name].append(lemmas)
+        if paper_compat:
+            whose, felt = _as_published(sentence.root, tokens, characters)
+        else:
+            whose = felt = resolver.subjects(sentence.root, tokens)
+        for name in whose:
+            sentences[name].append(sentence.text.strip())
+        for name in felt:
+            counted[name].append([token.lemma_ for token in tokens])
     return Passage(sentences=sentences, lemmas=counted, n_sentences=len(every), unresolved=resolver.unresolved)
 
 
@@ -138,6 +130,16 @@ class _Resolver:
         self._new, self._titles = frozenset(words()["new"].split()), frozenset(words()["titles"].split())
         self._last: dict[str, Character | None] = {}
         self.unresolved = 0
+
+    def subjects(self, root: Token, tokens: Sequence[Token]) -> list[str]:
+        """Return the names of the characters who are subjects of a sentence, each once; its words are processed."""
+        subjects = {token.i for token in _main_subjects(root)}
+        whose: dict[str, None] = {}
+        for token in tokens:
+            named = self.see(token)
+            if token.i in subjects and (character := named or self.pronoun(token, tokens)) is not None:
+                whose[character.name] = None
+        return list(whose)
 
     def see(self, token: Token) -> Character | None:
         """Return the character that `token` names, if any, and remember the mentioned person."""
@@ -185,23 +187,14 @@ class _Resolver:
         return candidates[0] if len(candidates) == 1 else None
 
 
-def _as_published(doc: Doc, characters: Sequence[Character]) -> Passage:
-    sentences: dict[str, list[str]] = {character.name: [] for character in characters}
-    counted: dict[str, list[list[str]]] = {character.name: [] for character in characters}
+def _as_published(root: Token, tokens: Sequence[Token], characters: Sequence[Character]) -> tuple[list[str], list[str]]:
+    """Return the names of whom a sentence counts for, and of those for whom its emotion words do."""
+    subject = next((c for c in root.children if c.dep_ in SUBJECTS and c.i < root.i), None)
+    phrase = "" if subject is None or root.pos_ != "VERB" else " ".join(t.text for t in subject.subtree)
+    first = next((token.text for token in tokens if token.dep_ in SUBJECTS), "")
     own_words = {c.name: {c.name, *_PUBLISHED_WORDS.get(c.gender, ())} for c in characters}
-    every = list(doc.sents)
-    for sentence in every:
-        tokens = list(sentence)
-        root = sentence.root
-        subject = next((c for c in root.children if c.dep_ in SUBJECTS and c.i < root.i), None)
-        phrase = "" if subject is None else " ".join(t.text for t in subject.subtree)
-        first = next((token.text for token in tokens if token.dep_ in SUBJECTS), "")
-        for name, own in own_words.items():
-            if root.pos_ == "VERB" and phrase in own:
-                sentences[name].append(sentence.text.strip())
-            if first in own:
-                counted[name].append([token.lemma_ for token in tokens])
-    return Passage(sentences=sentences, lemmas=counted, n_sentences=len(every), unresolved=0)
+    told, felt = ([name for name, own in own_words.items() if words in own] for words in (phrase, first))
+    return told, felt
 
 
 def count_emotion_words(lemmas: Iterable[Sequence[str]], lexicon: Mapping[str, frozenset[str]]) -> int:
