@@ -5,11 +5,10 @@
 `recorded`
     Answers and annotations of an evaluation, stored and scored as a run.
 `tasks`
-    Tasks, solver, scorer and metric in the format of inspect_ai; the entry point of its registry.
-`grader`
-    The model in the role `grader` as annotator.
+    Tasks, solver, scorer and metric in the format of inspect_ai, with the model in the role `grader` as annotator; the
+    entry point of its registry.
 `layout`
     Messages, metadata and scores of samples as inspect_ai has them.
 
-Only `tasks`, `grader` and `layout` import inspect_ai.
+Only `tasks` and `layout` import inspect_ai.
 """

@@ -7,7 +7,8 @@ once and scores them as `equivox run` does. A request that has no sample in the 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -16,23 +17,37 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
 from inspect_ai import Task as InspectTask
 from inspect_ai import task as inspect_task
 from inspect_ai._util.error import PrerequisiteError
 from inspect_ai._util.package import get_installed_package_name
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import ChatMessageSystem, ChatMessageUser, GenerateConfig, ModelOutput, get_model
+from inspect_ai.model import (
+    ChatMessageSystem,
+    ChatMessageUser,
+    GenerateConfig,
+    Model,
+    ModelOutput,
+    ResponseSchema,
+    get_model,
+    model_roles,
+)
 from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.model._model import active_model
 from inspect_ai.scorer import Metric, SampleScore, Scorer, Target, Value, metric, scorer
 from inspect_ai.scorer import Score as LogScore
 from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.util import JSONSchema
 
-from equivox.annotate import Annotator, AnnotatorIdentity, open_annotator
+from equivox.annotate import RULES, Annotator, AnnotatorIdentity, open_annotator
+from equivox.annotate.model import ModelAnnotator
+from equivox.annotate.rules import rules_read
 from equivox.core.errors import EquivoxError, RequestError, RunError
 from equivox.core.media import MediaError
-from equivox.core.task import Task
+from equivox.core.requests import Engine, EngineIdentity, Request, Response
+from equivox.core.task import Sampling, Task
 from equivox.dataset_builders.corpus import Corpus
 from equivox.integrations.inspect.asking import (
     ANY_MODEL,
@@ -42,7 +57,6 @@ from equivox.integrations.inspect.asking import (
     sample_id,
     with_system,
 )
-from equivox.integrations.inspect.grader import annotator_of
 from equivox.integrations.inspect.layout import (
     SCORER,
     annotator_in,
@@ -62,6 +76,74 @@ from equivox.run.plan import make_plan
 from equivox.tasks.registry import builtin_tasks
 
 _LOG = logging.getLogger(__name__)
+
+GRADER = "grader"
+"""The role in which inspect_ai knows a model that judges answers."""
+
+
+def annotator_of(task: Task, named: str | None) -> Annotator:
+    """Return the annotator of an evaluation: the model in the role `grader`, or `rules` if that is `named`.
+
+    Without either, `rules` annotates a task that only needs its own parsers. RequestError for any other task: the
+    evaluated model never annotates its own answers unless the user says so.
+    """
+    if named not in (None, RULES):
+        raise RequestError(
+            f"`annotator` is {RULES} or left out, got {named!r}; name a model by `--model-role {GRADER}=MODEL`"
+        )
+    grader = model_roles().get(GRADER)
+    if grader is not None and named is not None:
+        raise RequestError(f"`-T annotator={RULES}` and a {GRADER} are two annotators; give one of them")
+    if isinstance(grader, list):
+        raise RequestError(f"the role {GRADER} has {len(grader)} models; give one of them")
+    if grader is not None:
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", str(grader)).strip("-.")[:100]
+        annotator: Annotator = ModelAnnotator(name, _GraderEngine(grader), sampling=Sampling())
+    elif named is None and rules_read([task]):
+        raise RequestError(
+            f"{task.name}: who reads the free answers? Give a model by `--model-role {GRADER}=MODEL`; "
+            f"`-T annotator={RULES}` finds the words of simulated models alone"
+        )
+    else:
+        annotator = open_annotator(RULES)
+    annotator.check([task])
+    return annotator
+
+
+class _GraderEngine(Engine):
+    """Engine that asks a model of inspect_ai; used in a thread that inspect_ai's event loop started.
+
+    An error of the model is raised: inspect_ai decides what an error of a sample means.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self.identity = EngineIdentity(
+            engine="inspect",
+            model=str(model),
+            revision="",
+            settings={"generation_parameters": model.config.model_dump(exclude_none=True, mode="json")},
+        )
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+        """Yield the model's answer to each request, one after the other."""
+        for request in requests:
+            text = anyio.from_thread.run(self._ask, request)
+            yield Response(key=request.key, text=text)
+
+    async def _ask(self, request: Request) -> str:
+        sampling = request.sampling
+        config = GenerateConfig(
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            max_tokens=sampling.max_new_tokens,
+            seed=request.seed % 2**31,
+        )
+        if request.schema is not None:
+            schema = JSONSchema.model_validate(request.schema)
+            config.response_schema = ResponseSchema(name="annotation", json_schema=schema, strict=True)
+        return (await self._model.generate(request.text, config=config)).completion
+
 
 _PREFIX = "" if get_installed_package_name(annotator_of) else f"{PACKAGE}/"
 """inspect_ai adds the package's name itself, except in a checkout that is only on the path."""
@@ -272,4 +354,4 @@ def _one_annotator(scores: list[SampleScore]) -> AnnotatorIdentity:
             f"the samples were annotated by {len(known)} annotators "
             f"({', '.join(one.name for one in known.values())}); evaluate with one"
         )
-    return next(iter(known.values()), open_annotator("rules").identity)
+    return next(iter(known.values()), open_annotator(RULES).identity)

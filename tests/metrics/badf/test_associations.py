@@ -36,6 +36,11 @@ def document(identity: str, *phrases: str, category: str = "place", key: str = "
     return (key or f"story {next(_STORY)}", category, identity, who or identity, "", phrases)
 
 
+def made_counts(documents: tuple[int, ...], tokens: tuple[int, ...], with_phrase: dict[str, tuple[int, ...]]) -> Counts:
+    identities = tuple("abcd"[: len(documents)])
+    return Counts(category="place", identities=identities, documents=documents, tokens=tokens, with_phrase=with_phrase)
+
+
 @pytest.mark.paper
 @pytest.mark.parametrize("case", ["two", "four"])
 def test_the_released_functions_output_is_reproduced(reference_data: Path, case: str) -> None:
@@ -64,13 +69,7 @@ def test_released_contingency_counts_give_the_released_p_and_score(reference_dat
     for row in rows:
         have, other, n = int(row["a"]), int(row["c"]), int(row["n_docs"])
         # The fixture gives the tokens of the row's own identity; the other's do not enter its score.
-        counts = Counts(
-            category=row["location"],
-            identities=("own", "other"),
-            documents=(n, n),
-            tokens=(int(row["cat_len"]), 1),
-            with_phrase={row["phrase"]: (have, other)},
-        )
+        counts = made_counts((n, n), (int(row["cat_len"]), 1), {row["phrase"]: (have, other)})
         (phrase,) = phrase_tests(counts)
         assert phrase.p == pytest.approx(float(row["p"]), abs=1e-9)
         assert phrase.scores[0] == pytest.approx(float(row["score"]), abs=1e-12)
@@ -150,13 +149,7 @@ def test_a_dimension_with_one_identity_takes_no_test_of_the_next(monkeypatch: py
 
 
 def test_with_more_than_two_identities_the_score_compares_with_the_least() -> None:
-    counts = Counts(
-        category="place",
-        identities=("a", "b", "c"),
-        documents=(100, 100, 100),
-        tokens=(200, 100, 100),
-        with_phrase={"kind": (60, 25, 20)},
-    )
+    counts = made_counts((100, 100, 100), (200, 100, 100), {"kind": (60, 25, 20)})
     (kind,) = phrase_tests(counts)
     assert kind.scores == (40 / 200, 5 / 100, 0)
     found = associations([kind], counts.identities)
@@ -193,16 +186,10 @@ def test_the_fast_count_is_the_published_rule() -> None:
     for k in (2, 3, 4):
         n = np.full(k, 80)
         have = rng.binomial(80, rng.uniform(0.05, 0.6, size=(k, 200)))
-        identities = tuple("abcd"[:k])
-        counts = Counts(
-            category="place",
-            identities=identities,
-            documents=tuple(n.tolist()),
-            tokens=(1000,) * k,
-            with_phrase={str(i): tuple(column) for i, column in enumerate(have.T.tolist())},
-        )
+        with_phrase = {str(i): tuple(column) for i, column in enumerate(have.T.tolist())}
+        counts = made_counts(tuple(n.tolist()), (1000,) * k, with_phrase)
         phrases = phrase_tests(counts, n_resamples=99)
-        assert tally(have, n).n == len(associations(phrases, identities))
+        assert tally(have, n).n == len(associations(phrases, counts.identities))
 
 
 def test_the_exact_p_of_rare_phrases() -> None:
@@ -220,9 +207,7 @@ def test_the_exact_p_of_rare_phrases() -> None:
         drawn = association_test(table, n_resamples=20_000, rng=rng)
         assert drawn.method == "permutation"
         assert exact_p(counts, [30] * 3) == pytest.approx(drawn.p_exact, abs=0.015)
-    counts = Counts(category="x", identities=("a", "b", "c"), documents=(30, 30, 30), tokens=(9, 9, 9),
-                    with_phrase={"rare": (6, 0, 0)})  # fmt: skip
-    (rare,) = phrase_tests(counts)
+    (rare,) = phrase_tests(made_counts((30, 30, 30), (9, 9, 9), {"rare": (6, 0, 0)}))
     assert (rare.method, rare.sparse) == ("exact", True)
 
 

@@ -315,19 +315,6 @@ def test_a_non_binary_character_needs_a_name(equivox: Cli, own: Path, tmp_path: 
         ("relationships: [mentoring]\n", "", "`relationships` is missing"),
         ("elements: pairs\n", "", "others need `elements`"),
         ("elements: pairs", "elements: none", "none is missing"),
-    ],
-)
-def test_a_malformed_file_is_one_line(
-    equivox: Cli, own: Path, tmp_path: Path, old: str, new: str, message: str
-) -> None:
-    own.write_text(OWN.replace(old, new))
-    assert message in equivox.refused("run", "simulated:random", own, "--output", tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
         ("relationship: mentoring, age: in middle", "relationship: mentorng, age: in middle", "did you mean mentoring"),
         ("plot: conflict", "plot: quarrel", "plot"),
         ("id: mill", "id: loom", "two elements are called 'loom'"),
@@ -337,9 +324,11 @@ def test_a_malformed_file_is_one_line(
         ("genders: [female, female]", "names: [[Ana, Ana]]", "names both characters 'Ana'"),
     ],
 )
-def test_a_malformed_element_is_one_line(
+def test_a_malformed_file_or_element_is_one_line(
     equivox: Cli, own: Path, tmp_path: Path, old: str, new: str, message: str
 ) -> None:
+    assert (old in OWN) != (old in ELEMENTS)
+    own.write_text(OWN.replace(old, new))
     (own.parent / "pairs" / "elements.yaml").write_text(ELEMENTS.replace(old, new, 1))
     assert message in equivox.refused("run", "simulated:random", own, "--output", tmp_path / "run")
     assert not (tmp_path / "run").exists()
