@@ -192,10 +192,15 @@ def _filled_in(file: Path) -> Iterator[tuple[str, str, str, str]]:
 
 
 def label_of(text: str, attribute: Attribute, where: str) -> Label:
-    """Return a person's label as a sorted set of values, for comparison."""
+    """Return a person's label as a sorted set of values, for comparison; a number as annotations have it."""
     given = [part.strip() for part in text.split(";")] if attribute.is_list else [text]
     if attribute.number is not None:
-        return (_number_label(text, attribute.name, attribute.number, where),)
+        if text.casefold() == UNSTATED:
+            return (UNSTATED,)
+        stated = number_in(text, attribute.number)
+        if stated is None:
+            raise RequestError(f"{where}: {attribute.name} is {attribute.number.described} or {UNSTATED}, got {text!r}")
+        return (number_text(stated[0]),)
     if not attribute.options:
         return comparable(given)
     offered = {option.casefold(): option for option in (*attribute.options, OTHER, UNSTATED)}
@@ -206,16 +211,6 @@ def label_of(text: str, attribute: Attribute, where: str) -> Label:
                 f"{nearest(value, offered.values())}"
             )
     return tuple(sorted({offered[value.casefold()] for value in given}))
-
-
-def _number_label(text: str, name: str, number: Number, where: str) -> str:
-    """Return a person's number as annotations have it; RequestError for a label without a number."""
-    if text.casefold() == UNSTATED:
-        return UNSTATED
-    stated = number_in(text, number)
-    if stated is None:
-        raise RequestError(f"{where}: {name} is {number.described} or {UNSTATED}, got {text!r}")
-    return number_text(stated[0])
 
 
 def comparable(values: Iterable[str]) -> Label:

@@ -35,11 +35,10 @@ def check_repo(repo: str) -> None:
 
     try:
         validate_repo_id(repo)
+        valid = "/" in repo
     except HFValidationError:
-        repo_ok = False
-    else:
-        repo_ok = "/" in repo
-    if not repo_ok:
+        valid = False
+    if not valid:
         raise RequestError(
             f"`repo` is written owner/name, with letters, digits and - _ . of at most 96 characters, got {repo!r}"
         )

@@ -16,7 +16,7 @@ import pytest
 from inspect_ai import eval as inspect_eval
 from inspect_ai._util.registry import registry_lookup
 from inspect_ai.model import get_model
-from made_requests import plan_rows
+from made_requests import plan_rows, sample_spec
 from planted import TOLERATED, assert_same, evaluated, metrics, planted_model
 
 from equivox.core.errors import EquivoxError
@@ -46,7 +46,7 @@ def own_run(tmp_path_factory: pytest.TempPathFactory) -> Own:
     @functools.cache
     def run(task: str, model: str = PLANTED, limit: int = LIMIT) -> Any:
         folder = tmp_path_factory.mktemp("own") / "run"
-        spec = RunSpec(model=model, tasks=resolve_tasks(task), output=folder, data="sample", limit=limit)
+        spec = sample_spec(model, task, folder, limit=limit)
         scores = [score for score in execute(spec) if score.task == task]
         stored = stored_responses(folder)
         return scores, {(row["sample_id"], row["repeat"]): stored[row["key"]]["text"] for row in plan_rows(folder)}
@@ -125,7 +125,7 @@ def test_repeats_of_a_text_task_are_samples_of_their_own(own_run: Own, tmp_path:
     # equivox reads the same answers from a table, as those of a model that is not simulated.
     rows = [{"sample_id": s, "repeat": r, "response": text} for (s, r), text in answers.items()]
     columns = {name: [row[name] for row in rows] for name in rows[0]}
-    spec = RunSpec(model="mock", tasks=resolve_tasks(task), output=tmp_path / "table", data="sample", limit=few)
+    spec = sample_spec("mock", task, tmp_path / "table", limit=few)
     scores = [score for score in import_responses(columns, spec)[0] if score.task == task]
     log = evaluated(task, planted_model(answers), tmp_path / "logs", data="sample", limit=few, annotator="rules")
     found = metrics(log)
@@ -183,11 +183,10 @@ def test_a_server_gets_the_audio_and_the_grader_our_schema_with_the_scores_of_eq
         return judged(body)
 
     url = f"http://{chat_server(reply)}/v1"
-    spec = RunSpec(
-        model=f"endpoint:model_name=m,base_url={url},trust_media=true",
-        tasks=resolve_tasks(task),
-        output=tmp_path / "own",
-        data="sample",
+    spec = sample_spec(
+        f"endpoint:model_name=m,base_url={url},trust_media=true",
+        task,
+        tmp_path / "own",
         limit=LIMIT,
         annotator=f"endpoint:model_name=g,base_url={url}",
     )

@@ -12,13 +12,12 @@ import pytest
 pytest.importorskip("lighteval.pipeline", reason="these tests need lighteval: make test-lighteval")
 
 from evaluating import MODEL_FILE, Evaluated, assert_same, flat_by_task
+from made_requests import sample_spec
 
 from equivox.core.errors import EquivoxError
 from equivox.run.manifest import read_manifest
 from equivox.run.pipeline import execute, rescore
-from equivox.run.spec import RunSpec
 from equivox.run.store import stored_responses
-from equivox.tasks.registry import resolve_tasks
 
 Lighteval = Callable[..., Evaluated]
 TASKS = (
@@ -31,7 +30,7 @@ LIMIT = 12
 @pytest.mark.parametrize("model", ["simulated:planted,shift=0.3,speaker=0.2", "simulated:random,fail=0.15,refusal=0.1"])
 def test_scores_are_those_of_equivox_run(lighteval: Lighteval, tmp_path: Path, model: str) -> None:
     evaluated = lighteval("custom", model, MODEL_FILE, TASKS, limit=LIMIT)
-    spec = RunSpec(model=model, tasks=resolve_tasks(TASKS), output=tmp_path / "own", data="sample", limit=LIMIT)
+    spec = sample_spec(model, TASKS, tmp_path / "own", limit=LIMIT)
     expected = flat_by_task(execute(spec))
     assert set(expected) == {f"{name}|0" for name in TASKS.split(",")}
     assert_same(evaluated.results, expected)

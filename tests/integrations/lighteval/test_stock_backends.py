@@ -16,6 +16,7 @@ import pytest
 pytest.importorskip("lighteval.pipeline", reason="these tests need lighteval: make test-lighteval")
 
 from evaluating import MODEL_FILE, Evaluated, assert_same, flat_by_task
+from made_requests import sample_spec
 
 from equivox.core.errors import EquivoxError
 from equivox.dataset_builders.opening import open_corpus
@@ -24,9 +25,7 @@ from equivox.engines.function import FunctionEngine
 from equivox.integrations.lighteval.table import lighteval_tasks
 from equivox.run.pipeline import execute
 from equivox.run.plan import make_plan
-from equivox.run.spec import RunSpec
 from equivox.run.store import stored_responses
-from equivox.tasks.registry import resolve_tasks
 
 Lighteval = Callable[..., Evaluated]
 REPLAY = Path(__file__).with_name("replay.py")
@@ -67,7 +66,7 @@ def test_scores_of_text_are_those_of_equivox_run(
 ) -> None:
     limit = 10
     evaluated = replayed(answers_of(model, tasks, limit=limit), tasks, limit=limit)
-    spec = RunSpec(model=model, tasks=resolve_tasks(tasks), output=tmp_path / "own", data="sample", limit=limit)
+    spec = sample_spec(model, tasks, tmp_path / "own", limit=limit)
     expected = flat_by_task(execute(spec))
     assert_same(evaluated.results, expected)
     for numbers in expected.values():
@@ -97,7 +96,7 @@ def test_scores_of_real_stories_are_those_of_equivox_run(
             told[request.sample_id, request.text] = answers[f"{name}|0 {place}"] = story
     evaluated = replayed(answers, SINGLES, limit=None)
     engine = FunctionEngine(lambda asked: told[asked.sample_id, asked.text], name="stories", revision="1")
-    spec = RunSpec(model="stories", tasks=resolve_tasks(SINGLES), output=tmp_path / "own", data="sample")
+    spec = sample_spec("stories", SINGLES, tmp_path / "own")
     expected = flat_by_task(execute(spec, engine=engine))
     assert_same(evaluated.results, expected)
     assert len(told) >= 32
