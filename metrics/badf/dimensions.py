@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
@@ -31,7 +31,6 @@ class Dimension:
 
     task: Task
     samples: Samples
-    options: ScoringOptions
     identities: tuple[str, ...]
     documents: Documents
     by_category: Mapping[str, Documents]
@@ -74,7 +73,6 @@ def _dimension(task: Task, samples: Samples, options: ScoringOptions) -> Dimensi
     return Dimension(
         task=task,
         samples=samples,
-        options=options,
         identities=identities,
         documents=documents,
         by_category={category: documents.in_category(category) for category in categories},
@@ -129,8 +127,8 @@ class Found:
     associations: Sequence[tuple[Association, str]]
     coverage: Coverage
     undefined: str | None
-    null: Null | None = None
-    categories: Mapping[str, str | None] = field(default_factory=dict)
+    null: Null | None
+    categories: Mapping[str, str | None]
 
     def kept(self, identity: str | None = None) -> list[Association]:
         """Return the associations, of one identity or all, that are not exclusive facts."""

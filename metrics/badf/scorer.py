@@ -26,15 +26,14 @@ _DESCRIPTOR_PERMUTATIONS = 999
 
 def score_setting(members: Members, options: ScoringOptions) -> Scored:
     """Return scores per task and identity, and the tables of the setting."""
-    found = [_found(dimension) for dimension in tested(members, options)]
+    found = [_found(dimension, options) for dimension in tested(members, options)]
     scores = [score for one in found for score in _scores(one)]
     records = {name: [row for one in found for row in rows_of(one)] for name, rows_of in TABLES.items()}
     return Scored(scores, records, quoted={"exemplars": "story"})
 
 
-def _found(dimension: Dimension) -> Found:
+def _found(dimension: Dimension, options: ScoringOptions) -> Found:
     coverage = _coverage(dimension)
-    options = dimension.options
     undefined = _undefined(dimension, coverage, options)
     pairs = [(a, exclusivity(dimension, a)) for a in associations(dimension.phrases, dimension.identities)]
     null = None

@@ -204,16 +204,12 @@ def _evaluation(name: str) -> Callable[..., InspectTask]:
     return evaluation
 
 
-def tasks() -> dict[str, Callable[..., InspectTask]]:
-    """Return the functions that make the tasks, by their names in the registry; their arguments are those of `-T`."""
-    return dict(_TASKS)
-
-
-_TASKS = {
+TASKS = {
     name.replace(":", "_"): inspect_task(name=_PREFIX + name.replace(":", "_"))(_evaluation(name))
     for name, task in builtin_tasks().items()
     if not task.prompt.needs & {"tools", "speech"}
 }
+"""The functions that make the tasks, by their names in the registry; their arguments are those of `-T`."""
 
 
 def _samples(settings: Settings, task: Task, corpora: Mapping[str, Corpus]) -> list[Sample]:

@@ -294,10 +294,10 @@ def test_epochs_and_greedy_repeats_are_refused(own_run: Own, tmp_path: Path) -> 
 def test_a_task_made_in_python_is_refused_at_its_first_sample_without_an_annotator(
     own_run: Own, tmp_path: Path
 ) -> None:
-    from equivox.integrations.inspect.tasks import tasks
+    from equivox.integrations.inspect.tasks import TASKS
 
     _, answers = own_run("vibe_gender:advisory")
-    made = tasks()["vibe_gender_advisory"](data="sample", limit=LIMIT)
+    made = TASKS["vibe_gender_advisory"](data="sample", limit=LIMIT)
     (log,) = inspect_eval(made, model=planted_model(answers), log_dir=str(tmp_path / "logs"), display="none")
     assert log.error is not None
     assert "who reads the free answers?" in log.error.message

@@ -139,7 +139,7 @@ def test_a_dimension_with_one_identity_takes_no_test_of_the_next(monkeypatch: py
         counts = [count(documents, "place", identities)]
         given.append(
             Dimension(
-                task=resolve_tasks("badf_two:gender")[0], samples=Samples.from_rows([]), options=options,
+                task=resolve_tasks("badf_two:gender")[0], samples=Samples.from_rows([]),
                 identities=identities, documents=documents, by_category={}, counts=counts,
             )
         )  # fmt: skip
