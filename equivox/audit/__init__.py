@@ -3,8 +3,8 @@
 `drawing`
     Which answers people label, and what they see of them: a random draw, spread over models, tasks and groups. Or
     wordings whose meanings they name.
-`sheet`, `media`
-    A label folder: what is asked as a table, its recordings, and the key that says what each item is.
+`sheet`
+    A label folder: what is asked as a table, its media, and the key that says what each item is.
 `label_studio`
     The same items and labels in Label Studio's formats.
 `labels`

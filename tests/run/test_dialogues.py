@@ -14,7 +14,7 @@ from made_requests import made_request, sample_spec
 
 from equivox import open_run
 from equivox.audit.drawing import draw
-from equivox.audit.media import media_of
+from equivox.audit.sheet import media_of
 from equivox.compare.conditions import condition_tests
 from equivox.compare.pairs import open_one
 from equivox.compare.runs import open_comparison

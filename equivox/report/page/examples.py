@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from equivox.audit.drawing import Drawn, draw
-from equivox.audit.media import data_uri, media_of, with_texts
+from equivox.audit.sheet import data_uri, media_of, with_texts
 from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.errors import RequestError
 from equivox.core.lazy import NDArray, np

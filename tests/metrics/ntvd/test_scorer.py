@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 
 import pytest
+from made_scores import toy_task
 
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, ScoringOptions, verdict
-from equivox.core.task import AnnotationScheme, Attribute, DataSource, Prompt, Task
+from equivox.core.task import Attribute
 from equivox.metrics.ntvd import METRIC
 from equivox.metrics.ntvd.scorer import score_distribution_shift
 from equivox.run.losses import loss_scores
@@ -19,20 +20,6 @@ COLOUR = Attribute(name="colour", asks="the colour")
 SHAPE = Attribute(name="shape", asks="the shape")
 ECHO = Attribute(name="heard", asks="the gender heard", role="echo")
 OPTIONS = ScoringOptions(min_count=1, n_resamples=199)
-
-
-def task(*attributes: Attribute) -> Task:
-    return Task(
-        name="toy:task",
-        version=1,
-        card="",
-        data=DataSource(corpus="toy"),
-        prompt=Prompt(name="toy", version=1, text="?", source="here"),
-        group=("gender",),
-        cluster="speaker",
-        annotation=AnnotationScheme(attributes=attributes),
-        metric=METRIC,
-    )
 
 
 def rows(group: str, answers: Sequence[dict[str, str] | str]) -> list[Row]:
@@ -54,7 +41,7 @@ def rows(group: str, answers: Sequence[dict[str, str] | str]) -> list[Row]:
 
 
 def scored(table: list[Row], *attributes: Attribute, options: ScoringOptions = OPTIONS) -> dict[str | None, Score]:
-    declared, samples = task(*attributes), Samples.from_rows(table)
+    declared, samples = toy_task(METRIC, *attributes), Samples.from_rows(table)
     found = [*score_distribution_shift(declared, samples, options).scores, *loss_scores(declared, samples, options)]
     return {score.attribute: score for score in found}
 

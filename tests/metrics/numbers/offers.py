@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+from made_scores import toy_task
+
 from equivox.core.attributes import Number
 from equivox.core.samples import Row
 from equivox.core.scores import ScoringOptions
-from equivox.core.task import AnnotationScheme, Attribute, DataSource, Prompt, Task
+from equivox.core.task import Attribute, DataSource, Task
 from equivox.metrics.numbers.metric import METRIC
 
 SALARY = Attribute(name="salary", asks="the salary", number=Number(unit="EUR", low=0, high=100))
@@ -16,19 +18,8 @@ OPTIONS = ScoringOptions(n_resamples=999, min_coverage=0.5)
 
 
 def task(*attributes: Attribute) -> Task:
-    return Task(
-        name="toy:salary",
-        version=1,
-        card="",
-        data=DataSource(corpus="toy", kind="text"),
-        prompt=Prompt(name="toy", version=1, text="?", source="here"),
-        group=("gender",),
-        cluster="name",
-        media=(),
-        condition="text",
-        annotation=AnnotationScheme(attributes=attributes),
-        metric=METRIC,
-    )
+    source = DataSource(corpus="toy", kind="text")
+    return toy_task(METRIC, *attributes, name="toy:salary", data=source, cluster="name", media=(), condition="text")
 
 
 def rows(group: str, answers: list[float | str]) -> list[Row]:
