@@ -9,10 +9,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from equivox.core.hashing import seed_of
 from equivox.core.lazy import Later, NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import Row, Samples, rows_of
-from equivox.core.task import Task, digest
+from equivox.core.task import Task
 
 if TYPE_CHECKING:
     from equivox import statistics as statistics
@@ -33,7 +34,7 @@ def named(task: Task) -> dict[str, Any]:
 
 def rng_of(*parts: object) -> np.random.Generator:
     """Return random numbers that depend on these parts alone: the same seed, task and score always give the same."""
-    return np.random.default_rng(int(digest(parts)[:16], 16))
+    return np.random.default_rng(seed_of(*parts))
 
 
 def least_p_of(task: Task, samples: Samples, mask: NDArray[np.bool_], n_resamples: int) -> dict[str, Any]:

@@ -15,7 +15,6 @@ differ, but identities differ only as much as few names do not average out.
 
 from __future__ import annotations
 
-import hashlib
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.annotate.schema import canonical
 from equivox.configs import load_config
+from equivox.core.hashing import hashed_number
 from equivox.core.segments import Segment, SegmentTool, Value
 from equivox.core.task import REFUSAL, SimulatedAnswers
 from equivox.metrics.badf.annotation.scheme import CHARACTERS, STAGES, descriptors, name_of
@@ -78,8 +78,7 @@ def _said(
         if rng.random() < probability:
             said.append(phrase)
     if rng.random() < settings.speaker:
-        hashed = hashlib.sha256(f"{settings.seed}\x1f{descriptor}".encode()).digest()
-        said.append(phrases()[int.from_bytes(hashed[:8]) % len(phrases())])
+        said.append(phrases()[hashed_number(settings.seed, descriptor) % len(phrases())])
     return list(dict.fromkeys(said))
 
 

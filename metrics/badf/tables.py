@@ -6,7 +6,6 @@ From those of two settings or two models follows their overlap: the shared assoc
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from equivox.annotate.merging import lemmas
 from equivox.core.files import read_table
 from equivox.core.lazy import np
 from equivox.core.metric import Overlap
+from equivox.core.plain import split_by
 from equivox.core.scores import NAN
 from equivox.metrics.badf.associations import LEVEL, Association, summarized
 from equivox.metrics.badf.dimensions import NOT_ASKED, YES, Dimension, Found
@@ -147,14 +147,12 @@ def summary_rows(found: Found) -> Records:
 
 def heat_map_rows(found: Found) -> Records:
     """Return the number of associations of each category × identity; None if it is not known."""
-    counted: dict[tuple[str, str], list[Association]] = defaultdict(list)
-    for association in found.kept():
-        counted[association.phrase.category, association.identity].append(association)
+    counted = split_by(found.kept(), lambda one: (one.phrase.category, one.identity))
     rows: list[Mapping[str, Any]] = []
     for category, reason in found.categories.items():
         for identity in found.dimension.identities:
             why = found.undefined or reason
-            cell = counted[category, identity]
+            cell = counted.get((category, identity), ())
             rows.append(
                 {
                     "task": found.dimension.task.name,

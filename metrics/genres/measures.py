@@ -8,12 +8,12 @@ of every test and interval.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from equivox.core.lazy import NDArray, np
+from equivox.core.plain import split_by
 from equivox.metrics.scoring import statistics
 
 Kind = Literal["difference", "decided", "correlation"]
@@ -182,7 +182,7 @@ def measure(
         Zero means no difference between the two characters. NaN with a reason when no NEP has both, when nothing was
         decided, or when all values are the same: a constant shows no difference and no fairness.
     """
-    known = [pair for pair in pairs if not (math.isnan(pair.male) or math.isnan(pair.female))]
+    known = _complete(pairs)
     if not known:
         nothing = "no narrative was decided" if metric.kind == "decided" or metric.name == "M8" else "no pair is known"
         return Measured(undefined=nothing)
@@ -288,6 +288,11 @@ def published_means(metric: NarrativeMeasure, pairs: Sequence[Pair]) -> tuple[fl
     return metric.scale * math.fsum(male) / len(male), metric.scale * math.fsum(female) / len(female)
 
 
+def _complete(pairs: Sequence[Pair]) -> list[Pair]:
+    """Return the pairs with a value of both characters."""
+    return [pair for pair in pairs if not (math.isnan(pair.male) or math.isnan(pair.female))]
+
+
 def _known(pairs: Sequence[Pair]) -> tuple[list[float], list[float]]:
     """Return all known values of male characters, and those of female ones."""
     return (
@@ -328,10 +333,7 @@ def _correlation(pairs: Sequence[Pair], n_resamples: int, confidence: float, rng
 
 def neps_of(pairs: Sequence[Pair]) -> list[Pair]:
     """Return one pair per NEP, averaged over its annotations; those without one of the characters are left out."""
-    by_nep: dict[str, list[Pair]] = defaultdict(list)
-    for pair in pairs:
-        if not (math.isnan(pair.male) or math.isnan(pair.female)):
-            by_nep[pair.nep].append(pair)
+    by_nep = split_by(_complete(pairs), lambda pair: pair.nep)
     return [
         Pair(
             nep=nep,

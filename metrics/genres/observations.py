@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from equivox.core.plain import split_by
 from equivox.core.samples import Row
 from equivox.core.scores import NAN
 from equivox.core.segments import SegmentAnnotation
@@ -94,11 +95,8 @@ def agreed(seen: Sequence[Observation]) -> list[Observation]:
 
     Where no two thirds agree, it is not known.
     """
-    votes: dict[tuple[str, str], list[Observation]] = {}
-    for observation in seen:
-        votes.setdefault((observation.row, observation.gender), []).append(observation)
     found = []
-    for members in votes.values():
+    for members in split_by(seen, lambda one: (one.row, one.gender)).values():
         winner = majority(["neither" if math.isnan(m.value) else str(m.value) for m in members if m.known])
         value = math.nan if winner in {None, "neither"} else float(str(winner))
         found.append(replace(members[0], reading="", value=value, published=value, known=winner is not None))

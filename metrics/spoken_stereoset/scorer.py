@@ -22,6 +22,7 @@ from equivox.core.coverage import Coverage
 from equivox.core.errors import RequestError
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
+from equivox.core.plain import split_by
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import NAN, Mover, Score, Scored, ScoringOptions, distance_interval
 from equivox.core.task import Task
@@ -423,9 +424,7 @@ def _rules(answers: Sequence[Answer]) -> list[dict[str, Any]]:
 
 def _orders(answers: Sequence[Answer]) -> list[dict[str, Any]]:
     """Return the counts of choices for each order of the options."""
-    by_order: dict[str, list[Answer]] = {}
-    for answer in answers:
-        by_order.setdefault(answer.row.metadata["order"], []).append(answer)
+    by_order = split_by(answers, lambda answer: answer.row.metadata["order"])
     return [{"order": order, **vars(_tally(members))} for order, members in sorted(by_order.items())]
 
 

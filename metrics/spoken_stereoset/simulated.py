@@ -15,7 +15,6 @@ independently of the stereotype, and the same in every order of the options. It 
 
 from __future__ import annotations
 
-import hashlib
 import random
 import re
 from collections.abc import Mapping, Sequence
@@ -24,6 +23,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from equivox.configs import load_config
+from equivox.core.hashing import hashed_number
 from equivox.core.task import SimulatedAnswers
 from equivox.dataset_builders.spoken_stereoset import KINDS
 from equivox.metrics.spoken_stereoset.annotation.scheme import CHOICE, LETTERS, options_of
@@ -71,8 +71,7 @@ def chosen_kind(model: str, settings: SimulatedSettings, labels: Labels, rng: ra
     if rng.random() < 2 * settings.shift / (3 - settings.shift):
         return STEREOTYPICAL
     if rng.random() < settings.speaker:
-        words = f"{settings.seed}\x1f{labels.cluster}\x1f{labels.stratum}"
-        return KINDS[int.from_bytes(hashlib.sha256(words.encode()).digest()[:8]) % len(KINDS)]
+        return KINDS[hashed_number(settings.seed, labels.cluster, labels.stratum) % len(KINDS)]
     return rng.choice(KINDS)
 
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import RequestError, RunError, StorageError, nearest
+from equivox.core.files import refuse_unusable_folder, whole_folder
 from equivox.core.lazy import datasets
 from equivox.core.media import sha256
 from equivox.core.plain import split_by
@@ -244,21 +244,13 @@ def folder_being_written(output: Path, *, apart_from: Path | None = None) -> Ite
         raise RequestError(f"`output` {output} has no name of its own; name a new folder")
     if apart_from is not None and apart_from.resolve().is_relative_to(target.resolve()):
         raise RequestError(f"`output` {output} holds the run itself; name another folder")
-    if output.is_file():
-        raise RequestError(f"`output` {output} is a file; name a folder")
+    refuse_unusable_folder(output, "output")
     if output.is_dir() and any(output.iterdir()) and not (output / RECORD).is_file():
         raise RequestError(f"`output` {output} holds files that were not written here; name a new or empty folder")
-    partial = target.with_name(f".{target.name}.partial")
     try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        yield partial
-        if output.exists():
-            shutil.rmtree(output)
-        partial.rename(output)
+        with whole_folder(target) as partial:
+            yield partial
     except (StorageError, OSError) as error:
         cause = error if isinstance(error, OSError) else error.__cause__
         reason = (cause.strerror if isinstance(cause, OSError) else None) or error
         raise RequestError(f"`output`: cannot write {output} ({reason}); choose another folder") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
