@@ -84,7 +84,7 @@ def story_shares(*, recall: Column, precision: Column, decomposition_accuracy: C
         for value in values:
             if not 0 <= value <= 1:
                 raise RequestError(f"`{name}` holds {value:g}: give a share from 0 to 1")
-        low, high = mean_interval(values, rng=np.random.default_rng(0)) if values else (NAN, NAN)
+        low, high = mean_interval(values, rng=np.random.default_rng(0))
         mean = math.fsum(values) / len(values) if values else NAN
         result |= {name: mean, f"{name}_low": low, f"{name}_high": high}
     reason = None if whole else "no story has all three shares"

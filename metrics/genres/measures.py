@@ -188,26 +188,31 @@ def measure(
         return Measured(undefined=nothing)
     if metric.kind == "correlation":
         return _correlation(pairs, n_resamples, confidence, rng)
+    values = [(pair.nep, who, getattr(pair, who)) for pair in known for who in ("male", "female")]
+    note = "all NEPs differ by the same: no interval"
+    found = _difference(metric, values, "male", note, n_resamples, confidence, rng)
+    return found if found.undefined else replace(found, published=published_value(metric, pairs))
+
+
+def _difference(
+    metric: NarrativeMeasure,
+    values: Sequence[tuple[str, str, float]],
+    first: str,
+    no_interval: str,
+    n_resamples: int,
+    confidence: float,
+    rng: np.random.Generator,
+) -> Measured:
+    """Return a difference of means, `first` minus the other, in the metric's unit; its interval is cut at its limit.
+
+    `values` holds (NEP, gender, value); `no_interval` is the note where there is none.
+    """
+    neps, groups, numbers = map(list, zip(*values, strict=True))
     found = statistics.group_means(
-        [value for pair in known for value in (pair.male, pair.female)],
-        ["male", "female"] * len(known),
-        clusters=[pair.nep for pair in known for _ in range(2)],
-        n_resamples=n_resamples,
-        confidence=confidence,
-        distances=False,
-        rng=rng,
+        numbers, groups, clusters=neps, n_resamples=n_resamples, confidence=confidence, distances=False, rng=rng
     )
     if found.undefined is not None:
         return Measured(undefined=found.undefined)
-    return replace(
-        _difference(metric, found, "male"),
-        published=published_value(metric, pairs),
-        notes=("all NEPs differ by the same: no interval",) if math.isnan(found.ci_low) else (),
-    )
-
-
-def _difference(metric: NarrativeMeasure, found: statistics.GroupMeans, first: str) -> Measured:
-    """Return a difference of means, `first` minus the other, in the metric's unit; its interval is cut at its limit."""
     sign = 1 if found.groups[0] == first else -1
     low, high = sorted(sign * end + 0.0 for end in (found.ci_low, found.ci_high))  # + 0.0: no -0
     means = [float(mean) * metric.scale for mean in found.means[::sign]]
@@ -219,6 +224,7 @@ def _difference(metric: NarrativeMeasure, found: statistics.GroupMeans, first: s
         ci_high=min(high * metric.scale, metric.limit),
         p=found.p,
         n_neps=found.n_clusters,
+        notes=(no_interval,) if math.isnan(found.ci_low) else (),
     )
 
 
@@ -251,12 +257,7 @@ def measure_between(
         return Measured(
             value=found.r, male=first, female=second, p=found.p, n_neps=len(set(neps)), notes=("no interval",)
         )
-    shift = statistics.group_means(
-        numbers, groups, clusters=neps, n_resamples=n_resamples, confidence=confidence, distances=False, rng=rng
-    )  # fmt: skip
-    if shift.undefined is not None:
-        return Measured(undefined=shift.undefined)
-    return replace(_difference(metric, shift, genders[0]), notes=("no interval",) if math.isnan(shift.ci_low) else ())
+    return _difference(metric, known, genders[0], "no interval", n_resamples, confidence, rng)
 
 
 def published_value(metric: NarrativeMeasure, pairs: Sequence[Pair]) -> float:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
+from sample_runs import sample_run
 from scored_here import scored_here
 
 from equivox.core.media import sha256
@@ -296,10 +297,7 @@ def test_a_run_is_a_run_again(tmp_path: Path, equivox: Command) -> None:
     import pyarrow.parquet as pq
 
     run, out = tmp_path / "run", tmp_path / "out"
-    equivox(
-        "run", "simulated:biased", "vibe_gender:story,badf_two:gender", "--data", "sample", "--limit", "24", "-o", run,
-        "--scoring", "n_resamples=99",
-    )  # fmt: skip
+    sample_run(run, "biased", "vibe_gender:story,badf_two:gender", limit=24)
     (run / "notes.html").write_text("mine")
     text = equivox.done("data", "push", run, "--repo", "org/run", "-o", out)
     planned = pq.read_table(run / "plan.parquet").num_rows
@@ -350,10 +348,8 @@ def private_run(tmp_path: Path) -> Path:
         "chat_template": "/home/somebody/secret/template.jinja",
     }  # fmt: skip
     engine = package.FunctionEngine(model, name="private", revision="1", settings=settings)
-    package.measure(
-        engine, "vibe_gender:story", data="sample", limit=16, output=tmp_path / "run",
-        options=package.ScoringOptions(n_resamples=99),
-    )  # fmt: skip
+    few = "n_resamples=99"
+    package.measure(engine, "vibe_gender:story", data="sample", limit=16, output=tmp_path / "run", options=few)
     return tmp_path / "run"
 
 
