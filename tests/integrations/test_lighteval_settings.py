@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from equivox.core.errors import EquivoxError, RequestError
-from equivox.integrations.lighteval.settings import Settings, Stop, one_line
+from equivox.integrations.lighteval.runs import Settings, Stop, one_line
 
 
 def test_settings_come_from_the_environment() -> None:
@@ -40,7 +40,7 @@ def test_a_number_that_is_none_is_refused(name: str, value: str) -> None:
 def test_an_error_is_one_line_on_a_foreign_command_line_and_ordinary_in_python() -> None:
     program = (
         "from equivox.core.errors import RequestError\n"
-        "from equivox.integrations.lighteval.settings import one_line\n"
+        "from equivox.integrations.lighteval.runs import one_line\n"
         "with one_line():\n"
         "    raise RequestError('two\\n lines')\n"
     )

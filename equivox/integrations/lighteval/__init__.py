@@ -1,9 +1,8 @@
 """equivox tasks inside lighteval: its registry finds them, its backends answer, equivox annotates and scores.
 
-`settings`
-    Settings without an option on lighteval's command line, read from the environment; errors as one line.
 `runs`
-    The run directory in which the answers of both kinds of backend are stored and scored.
+    The run directory in which the answers of both kinds of backend are stored and scored, the settings from the
+    environment, and errors as one line.
 `table`
     Tasks, documents and metric in lighteval's format; the only module here that imports lighteval.
 

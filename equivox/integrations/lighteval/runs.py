@@ -1,5 +1,6 @@
 """Run directories of evaluations inside lighteval: they store the answers and the scores.
 
+Settings without an option on lighteval's command line are read from the environment, and errors are shown in one line.
 Answers of equivox's engines and of lighteval's backends are treated as in `equivox run`: stored first, then annotated,
 then scored.
 """
@@ -7,17 +8,18 @@ then scored.
 from __future__ import annotations
 
 import logging
+import os
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from equivox.annotate import open_annotator
-from equivox.core.errors import RequestError
+from equivox.annotate import RULES, open_annotator
+from equivox.core.errors import EquivoxError, RequestError
 from equivox.core.files import cache_folder, write_table
 from equivox.core.lazy import pa
 from equivox.core.plain import split_by
@@ -31,7 +33,6 @@ from equivox.dataset_builders.corpus import Corpus
 from equivox.engines import Engine, EngineIdentity, Request, Response, open_engine, public_name
 from equivox.engines.function import RecordedEngine
 from equivox.engines.messages import split_thinking
-from equivox.integrations.lighteval.settings import DATA, Settings
 from equivox.run.generating import generate, pending_rows
 from equivox.run.live import add_usage
 from equivox.run.manifest import run_identity
@@ -47,6 +48,94 @@ Positions = Mapping[str, Collection[int]]
 """Task name → the positions of the wanted requests in the task's plan."""
 
 _NOBODY = EngineIdentity(engine="lighteval", model="any", revision="")
+
+DATA, ANNOTATOR, LIMIT, SEED, RUNS, MODEL = (
+    "EQUIVOX_DATA",
+    "EQUIVOX_ANNOTATOR",
+    "EQUIVOX_LIMIT",
+    "EQUIVOX_SEED",
+    "EQUIVOX_RUNS",
+    "EQUIVOX_MODEL_CONFIG",
+)
+
+
+class Stop(EquivoxError, SystemExit):
+    """An error that ends another program's command with one line on stderr and exit code 1.
+
+    In Python it is an `EquivoxError` like any other. Without it, the other program would print a traceback.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.code = f"equivox: {' '.join(message.split())}"
+
+
+@contextmanager
+def one_line() -> Iterator[None]:
+    """Turn any equivox error into one that another program's command line shows as one line."""
+    try:
+        yield
+    except Stop:
+        raise
+    except EquivoxError as error:
+        raise Stop(str(error)) from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Settings of equivox inside lighteval; each field has an environment variable.
+
+    Parameters
+    ----------
+    data
+        `EQUIVOX_DATA`: `sample`, or the folder that `equivox data build` wrote into. With None only corpora that need
+        no build are available (BADF's published grid).
+    annotator
+        `EQUIVOX_ANNOTATOR`: the annotator, as in `equivox run --annotator`.
+    limit, seed
+        `EQUIVOX_LIMIT`, `EQUIVOX_SEED`: as in `equivox run --limit` and `--seed`.
+    runs
+        `EQUIVOX_RUNS`: the folder in which each evaluation is stored as a run.
+    model
+        `EQUIVOX_MODEL_CONFIG`: the model behind the custom model, as in `equivox run`; None: the name in lighteval's
+        command.
+    """
+
+    data: str | None = None
+    annotator: str = RULES
+    limit: int | None = None
+    seed: int = 0
+    runs: Path = Path("runs/lighteval")
+    model: str | None = None
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+        """Return the settings in the environment; RequestError for an invalid number.
+
+        >>> Settings.from_environment({"EQUIVOX_DATA": "sample", "EQUIVOX_LIMIT": "24"}).limit
+        24
+        """
+        given = {k: v for k, v in (os.environ if environment is None else environment).items() if v}
+        return cls(
+            data=given.get(DATA),
+            annotator=given.get(ANNOTATOR, RULES),
+            limit=_whole(given, LIMIT, least=1),
+            seed=_whole(given, SEED, least=0) or 0,
+            runs=Path(given.get(RUNS, cls.runs)),
+            model=given.get(MODEL),
+        )
+
+
+def _whole(given: Mapping[str, str], name: str, *, least: int) -> int | None:
+    if name not in given:
+        return None
+    try:
+        number = int(given[name])
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise RequestError(f"{name} must be a whole number from {least} up, got {given[name]!r}; or leave it out")
+    return number
 
 
 def _response(texts: Mapping[str, str], request: Request) -> Response:

@@ -13,7 +13,7 @@ pytest.importorskip("lighteval.pipeline", reason="these tests need lighteval: ma
 
 from evaluating import MODEL_FILE, Evaluated
 
-from equivox.integrations.lighteval.settings import ANNOTATOR, DATA, LIMIT, MODEL, RUNS, SEED
+from equivox.integrations.lighteval.runs import ANNOTATOR, DATA, LIMIT, MODEL, RUNS, SEED
 
 PAGE = (Path(__file__).parents[3] / "docs" / "lighteval.md").read_text("utf-8")
 
