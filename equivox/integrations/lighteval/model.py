@@ -18,8 +18,7 @@ from lighteval.utils.cache_management import SampleCache
 
 from equivox.core.errors import RequestError
 from equivox.engines import engine_of
-from equivox.integrations.lighteval.runs import Runs
-from equivox.integrations.lighteval.runs import MODEL, Settings, one_line
+from equivox.integrations.lighteval.runs import MODEL, Runs, Settings, one_line
 from equivox.integrations.lighteval.table import MediaDoc, lighteval_tasks
 from equivox.report.progress_bars import progress_bars
 

@@ -26,8 +26,7 @@ from equivox.core.task import Task
 from equivox.core.variants import GREEDILY, with_sampling
 from equivox.integrations.flat import flat_metrics
 from equivox.integrations.lighteval import MODEL_FILE
-from equivox.integrations.lighteval.runs import Runs
-from equivox.integrations.lighteval.runs import Settings, Stop, one_line
+from equivox.integrations.lighteval.runs import Runs, Settings, Stop, one_line
 from equivox.tasks import ALL_TASKS
 
 _LOG = logging.getLogger(__name__)
