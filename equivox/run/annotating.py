@@ -7,16 +7,18 @@ When all responses of a task are annotated, the table of its samples is written.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from equivox.annotate.sounds import SoundReader
 from equivox.core.annotation import Annotation, Annotator, Job, annotation_key, grouped
+from equivox.core.attributes import OTHER
 from equivox.core.calls import CALL, ONE
+from equivox.core.errors import RunError
 from equivox.core.files import return_freed_memory, state_of, write_document, write_table
 from equivox.core.lazy import pa, pc
 from equivox.core.progress import Event, Progress, no_progress
@@ -32,6 +34,7 @@ from equivox.core.segments import (
     Value,
 )
 from equivox.core.task import Task, digest
+from equivox.run.generating import told_in_one_line
 from equivox.run.live import add_usage
 from equivox.run.manifest import forget_hashes
 from equivox.run.plan import read_plan
@@ -54,6 +57,7 @@ FOLLOW_UP = "follow up"
 SIMULATED = "simulated"
 """The engine whose responses can be annotated by special rules (`Task.simulate`)."""
 
+_STATUSES = frozenset(get_args(Status))
 _BLOCK = 8192
 """Number of responses that are annotated together; their segments stay in memory until the last is annotated."""
 
@@ -314,7 +318,33 @@ def run_jobs(jobs: Sequence[Job], annotator: Annotator) -> Iterator[Annotation]:
                 yield job.annotated("unparsed")
             else:
                 left.append(job)
-    yield from annotator.annotate(left)
+    with told_in_one_line(f"the annotator {annotator.identity.name}"):
+        yield from _told(left, annotator)
+
+
+def _told(jobs: Sequence[Job], annotator: Annotator) -> Iterator[Annotation]:
+    """Yield an annotator's annotation of each job; RunError for anything else that it yields.
+
+    The annotation has failed if its status or one of its values is none that there is, or if there is no annotation.
+    """
+    left = {job.key: job for job in jobs}
+    offered: dict[int, Mapping[str, Collection[str]]] = {}
+    for annotation in annotator.annotate(jobs):
+        job = left.pop(annotation.key, None) if isinstance(annotation, Annotation) else None
+        if job is None:
+            what = f"{annotation!r:.60}, no annotation of what was left to annotate"
+            raise RunError(f"the annotator {annotator.identity.name} yielded {what}; what was stored stays")
+        attributes = job.segment.attributes
+        if id(attributes) not in offered:
+            offered[id(attributes)] = {one.name: {*one.options, OTHER} for one in attributes if one.options}
+        known = annotation.status in _STATUSES and all(
+            isinstance(value, Value)
+            and isinstance(value.value, str)
+            and value.value in offered[id(attributes)].get(value.attribute, (value.value,))
+            for value in annotation.values
+        )
+        yield annotation if known else job.annotated("failed")
+    yield from (job.annotated("failed") for job in left.values())
 
 
 def _status(segment: Segment, values: Sequence[Value]) -> Status:

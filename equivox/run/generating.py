@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from equivox.core.errors import EquivoxError, RunError
@@ -178,18 +179,23 @@ def _answers(plan: Plan, pending: NDArray[np.int64], engine: Engine, store: Stor
 
 def _sent(sendable: Iterable[Request], engine: Engine) -> Iterator[Response]:
     """Yield what the engine answers to requests; RunError, in one line, for anything else that it does."""
-    try:
+    with told_in_one_line(_engine_named(engine)):
         for response in engine.generate(sendable):
             if not (isinstance(response, Response) and isinstance(response.key, str)):
                 raise RunError(f"{_engine_named(engine)} yielded {response!r:.60}, no Response; what was stored stays")
             yield response
+
+
+@contextmanager
+def told_in_one_line(named: str) -> Iterator[None]:
+    """Raise RunError, in one line, for whatever goes wrong in an engine or an annotator: it is somebody's code."""
+    try:
+        yield
     except EquivoxError:
         raise
-    except Exception as error:  # an engine is somebody's code, which can fail in any way
+    except Exception as error:
         reason = f"{type(error).__name__}: {one_line(cleaned(str(error)))}"
-        raise RunError(
-            f"{_engine_named(engine)} failed ({reason}); what was stored stays, and --debug says where"
-        ) from error
+        raise RunError(f"{named} failed ({reason}); what was stored stays, and --debug says where") from error
 
 
 def _engine_named(engine: Engine) -> str:

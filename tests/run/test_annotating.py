@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from equivox.annotate import Annotation, Annotator, AnnotatorIdentity, Job, Value
+from equivox.core.errors import RunError
 from equivox.core.files import write_table
 from equivox.core.metric import FollowUp, Members
 from equivox.core.progress import Event
@@ -67,6 +68,66 @@ def test_a_tool_goes_first_and_the_annotator_gets_what_it_cannot_tell() -> None:
     assert found == {f"{text} {alone}": status for text, status in both.items() for alone in (False, True)}
     # What only the tool reads is not given to the annotator.
     assert annotator.asked == ["perhaps"]
+
+
+class Odd(Annotator):
+    """An annotator of which `then` changes what it yields about the second of three jobs."""
+
+    identity = AnnotatorIdentity(name="odd", version="1")
+
+    def __init__(self, then: Callable[[Annotation], Any]) -> None:
+        self.then = then
+
+    def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
+        for number, job in enumerate(jobs):
+            fine = job.annotated("parsed", [Value("mood", "glad", "glad"), Value("job", "baker", "a baker")])
+            said = self.then(fine) if number == 1 else fine
+            if said != "passed over":
+                yield said
+
+
+def three_jobs() -> list[Job]:
+    attributes = (JOB, Attribute(name="mood", asks="the mood", options=("glad", "sad")))
+    segment = Segment(name="", text="x", attributes=attributes)
+    return [Job(key=key, response_key=key, task="t", segment=segment) for key in "abc"]
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        lambda fine: "passed over",
+        lambda fine: replace(fine, status="wonderful"),
+        lambda fine: replace(fine, values=[Value("mood", "Glad", "glad")]),
+        lambda fine: replace(fine, values=[Value("job", 5, "5")]),
+        lambda fine: replace(fine, values=[("mood", "glad", "glad")]),
+    ],
+)
+def test_what_an_annotator_may_not_say_has_failed(then: Callable[[Annotation], Any]) -> None:
+    found = {one.key: (one.status, len(one.values)) for one in run_jobs(three_jobs(), Odd(then))}
+    assert found == {"a": ("parsed", 2), "b": ("failed", 0), "c": ("parsed", 2)}
+    # What no option names is an answer, too.
+    other = [Value("mood", "other", "hungry"), Value("job", "pilot", "pilot")]
+    kept = list(run_jobs(three_jobs(), Odd(lambda fine: replace(fine, values=other))))[1]
+    assert (kept.status, kept.values) == ("parsed", other)
+
+
+def broken(fine: Annotation) -> None:
+    raise ValueError("broken\nin two lines")
+
+
+@pytest.mark.parametrize(
+    ("then", "told"),
+    [
+        (broken, "the annotator odd failed (ValueError: broken in two lines)"),
+        (lambda fine: None, "the annotator odd yielded None, no annotation of what was left to annotate"),
+        (lambda fine: replace(fine, key="a"), "the annotator odd yielded Annotation(key='a',"),
+        (lambda fine: replace(fine, key="z"), "the annotator odd yielded Annotation(key='z',"),
+    ],
+)
+def test_an_annotator_that_goes_wrong_is_one_line(then: Callable[[Annotation], Any], told: str) -> None:
+    with pytest.raises(RunError) as found:
+        list(run_jobs(three_jobs(), Odd(then)))
+    assert str(found.value).startswith(told) and "\n" not in str(found.value)
 
 
 def test_what_was_not_asked_yet_is_missing_and_has_not_failed(tmp_path: Path) -> None:
