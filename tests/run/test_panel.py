@@ -172,3 +172,6 @@ def test_another_annotator_becomes_the_run_s_own_and_the_first_stays_beside_it(r
     assert [one.value for one in read_scores(folder, "rules") if one.is_whole] == [first.value]
     with pytest.raises(RequestError, match="nobody"):
         use_annotator(folder, "nobody", OPTIONS)
+    # Nothing was changed: the run has the scores that it had.
+    assert read_manifest(folder)["command"]["annotator"] == "other"
+    assert [one.value for one in read_scores(folder) if one.is_whole] == [second.value]

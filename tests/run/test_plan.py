@@ -20,6 +20,7 @@ from equivox.core.variants import vary
 from equivox.dataset_builders.corpus import Corpus, Sample
 from equivox.engines import EngineIdentity
 from equivox.run.plan import Plan, make_plan
+from equivox.run.presented import permuted_groups
 from equivox.tasks import vibe
 
 IDENTITY = EngineIdentity(engine="fake", model="m", revision="1")
@@ -218,6 +219,10 @@ def test_a_unit_may_be_in_every_group_and_is_asked_whole() -> None:
     for unit in {cluster for cluster, _ in true}:
         own = [sorted(group for (cluster, _), group in rows.items() if cluster == unit) for rows in (dealt, true)]
         assert own[0] == own[1]
+    # Two groups are dealt within each unit, too: in about half of the units they change places.
+    two = permuted_groups([(f"u{n}", group) for n in range(40) for group in ("f", "m")], shuffled, 0)
+    assert all({two[f"u{n}", "f"], two[f"u{n}", "m"]} == {"f", "m"} for n in range(40))
+    assert 10 < sum(two[f"u{n}", "f"] == "m" for n in range(40)) < 30
 
 
 def test_media_come_before_the_text_and_clip_by_clip() -> None:
