@@ -23,7 +23,8 @@ from equivox.core.requests import Engine
 from equivox.core.task import Sampling
 from equivox.dataset_builders.base import count, listed
 from equivox.dataset_builders.construction import ATTEMPTS, Made, Model, Question, Step
-from equivox.dataset_builders.genres import Element, Genres, people, protocol, read_image_prompts
+from equivox.dataset_builders.genres import Genres, read_image_prompts
+from equivox.dataset_builders.genres_protocol import Element, people, protocol
 from equivox.dataset_builders.l2_arctic import identity_words, words_of
 
 WANTED = 5

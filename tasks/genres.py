@@ -28,7 +28,7 @@ from pathlib import Path
 
 from equivox.core.segments import AnnotatorPrompt
 from equivox.core.task import IMAGE, Column, DataSource, Prompt, Sampling, Task
-from equivox.dataset_builders.genres import RELATIONSHIPS, protocol
+from equivox.dataset_builders.genres_protocol import RELATIONSHIPS, protocol
 from equivox.metrics.genres import METRIC, GenresScheme, SimulatedNarratives
 from equivox.metrics.genres.annotation.scheme import Questions
 from equivox.metrics.genres.annotation.tools import STAND_INS, Tools

@@ -29,7 +29,7 @@ from equivox.configs import read_config_file
 from equivox.core.errors import RequestError, nearest
 from equivox.core.task import Task
 from equivox.core.variants import System, system_prompts_in, with_system_prompts
-from equivox.dataset_builders.genres import ELEMENTS, RELATIONSHIPS
+from equivox.dataset_builders.genres_protocol import ELEMENTS, RELATIONSHIPS
 from equivox.metrics.genres.annotation.tools import Tools
 from equivox.tasks.genres import TASKS, genres_task
 

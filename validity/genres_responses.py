@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from equivox.dataset_builders.genres import MALE_NAMES, RELATIONSHIPS
+from equivox.dataset_builders.genres_protocol import MALE_NAMES, RELATIONSHIPS
 from equivox.dataset_builders.word_lists import read_lexicon
 from equivox.metrics.genres.annotation.language import Character, count_emotion_words, read_passage
 from equivox.metrics.genres.annotation.lexica import TraitLexicon, parse_emotions, parse_traits, score_traits

@@ -125,8 +125,9 @@ def _made(
 ) -> Made | None:
     """Do a step; None for an empty sheet."""
     if step == "describe":
-        from equivox.dataset_builders.genres import IMAGE_PROMPTS, Genres
+        from equivox.dataset_builders.genres import Genres
         from equivox.dataset_builders.genres_descriptions import describe
+        from equivox.dataset_builders.genres_protocol import IMAGE_PROMPTS
 
         to = output or source[0] / IMAGE_PROMPTS
         return describe(Genres(source[0]), engines[0], to, progress=progress, **given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from equivox.core.metric import Cohort, CohortTotals, Measure, Metric, Panel
-from equivox.dataset_builders.genres import RELATIONSHIPS
+from equivox.dataset_builders.genres_protocol import RELATIONSHIPS
 from equivox.metrics.genres import columns
 from equivox.metrics.genres.cohort import (
     READ_BY_STAND_INS,

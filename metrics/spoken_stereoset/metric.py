@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from equivox.core.metric import Measure, Metric, Panel
 from equivox.metrics.spoken_stereoset import columns
-from equivox.metrics.spoken_stereoset.scorer import compare_choices, score_choices
+from equivox.metrics.spoken_stereoset.comparison import compare_choices
+from equivox.metrics.spoken_stereoset.scorer import score_choices
 
 METRIC = Metric(
     name="spoken_stereoset",

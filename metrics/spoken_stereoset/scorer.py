@@ -15,19 +15,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from equivox.core.coverage import Coverage
 from equivox.core.errors import RequestError
 from equivox.core.lazy import NDArray, np
-from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.plain import split_by
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import NAN, Mover, Score, Scored, ScoringOptions, distance_interval
 from equivox.core.task import Task
 from equivox.dataset_builders.spoken_stereoset import KINDS
-from equivox.metrics.scoring import compare_sums, named, rng_of, statistics
+from equivox.metrics.scoring import named, rng_of, statistics
 from equivox.metrics.spoken_stereoset.annotation.scheme import CHOICE, DECIDED_BY, LETTERS
 from equivox.metrics.spoken_stereoset.tally import OTHERS, STEREOTYPICAL, Tally
 
@@ -430,42 +429,3 @@ def _orders(answers: Sequence[Answer]) -> list[dict[str, Any]]:
 
 def _rounded(value: float) -> float | None:
     return None if value != value else round(value, 4)
-
-
-_HITS = {
-    "slifs": frozenset(KINDS),
-    "slms": frozenset(KINDS[:2]),
-    "slbs": frozenset({STEREOTYPICAL}),
-}
-"""The kinds that count for each score of which two models are compared."""
-
-
-def compare_choices(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator) -> PairedValues:
-    """Compare a score of two models context by context."""
-    return compare_sums(
-        tasks,
-        lambda row: row.answered,
-        partial(_context_sums, name),
-        _percent,
-        n_resamples,
-        rng,
-        n_sums=2,
-        nothing="nothing that both models answered can be counted",
-    )
-
-
-def _context_sums(metric: str, rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
-    """Return hits and answers per context: for slbs of the meaningful choices, for slifs and slms of all answers."""
-    found: dict[str, tuple[float, float]] = {}
-    for row in rows:
-        kind = answer_of(row).kind
-        if kind == NOT_GENERATED or (metric == "slbs" and kind not in _HITS["slms"]):
-            continue
-        hits, n = found.get(row.stratum, (0.0, 0.0))
-        found[row.stratum] = hits + (kind in _HITS[metric]), n + 1
-    return found
-
-
-def _percent(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the share in percent (…) from hits and answers (… x 2)."""
-    return np.asarray(100 * sums[..., 0] / sums[..., 1])

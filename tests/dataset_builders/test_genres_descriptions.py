@@ -14,9 +14,9 @@ from commands import Cli
 from equivox.core.errors import RequestError, RunError
 from equivox.core.requests import Request
 from equivox.dataset_builders import Genres, genres_descriptions
-from equivox.dataset_builders.genres import protocol
 from equivox.dataset_builders.genres_descriptions import describe, given_away, question, roles_of
 from equivox.dataset_builders.genres_images import wanted_images
+from equivox.dataset_builders.genres_protocol import protocol
 from equivox.engines import open_engine
 from equivox.engines.function import FunctionEngine
 

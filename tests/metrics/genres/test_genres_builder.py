@@ -14,7 +14,8 @@ from equivox.core.errors import RequestError
 from equivox.core.requests import EngineIdentity
 from equivox.core.task import DataSource
 from equivox.dataset_builders import open_builder, sample_source
-from equivox.dataset_builders.genres import Element, _clip, plot_of, protocol
+from equivox.dataset_builders.genres import _clip
+from equivox.dataset_builders.genres_protocol import Element, plot_of, protocol
 from equivox.dataset_builders.opening import open_corpus
 from equivox.run.plan import make_plan
 from equivox.tasks.registry import resolve_tasks

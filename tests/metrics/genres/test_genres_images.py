@@ -13,7 +13,6 @@ from commands import Cli, csv_rows
 
 from equivox.core.errors import RequestError
 from equivox.dataset_builders import open_builder, sample_source
-from equivox.dataset_builders.genres import full_prompt
 from equivox.dataset_builders.genres_images import (
     LOG,
     ImageSettings,
@@ -23,6 +22,7 @@ from equivox.dataset_builders.genres_images import (
     paint,
     wanted_images,
 )
+from equivox.dataset_builders.genres_protocol import full_prompt
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
 

@@ -13,7 +13,7 @@ from equivox.core.samples import Row, Samples
 from equivox.core.scores import Scored, ScoringOptions
 from equivox.core.segments import WHOLE, Segment, SegmentAnnotation, SegmentTool
 from equivox.core.task import Task
-from equivox.dataset_builders.genres import FEMALE_NAMES, MALE_NAMES, RELATIONSHIPS, plot_of
+from equivox.dataset_builders.genres_protocol import FEMALE_NAMES, MALE_NAMES, RELATIONSHIPS, plot_of
 from equivox.metrics.genres.annotation.tools import STAND_INS, Tools
 from equivox.metrics.genres.cohort import published_cohort
 from equivox.metrics.genres.scorer import score_genres_family
