@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
@@ -86,6 +86,8 @@ class Drawn:
 
 _Candidate = tuple[str, Drawn, Samples, int]
 """A response that can be drawn, with its place in a hashed order, its task's samples and its number among them."""
+_Among = Callable[[Task, Samples], "NDArray[np.bool_]"]
+"""Function that returns which samples of a task can be drawn."""
 
 
 def shares_of(attributes: Sequence[Attribute], asked: Mapping[str, str], *, lists: bool) -> tuple[Attribute, ...]:
@@ -98,6 +100,39 @@ def shares_of(attributes: Sequence[Attribute], asked: Mapping[str, str], *, list
     )
 
 
+def _candidates(
+    folder: Path, per: Sequence[str], seed: int, annotator: str | None, among: _Among | None
+) -> Iterator[tuple[tuple[str, ...], _Candidate]]:
+    """Yield each answered response of a run once, with its values of `per`."""
+    manifest = read_manifest(folder)
+    tasks = [task for task in read_tasks(folder) if not asks_nothing(task)]
+    opened = open_samples(folder, tasks, annotator or str(manifest["command"]["annotator"]))
+    model = str(manifest["command"]["model"])
+    seen: set[str] = set()
+    for task in tasks:
+        samples = opened[task.name]
+        answered = ~samples.has_status(*UNANSWERED, "empty")
+        if among is not None:
+            answered &= among(task, samples)
+        keys, groups = samples.keys, samples.groups.texts()
+        kept = {name: samples.metadata(name).texts() for name in per if name not in PER}
+        for number in answered.nonzero()[0].tolist():
+            key = keys[number]
+            if key in seen:
+                continue
+            seen.add(key)
+            place = {
+                "model": f"{model} {folder}",
+                "task": task.name,
+                "condition": task.condition,
+                "group": groups[number],
+                **{name: texts[number] for name, texts in kept.items()},
+            }
+            item = digest([seed, "item", model, key])[:12]
+            one = Drawn(item, folder, model, task, replace(_NOBODY, key=key))
+            yield tuple(place[name] for name in per), (digest([seed, "draw", item]), one, samples, number)
+
+
 def draw(
     folders: Sequence[Path],
     *,
@@ -105,7 +140,7 @@ def draw(
     per: Sequence[str],
     seed: int = 0,
     annotator: str | None = None,
-    among: Callable[[Task, Samples], NDArray[np.bool_]] | None = None,
+    among: _Among | None = None,
 ) -> list[Drawn]:
     """Return `n` answered responses of every combination of `per`, in random order.
 
@@ -119,40 +154,13 @@ def draw(
             raise RequestError(f"`per` names {', '.join(known)}; got {name!r}{nearest(name, known)}")
     cells: dict[tuple[str, ...], list[_Candidate]] = {}
     sizes: Counter[tuple[str, ...]] = Counter()
-    for folder in folders:
-        manifest = read_manifest(folder)
-        tasks = [task for task in read_tasks(folder) if not asks_nothing(task)]
-        opened = open_samples(folder, tasks, annotator or str(manifest["command"]["annotator"]))
-        model = str(manifest["command"]["model"])
-        seen: set[str] = set()
-        for task in tasks:
-            samples = opened[task.name]
-            answered = ~samples.has_status(*UNANSWERED, "empty")
-            if among is not None:
-                answered &= among(task, samples)
-            keys, groups = samples.keys, samples.groups.texts()
-            kept = {name: samples.metadata(name).texts() for name in per if name not in PER}
-            for number in answered.nonzero()[0].tolist():
-                key = keys[number]
-                if key in seen:
-                    continue
-                seen.add(key)
-                place = {
-                    "model": f"{model} {folder}",
-                    "task": task.name,
-                    "condition": task.condition,
-                    "group": groups[number],
-                    **{name: texts[number] for name, texts in kept.items()},
-                }
-                item = digest([seed, "item", model, key])[:12]
-                named = tuple(place[name] for name in per)
-                sizes[named] += 1
-                cell = cells.setdefault(named, [])
-                one = Drawn(item, folder, model, task, replace(_NOBODY, key=key))
-                cell.append((digest([seed, "draw", item]), one, samples, number))
-                # A response that is not among the first n of its cell now can never enter them.
-                if len(cell) > 4 * n:
-                    cell[:] = sorted(cell, key=itemgetter(0))[:n]
+    for named, candidate in (found for folder in folders for found in _candidates(folder, per, seed, annotator, among)):
+        sizes[named] += 1
+        cell = cells.setdefault(named, [])
+        cell.append(candidate)
+        # A response that is not among the first n of its cell now can never enter them.
+        if len(cell) > 4 * n:
+            cell[:] = sorted(cell, key=itemgetter(0))[:n]
     weights = {named: sizes[named] / min(n, len(cell)) for named, cell in cells.items()}
     chosen = [
         (replace(one, weight=weights[named]), samples, number)

@@ -171,6 +171,32 @@ def request_seed(seed: int, sample_id: str, repeat: int, *presentation: Mapping[
     return int(digest([seed, sample_id, repeat, *presentation])[:8], 16)
 
 
+def _grouped(corpus: Corpus, task: Task, limit: int | None) -> tuple[list[Sample], tuple[str, ...], int]:
+    """Return the samples of a task that have a group, the groups, and how many samples have none.
+
+    RequestError for too few samples or groups, for groups that are written alike, and for a `limit` below their number.
+    """
+    samples = samples_of(corpus, task)
+    if not samples:
+        where = ", ".join(f"{column} {value}" for column, value in task.data.where.items())
+        raise RequestError(f"{task.name}: the corpus {corpus.name} has no sample with {where or 'anything in it'}")
+    grouped = [sample for sample in samples if label_of(sample, task.group) is not None]
+    groups = tuple(sorted({label_of(sample, task.group) or "" for sample in grouped}))
+    if task.group and len(groups) < 2:
+        raise RequestError(
+            f"{task.name} compares groups by {task.dimension!r}, but the corpus {corpus.name} has "
+            f"{len(groups)} ({', '.join(groups) or 'none'}); at least two are needed"
+        )
+    refuse_alike(task.dimension, groups)
+    if limit is not None and limit < len(groups):
+        raise RequestError(
+            f"`limit` {limit} is too small for the {len(groups)} groups of {task.name} ({', '.join(groups)}); "
+            f"give at least {len(groups)}, or several per speaker for an interval"
+        )
+    check_clusters(placed_in(grouped, task), task)
+    return grouped, groups, len(samples) - len(grouped)
+
+
 def make_plan(
     tasks: Sequence[Task],
     corpora: Mapping[str, Corpus],
@@ -197,25 +223,7 @@ def make_plan(
         corpus = corpora[task.data.corpus]
         corpus.require(_columns(task, corpus, seed), task=task.name)
         refuse_other_braces(task, corpus.samples[0].columns if corpus.samples else ())
-        samples = samples_of(corpus, task)
-        if not samples:
-            where = ", ".join(f"{column} {value}" for column, value in task.data.where.items())
-            raise RequestError(f"{task.name}: the corpus {corpus.name} has no sample with {where or 'anything in it'}")
-        grouped = [sample for sample in samples if label_of(sample, task.group) is not None]
-        left_out[task.name] = len(samples) - len(grouped)
-        groups = tuple(sorted({label_of(sample, task.group) or "" for sample in grouped}))
-        if task.group and len(groups) < 2:
-            raise RequestError(
-                f"{task.name} compares groups by {task.dimension!r}, but the corpus {corpus.name} has "
-                f"{len(groups)} ({', '.join(groups) or 'none'}); at least two are needed"
-            )
-        refuse_alike(task.dimension, groups)
-        if limit is not None and limit < len(groups):
-            raise RequestError(
-                f"`limit` {limit} is too small for the {len(groups)} groups of {task.name} ({', '.join(groups)}); "
-                f"give at least {len(groups)}, or several per speaker for an interval"
-            )
-        check_clusters(placed_in(grouped, task), task)
+        grouped, groups, left_out[task.name] = _grouped(corpus, task, limit)
         if corpus.name not in positions:
             positions[corpus.name] = {sample.sample_id: place for place, sample in enumerate(corpus.samples)}
         blocks = blocks_of(task, ((text_of(sample, (task.cluster,)), sample.columns) for sample in grouped))
