@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from equivox.annotate.merging import lemmas, unify
 from equivox.core.encoded import EncodedLabels, EncodedValues
@@ -154,10 +154,6 @@ def unify_phrases(documents: Documents, *, merge: Merge, encoder: str = "", thre
     return replace(documents, unified=replace(raw, codes=lookup[categories, raw.codes], names=tuple(place)))
 
 
-_KNOWN: dict[tuple[tuple[str, ...], str, float], dict[str, str]] = {}
-"""Cache of the latest leaders by meaning, for the follow-up and the scores of one command."""
-
-
 def leaders(phrases: tuple[str, ...], merge: Merge, encoder: str, threshold: float) -> dict[str, str]:
     """Return the wording that represents each of `phrases`, which are in order of first occurrence."""
     if merge == "none":
@@ -165,9 +161,9 @@ def leaders(phrases: tuple[str, ...], merge: Merge, encoder: str, threshold: flo
     if merge == "lemma":
         first: dict[str, str] = {}
         return {phrase: first.setdefault(lemmas(phrase), phrase) for phrase in phrases}
-    key = (phrases, encoder, threshold)
-    if key not in _KNOWN:
-        if len(_KNOWN) >= 64:
-            _KNOWN.clear()
-        _KNOWN[key] = dict(zip(phrases, unify(phrases, encoder, threshold), strict=True))
-    return _KNOWN[key]
+    return _leaders_by_meaning(phrases, encoder, threshold)
+
+
+@lru_cache(maxsize=64)  # the follow-up and the scores of one command ask for the same
+def _leaders_by_meaning(phrases: tuple[str, ...], encoder: str, threshold: float) -> dict[str, str]:
+    return dict(zip(phrases, unify(phrases, encoder, threshold), strict=True))

@@ -6,8 +6,6 @@ import inspect
 import subprocess
 import sys
 
-import numpy as np
-import pandas
 import pytest
 
 from equivox import metrics as columns
@@ -33,33 +31,6 @@ def test_an_editor_shows_every_column_and_option(metric: ColumnMetric[...]) -> N
     assert list(shown)[: len(metric.kinds)] == list(metric.kinds)
     with pytest.raises(RequestError, match="takes its columns by name"):
         metric(["f", "m"])
-
-
-def test_columns_of_any_kind_give_the_same_number() -> None:
-    # Of eight women all say tea; of eight men four say ale: half of the men's distribution lies elsewhere.
-    groups, values = ["f"] * 8 + ["m"] * 8, ["tea"] * 8 + ["tea", "ale"] * 4
-    frame = pandas.DataFrame({"groups": groups, "values": values})
-    for given in (
-        {"groups": groups, "values": values},
-        {"groups": np.array(groups), "values": np.array(values)},
-        {"groups": frame["groups"], "values": frame["values"]},
-        {"groups": [0] * 8 + [1] * 8, "values": [[value] for value in values]},
-    ):
-        assert columns.ntvd(**given, n_resamples=99)["ntvd"] == pytest.approx(50)
-
-
-def test_the_other_functions_by_hand() -> None:
-    kinds = ["stereotypical"] * 3 + ["anti_stereotypical"] + ["irrelevant"] * 4
-    found = columns.spoken_stereoset(kinds=kinds, n_resamples=99)
-    assert (found["slifs"], found["slms"], found["slbs"]) == (100, 50, 75)
-    narratives = columns.genres(
-        metrics=["M3"] * 6, pairs=list("abcdef"), male=[3, 4, 5, 3, 4, 5], female=[1, 2, 2, 2, 2, 3], n_resamples=99
-    )
-    # 24/6 − 12/6 sentences.
-    assert narratives["m3"] == pytest.approx(2)
-    told = [["calm"]] * 20 + [["brave"]] * 20
-    found = columns.concept_associations(identities=["f"] * 20 + ["m"] * 20, phrases=told, n_resamples=99)
-    assert (found["associations_f"], found["associations_m"]) == (1, 1)
 
 
 @pytest.mark.parametrize(
