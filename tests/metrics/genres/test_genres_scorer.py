@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from equivox.core.errors import RequestError
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, Scored, ScoringOptions
 from equivox.core.segments import WHOLE, SegmentAnnotation
@@ -237,3 +238,9 @@ def test_an_answer_takes_three_calls_of_an_evaluator() -> None:
     for name in ("spoken_stereoset:gender", "vibe_gender:story"):
         task = builtin_tasks()[name]
         assert len(task.annotation.most_calls(task)) == 1
+
+
+def test_another_scheme_is_refused_in_one_line() -> None:
+    other = replace(TASK, annotation=builtin_tasks()["vibe_gender:advisory"].annotation)
+    with pytest.raises(RequestError, match="genres:cs: the metric genres needs the annotation scheme of GENRES"):
+        score_genres(other, Samples.from_rows([row(number) for number in range(4)]), OPTIONS)
