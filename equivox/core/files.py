@@ -242,13 +242,13 @@ def read_table(path: Path, columns: Sequence[str] | None = None, *, memory_map: 
 
 
 @contextmanager
-def _told_as_damage(path: Path) -> Iterator[None]:
-    """Turn what reading a damaged table raises into DamageError, which names its file."""
+def _told_as_damage(path: Path, *also: type[Exception]) -> Iterator[None]:
+    """Turn what reading a damaged table raises, and `also` these, into DamageError, which names its file."""
     try:
         yield
     except (FileNotFoundError, DamageError):
         raise
-    except (OSError, pa.ArrowException, ValueError, KeyError, OverflowError, MemoryError) as error:
+    except (OSError, pa.ArrowException, ValueError, KeyError, *also) as error:
         raise damaged(path, str(error)) from error
 
 
@@ -350,7 +350,7 @@ def _refuse_odd(path: Path, mode: int, root: Path, folder: Path) -> None:
 def refuse_oversized(path: Path) -> None:
     """Raise DamageError for a document or a table that would take more memory than any that equivox writes."""
     if path.suffix == ".parquet":
-        with _told_as_damage(path):
+        with _told_as_damage(path, OverflowError, MemoryError):
             size = table_bytes(path, most=LONGEST_TABLE)
         if size > LONGEST_TABLE:
             raise damaged(path, f"it takes {size:,} bytes or more in memory, of at most {LONGEST_TABLE:,}")
