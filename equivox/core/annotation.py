@@ -113,7 +113,7 @@ class Annotator:
         return self.engine.usage if self.engine else {}
 
     def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
-        """Yield one annotation per job."""
+        """Yield one annotation per job; a job passed over, and a value that is no option or `other`, have failed."""
         raise NotImplementedError
 
     def check(self, tasks: Sequence[Task]) -> None:
