@@ -148,7 +148,7 @@ def generate(
                 _refuse_arrival(plan.request(row), response, engine)
             if isinstance(response.sound, bytes):
                 record["sound"] = keep_sound(folder, response.sound)
-            store.append(record)
+            store.keep(record)
             speed.count(record["completion_tokens"] or 0, engine.copies)
             finished += 1
             failed += record["error"] is not None

@@ -118,7 +118,10 @@ class Store:
 
         Raises StorageError when the disk refuses; what was stored before is whole.
         """
-        fitted = self.fitted(record)
+        self.keep(self.fitted(record))
+
+    def keep(self, fitted: dict[str, Any]) -> None:
+        """Store a record that is `fitted` already, as `append` does."""
         if self._journal is None:
             path = self.folder / _JOURNAL.format(self._next)
             self._journal = Journal(path, new=True, sync_seconds=self._sync_seconds)
