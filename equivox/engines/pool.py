@@ -254,22 +254,23 @@ class PoolEngine(Engine):
     def _give(self, worker: _Worker) -> None:
         """Give a worker that asks some of the requests that are left.
 
-        An engine that has its share of what is not answered gets nothing: it answers what it has, and asks again. So
-        does one that has, or would get, a request that was with a lost worker: that one is given alone.
+        An engine that has its share of what is not answered gets an empty message: it answers what it has, and asks
+        again. So does one that has, or would get, a request that was with a lost worker: that one is given alone. An
+        engine that asks and gets no message may wait for one before it answers, as vLLM does.
         """
         with self._changed:
             if not worker.has and not self._changed.wait_for(lambda: self._left or self._closing, timeout=_POLL_S):
-                return
-            if worker.has and (self._suspects or any(self._strikes[key] for key in worker.has)):
                 return
             quick = time.monotonic() - worker.given_at < 1
             worker.chunk = min(2 * worker.chunk, _MOST) if quick else max(worker.chunk // 2, 1)
             loaded = [other for other in self._all if other.loaded]
             share = math.ceil((self._left + sum(len(other.has) for other in loaded)) / len(loaded))
+            room = max(0, min(worker.chunk, share - len(worker.has)))
             if self._suspects:
-                batch = [self._suspects.popleft()]
+                batch = [] if worker.has else [self._suspects.popleft()]
             else:
-                batch = list(itertools.islice(self._source, max(0, min(worker.chunk, share - len(worker.has)))))
+                struck = any(self._strikes[key] for key in worker.has)
+                batch = [] if struck else list(itertools.islice(self._source, room))
             self._left -= len(batch)
             worker.has.update((request.key, request) for request in batch)
             worker.given_at, worker.asks = time.monotonic(), False

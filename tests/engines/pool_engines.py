@@ -98,6 +98,10 @@ class Batching(Answering):
         yield from map(self.answer, batch)
 
 
+class DeadlyBatching(Batching, Deadly):
+    """Takes four requests before it answers any, and dies of one."""
+
+
 class Forgetful(Answering):
     """Leaves every tenth request without an answer."""
 

@@ -103,6 +103,16 @@ def test_a_lost_worker_gives_its_requests_back(connected: None, tmp_path: Path) 
         pool.close()
 
 
+@pytest.mark.timeout(120)
+def test_an_engine_that_gathers_requests_answers_what_a_lost_worker_had(connected: None, tmp_path: Path) -> None:
+    pool = PoolEngine(partial(engines.DeadlyBatching, "Question 23?", str(tmp_path), once=True), Workers(2))
+    try:
+        answers(pool, 400)
+        assert pool.lost == 1
+    finally:
+        pool.close()
+
+
 @pytest.mark.long
 def test_a_worker_that_is_killed_from_outside(connected: None) -> None:
     pool = PoolEngine(partial(engines.Answering, 0.01), Workers(2))
@@ -154,8 +164,12 @@ def test_a_driver_that_was_stopped_itself_gives_no_worker_up(connected: None, mo
         pool.close()
 
 
-def test_a_request_that_kills_every_worker_fails_alone(connected: None, tmp_path: Path) -> None:
-    pool = PoolEngine(partial(engines.Deadly, "Question 23?", str(tmp_path), once=False), Workers(2))
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("deadly", [engines.Deadly, engines.DeadlyBatching])
+def test_a_request_that_kills_every_worker_fails_alone(
+    connected: None, tmp_path: Path, deadly: type[engines.Deadly]
+) -> None:
+    pool = PoolEngine(partial(deadly, "Question 23?", str(tmp_path), once=False), Workers(2))
     try:
         responses = list(pool.generate(map(request, range(200))))
     finally:
