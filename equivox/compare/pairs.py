@@ -6,6 +6,7 @@ The unit is the cluster that carries the group, since both models share it. The 
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,7 @@ from equivox.core.files import cache_folder, read_document, write_document
 from equivox.core.hashing import digest, seed_of
 from equivox.core.lazy import np, on_one_core
 from equivox.core.metric import Measure, PairedTask, PairedValues
+from equivox.core.redact import told_in_one_line
 from equivox.core.samples import Samples, rows_of
 from equivox.core.scores import DEFAULT_OPTIONS, NAN, Score
 from equivox.core.task import Task
@@ -316,7 +318,11 @@ def tested(
     if measure.compare is None:
         return replace(test, undefined=measure.not_compared)
     rng = paired_generator(*(["conditions"] if conditions else []), 0, *named, measure.name)
-    found: PairedValues = measure.compare(measure.name, tasks, n_resamples, rng)
+    named_measure = f"the paired test of {measure.name}"
+    with told_in_one_line(named_measure):
+        found = measure.compare(measure.name, tasks, n_resamples, rng)
+    if not isinstance(found, PairedValues) or (found.undefined is None and not math.isfinite(found.difference)):
+        raise RequestError(f"{named_measure} gave no number and no reason; return `PairedValues` with one of them")
     return replace(test, **vars(found))
 
 

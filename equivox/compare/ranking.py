@@ -29,6 +29,7 @@ from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.errors import RequestError
 from equivox.core.lazy import on_one_core
 from equivox.core.metric import Cohort, CohortMember, CohortScore, CohortTotals
+from equivox.core.redact import told_in_one_line
 from equivox.core.scores import NAN, Score
 from equivox.run.scoring import read_scores
 from equivox.run.store import evaluations_of
@@ -81,7 +82,8 @@ def cohort_scores(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> 
             )
             for one in own
         ]
-        found += metric.cohort.scores(family, members, n_resamples, 0)
+        with told_in_one_line(f"the cohort of the metric {metric.name}"):
+            found += metric.cohort.scores(family, members, n_resamples, 0)
     return found
 
 

@@ -54,3 +54,13 @@ def nearest(word: str, known: Iterable[str], limit: int = 3) -> str:
         return ""
     joined = matches[0] if len(matches) == 1 else f"{', '.join(matches[:-1])} or {matches[-1]}"
     return f"; did you mean {joined}"
+
+
+def one_line(error: BaseException | str, limit: int = 300) -> str:
+    r"""Return an error's message on one line, shortened.
+
+    >>> one_line("too\n  long", limit=6)
+    'too l…'
+    """
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -11,13 +12,17 @@ K = TypeVar("K", bound=Hashable)
 
 
 def as_plain(value: Any) -> Any:
-    """Return a value as plain JSON: NaN and infinity become None, tuples lists, at any depth.
+    """Return a value as plain JSON: NaN and infinity become None, tuples lists, numpy's numbers Python's, at any depth.
 
     >>> as_plain({"value": float("nan"), "parts": ("a", 1.5)})
     {'value': None, 'parts': ['a', 1.5]}
     """
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
+    if value is None or isinstance(value, (str, int)):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value) if math.isfinite(value) else None
     if isinstance(value, (tuple, list)):
         return [as_plain(entry) for entry in value]
     if isinstance(value, Mapping):

@@ -294,6 +294,28 @@ class Score:
         return abs(self.value - self.target) if math.isnan(self.estimate) else max(0.0, self.estimate)
 
     @property
+    def impossible(self) -> str | None:
+        """What cannot be true of a score, in words, such as a p-value of 1.7; None if nothing of the kind."""
+        if self.undefined is None and not math.isfinite(self.value):
+            return (
+                f"has neither a number ({self.name} is {self.value}) nor a reason; say in `undefined` why it cannot be "
+                "known"
+            )
+        if self.undefined is not None and not (self.undefined.strip() and math.isnan(self.value)):
+            return f"has a number, {self.value}, or an empty text beside `undefined`, the reason why there is no number"
+        for name in _PROBABILITIES:
+            if not (math.isnan(p := getattr(self, name)) or 0 <= p <= 1):
+                return f"has `{name}` {p}: use a probability, or NaN when undefined"
+        for name in ("ci", "new_items", "same_units", "worst"):
+            low, high = getattr(self, f"{name}_low"), getattr(self, f"{name}_high")
+            # Equal ends may differ by rounding.
+            if low > high and not math.isclose(low, high):
+                return f"has an interval from `{name}_low` {low} to `{name}_high` {high}: the lower end comes first"
+        if self.n_clusters < 0:
+            return f"has {self.n_clusters} clusters"
+        return None
+
+    @property
     def headline(self) -> float:
         """The number that heads tables and figures: the estimate if there is one, else the value."""
         return self.value if math.isnan(self.estimate) else self.estimate
@@ -335,6 +357,7 @@ class Score:
         return typed(cls, values)
 
 
+_PROBABILITIES = ("p_paper", "p_cluster", "p_euclidean", "p_every_value", "p_these", "p_least")
 _NUMBERS = frozenset(field.name for field in dataclasses.fields(Score) if field.type == "float")
 """The fields of a score that JSON holds as null where they are NaN."""
 

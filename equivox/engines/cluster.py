@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from equivox.core.errors import RequestError
-from equivox.engines.quiet import debugging, one_line
+from equivox.core.errors import RequestError, one_line
+from equivox.engines.quiet import debugging
 
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",  # no network by surprise

@@ -6,11 +6,10 @@ import gc
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import RequestError, one_line
 from equivox.core.requests import Request, Response
 from equivox.engines.checkpoint import Checkpoint
 from equivox.engines.messages import SAMPLING_RATE
-from equivox.engines.quiet import one_line
 
 _TOLERANCE_S = 0.01
 

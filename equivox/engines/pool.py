@@ -20,12 +20,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from equivox.core.errors import EquivoxError, RequestError, RunError
+from equivox.core.errors import EquivoxError, RequestError, RunError, one_line
 from equivox.core.requests import Engine, EngineIdentity, Request, Response, Workers
 from equivox.engines import cluster
 from equivox.engines.limits import failed
 from equivox.engines.pool_worker import News, PoolWorker
-from equivox.engines.quiet import one_line
 
 TRAVELS = ("EQUIVOX_", "HF_", "HUGGING_FACE_", "OMP_NUM_THREADS", "TRANSFORMERS_", "VLLM_")
 """The beginnings of the names of environment variables that a worker gets from the driver."""

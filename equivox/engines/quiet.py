@@ -68,13 +68,3 @@ def quiet() -> Iterator[Noise]:
 def debugging() -> bool:
     """Return whether the user asked for all output (EQUIVOX_DEBUG)."""
     return os.environ.get("EQUIVOX_DEBUG", "") not in ("", "0")
-
-
-def one_line(error: BaseException | str, limit: int = 300) -> str:
-    r"""Return an error's message on one line, shortened.
-
-    >>> one_line("too\n  long", limit=6)
-    'too l…'
-    """
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from annotated_types import Ge
 
 from equivox.core import media
-from equivox.core.errors import RequestError
+from equivox.core.errors import RequestError, one_line
 from equivox.core.fields import checked_fields
 from equivox.core.requests import Engine, EngineIdentity, MediaPart, Request, Response
 from equivox.core.task import Patch, digest
@@ -26,7 +26,6 @@ from equivox.engines.arguments import ChatArguments, chat_template, generation_p
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
 from equivox.engines.limits import failed, free, refuse_dropped, refuse_missing_modality, refuse_short_context
 from equivox.engines.messages import RESAMPLED, SAMPLING_RATE, chat_of, split_thinking
-from equivox.engines.quiet import one_line
 from equivox.engines.transformers_loading import (
     Loaded,
     arrived,

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import RequestError, one_line
 from equivox.engines.checkpoint import Checkpoint
-from equivox.engines.quiet import debugging, one_line, quiet
+from equivox.engines.quiet import debugging, quiet
 
 _INSTALL = 'pip install "equivox[transformers]"'
 _FEATURES = {

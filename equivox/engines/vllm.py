@@ -17,7 +17,7 @@ from queue import Empty
 from typing import Any
 
 from equivox.core.calls import Answer, Call
-from equivox.core.errors import RequestError, RunError, nearest
+from equivox.core.errors import RequestError, RunError, nearest, one_line
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.task import Need, Tool
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
@@ -30,7 +30,7 @@ from equivox.engines.limits import (
     too_much_audio,
 )
 from equivox.engines.messages import RESAMPLED, MediaAhead, chat_of, split_thinking
-from equivox.engines.quiet import Noise, one_line
+from equivox.engines.quiet import Noise
 from equivox.engines.vllm_arguments import (
     VLLMArguments,
     adapters,

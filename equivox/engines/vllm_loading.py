@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import RequestError, one_line
 from equivox.engines.arguments import unknown_argument
 from equivox.engines.checkpoint import Checkpoint
 from equivox.engines.limits import free
-from equivox.engines.quiet import Noise, debugging, one_line, quiet
+from equivox.engines.quiet import Noise, debugging, quiet
 from equivox.engines.vllm_arguments import ALIASES, OWN, adapters, locate_adapters, version
 
 _ENVIRONMENT = {

@@ -22,6 +22,7 @@ from equivox.core.errors import RunError
 from equivox.core.files import return_freed_memory, state_of, write_document, write_table
 from equivox.core.lazy import pa, pc
 from equivox.core.progress import Event, Progress, no_progress
+from equivox.core.redact import told_in_one_line
 from equivox.core.samples import ENDED, UNANNOTATED, segment_columns
 from equivox.core.segments import (
     SAID_BY_MODEL,
@@ -34,7 +35,6 @@ from equivox.core.segments import (
     Value,
 )
 from equivox.core.task import Task, digest
-from equivox.run.generating import told_in_one_line
 from equivox.run.live import add_usage
 from equivox.run.manifest import forget_hashes
 from equivox.run.plan import read_plan

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from equivox.core.errors import EquivoxError, RunError
+from equivox.core.errors import RunError
 from equivox.core.lazy import NDArray, np, pa, pc
 from equivox.core.progress import STOP_AFTER, Progress, no_progress, until_outage
-from equivox.core.redact import cleaned
+from equivox.core.redact import cleaned, told_in_one_line
 from equivox.core.requests import Request, Response
 from equivox.engines import Engine
-from equivox.engines.quiet import one_line
 from equivox.run.live import Speed, add_speed
 from equivox.run.manifest import read_manifest, write_manifest
 from equivox.run.plan import Plan
@@ -184,18 +182,6 @@ def _sent(sendable: Iterable[Request], engine: Engine) -> Iterator[Response]:
             if not (isinstance(response, Response) and isinstance(response.key, str)):
                 raise RunError(f"{_engine_named(engine)} yielded {response!r:.60}, no Response; what was stored stays")
             yield response
-
-
-@contextmanager
-def told_in_one_line(named: str) -> Iterator[None]:
-    """Raise RunError, in one line, for whatever goes wrong in an engine or an annotator: it is somebody's code."""
-    try:
-        yield
-    except EquivoxError:
-        raise
-    except Exception as error:
-        reason = f"{type(error).__name__}: {one_line(cleaned(str(error)))}"
-        raise RunError(f"{named} failed ({reason}); what was stored stays, and --debug says where") from error
 
 
 def _engine_named(engine: Engine) -> str:

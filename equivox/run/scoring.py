@@ -5,10 +5,11 @@ Multiple testing: each score has a q-value, with everything that is shown togeth
 
 from __future__ import annotations
 
-import math
+import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from equivox.core.annotation import Annotator
 from equivox.core.errors import RequestError
 from equivox.core.files import damaged, read_document, read_table, write_document, write_table, write_whole
 from equivox.core.lazy import on_one_core, pa
+from equivox.core.metric import Metric
 from equivox.core.progress import Event, Progress, no_progress
+from equivox.core.redact import told_in_one_line
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import DEFAULT_OPTIONS, Score, Scored, ScoringOptions, family_of, scoring_options
 from equivox.core.segments import Segment
@@ -85,20 +88,19 @@ def score(
     kept: dict[str, Mapping[str, Sequence[Mapping[str, Any]]]] = {}
     progress(Event("score", 0, len(tasks)))
     for number, task in enumerate(tasks, start=1):
-        scored = _with_reasons(task.metric.score(task, samples[task.name], options), task)
+        scored = _scored([task], task.name, partial(task.metric.score, task, samples[task.name], options))
         endings = samples[task.name].endings()
         own = [*scored.scores, *loss_scores(task, samples[task.name], options)]
         scores += [replace(score, coverage=replace(score.coverage, **endings)) for score in own]  # type: ignore[arg-type]
-        kept[task.name] = _quoting(folder, scored)
+        kept[task.name] = _tables(folder, scored, task.metric, task.name)
         progress(Event("score", number, len(tasks)))
     for family, members in families(tasks).items():
         metric = members[0].metric
         if metric.score_family is not None:
-            scored = _with_reasons(
-                metric.score_family([(task, samples[task.name]) for task in members], options), members[0]
-            )
+            asked = [(task, samples[task.name]) for task in members]
+            scored = _scored(members, family, partial(metric.score_family, asked, options))
             scores += scored.scores
-            kept[family] = _quoting(folder, scored)
+            kept[family] = _tables(folder, scored, metric, family)
     _refuse_unscored(tasks, scores)
     scores = with_q([_told(score, options.shift) for score in scores])
     document = {
@@ -117,21 +119,35 @@ def score(
     return scores
 
 
-def _with_reasons(scored: Scored, task: Task) -> Scored:
-    """Return what a metric gave; RequestError if it is no `Scored`, or has a score without a number and a reason.
+def _scored(tasks: Sequence[Task], name: str, score: Callable[[], Scored]) -> Scored:
+    """Return what the metric of `tasks` gives for `name`, which is a task or their family.
 
-    Such a score would be read as one that shows no difference.
+    A metric may be somebody's code. RunError for what goes wrong in it. RequestError for what is no score, or is one
+    that could not be read again, or cannot be true: it would be read as a finding, or as one that shows no difference.
     """
-    metric = f"the metric {task.metric.name}"
-    if not isinstance(scored, Scored):
-        raise RequestError(f"{metric} returned {type(scored).__name__} for {task.name}; return `Scored([…])`")
-    for score in scored.scores:
-        if score.undefined is None and not math.isfinite(score.value):
-            raise RequestError(
-                f"{metric} gave {score.task} neither a number ({score.name} is {score.value}) nor a reason; say in "
-                "`undefined` why it cannot be known"
-            )
-    return scored
+    metric = f"the metric {tasks[0].metric.name}"
+    with told_in_one_line(f"{metric}, on {name},"):
+        scored = score()
+    if not isinstance(scored, Scored) or not isinstance(scored.scores, Sequence):
+        raise RequestError(f"{metric} returned {type(scored).__name__} for {name}; return `Scored([…])`")
+    known = {name, *(task.name for task in tasks)}
+    scores: dict[Hashable, Score] = {}
+    for given in scored.scores:
+        if not isinstance(given, Score):
+            raise RequestError(f"{metric} gave {type(given).__name__} among the scores of {name}; give `Score`s")
+        try:
+            one = Score.from_dict(given.as_dict())
+        except RequestError as error:
+            raise RequestError(f"{metric} gave a score of {name} with an odd field: {error}") from error
+        if one.task not in known or one.condition != tasks[0].condition:
+            raise RequestError(f"{metric} gave {name} a score of {one.task} ({one.condition}); give scores of {name}")
+        if (told := one.impossible) is not None:
+            raise RequestError(f"{metric}: {one.name} of {one.attribute or one.task} {told}")
+        of = one.task, one.attribute, one.name, one.subset
+        if of in scores:
+            raise RequestError(f"{metric} gave {one.name} of {one.attribute or one.task} twice; give it once")
+        scores[of] = one
+    return replace(scored, scores=list(scores.values()))
 
 
 def _refuse_unscored(tasks: Sequence[Task], scores: Sequence[Score]) -> None:
@@ -145,13 +161,21 @@ def _refuse_unscored(tasks: Sequence[Task], scores: Sequence[Score]) -> None:
             )
 
 
-def _quoting(folder: Path, scored: Scored) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-    """Return the tables of a scorer, with the stored responses that it quotes; one that is not there is empty."""
+def _tables(folder: Path, scored: Scored, metric: Metric, of: str) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    """Return the tables of a scorer, with the stored responses that it quotes; one that is not there is empty.
+
+    RunError for a table that cannot be stored, RequestError for one whose name is not that of a file.
+    """
     tables = dict(scored.tables)
-    for name in scored.quoted.keys() & tables.keys():
-        rows, column = tables[name], scored.quoted[name]
-        texts = stored_texts(folder, sorted({row["key"] for row in rows}))
-        tables[name] = [{**row, column: texts.get(row["key"]) or ""} for row in rows]
+    for name, rows in scored.tables.items():
+        if not re.fullmatch(r"[\w-]+", name):
+            raise RequestError(f"the metric {metric.name} calls a table {name!r}; use letters, digits, _ and -")
+        with told_in_one_line(f"the table {name} of the metric {metric.name}, on {of},"):
+            if (column := scored.quoted.get(name)) is not None:
+                texts = stored_texts(folder, sorted({row["key"] for row in rows}))
+                tables[name] = [{**row, column: texts.get(row["key"]) or ""} for row in rows]
+            if nested := [field.name for field in _arrow_table(rows).schema if pa.types.is_nested(field.type)]:
+                raise TypeError(f"the column {nested[0]} holds lists or mappings; use plain values")
     return tables
 
 

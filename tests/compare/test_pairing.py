@@ -22,7 +22,8 @@ from equivox.compare import pairs
 from equivox.compare.pairs import PairedTest, aligned, open_runs, paired_tests
 from equivox.compare.ranking import Judged, Rank, _too_few, cohort_scores, judge, judged_records, rank_all
 from equivox.compare.runs import open_comparison
-from equivox.core.metric import CohortScore
+from equivox.core.errors import EquivoxError
+from equivox.core.metric import CohortScore, PairedValues
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import ScoringOptions
 from equivox.report.ranks import told_apart
@@ -230,10 +231,26 @@ def test_a_measure_is_known_if_one_of_two_runs_knows_it(runs: Sequence[Path]) ->
         assert of(tests, "vibe_gender:candidate", "planted,shift=0.4", "random,seed=1").undefined is None
 
 
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [(lambda *_: PairedValues(), "gave no number and no reason"), (lambda *_: None, "gave no number and no reason"),
+     (lambda *_: next(iter(())), r"the paired test of nTVD failed \(StopIteration\)")],
+)  # fmt: skip
+def test_an_odd_paired_test_is_refused(runs: Sequence[Path], found: Callable[..., Any], told: str) -> None:
+    sides = one, _ = tuple(open_runs(open_comparison(runs[:2])))
+    score = next(score for score in one.run.scores if score.is_whole and score.task == "vibe_gender:advisory")
+    measure = one.run.measure(score)
+    assert measure is not None
+    members = [(score.task, score.task, score, score)]
+    test = PairedTest.of(score, model_a="a", model_b="b")
+    with pytest.raises(EquivoxError, match=told):
+        pairs.tested(test, replace(measure, compare=found), sides, members, 99, ["odd"])
+
+
 def test_runs_of_a_cohort_are_held_against_the_first(runs: Sequence[Path]) -> None:
     known: list[str | None] = []
     cohort = SimpleNamespace(scores=lambda family, members, *_: known.extend(one.unlike for one in members) or [])
-    family: Any = {"vibe_gender:advisory": SimpleNamespace(cohort=cohort)}
+    family: Any = {"vibe_gender:advisory": SimpleNamespace(name="odd", cohort=cohort)}
     first, other = open_runs(open_comparison(runs[1:3]))
     opened = [replace(one, run=replace(one.run, metrics=family)) for one in (first, other, other)]
     assert cohort_scores([*opened[:2], replace(opened[2], unreadable="it is torn")]) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -43,12 +44,33 @@ TASKS = [replace(ADVISORY, name="odd:advisory", card=__doc__, metric=ODD)]
 
 @pytest.mark.parametrize(
     ("returned", "told"),
-    [("Scored([Score(**known, value=math.inf)])", "odd gave odd:advisory neither a number (odd is inf) nor a reason"),
+    [("Scored([Score(**known, value=math.inf)])", "odd of odd:advisory has neither a number (odd is nan) nor a reason"),
      ("Scored([Score(**known)])", "neither a number (odd is nan) nor a reason; say in `undefined`"),
      ("[Score(**known, value=1.0)]", "odd returned list for odd:advisory; return `Scored([…])`"),
      ("None", "odd returned NoneType for odd:advisory"),
      ("Scored([])", "odd gave no score of odd:advisory as a whole; return one with `attribute=None`"),
-     ('Scored([Score(**known | {"attribute": "hobby"}, value=1.0)])', "no score of odd:advisory as a whole")],
+     ('Scored([Score(**known | {"attribute": "hobby"}, value=1.0)])', "no score of odd:advisory as a whole"),
+     ("Scored(None)", "odd returned Scored for odd:advisory; return `Scored([…])`"),
+     ("Scored([known])", "odd gave dict among the scores of odd:advisory"),
+     ("Scored([Score(**known, value='1')])", "odd field: Score: `value`: input should be a valid number, got '1'"),
+     ("Scored([Score(**known, value=True)])", "`value`: input should be a valid number, got True"),
+     ("Scored([Score(**known, value=1.0, notes='one')])", "`notes`: input should be a valid tuple, got 'one'"),
+     ("Scored([Score(**known | {'p_cluster': 1.7}, value=1.0)])", "has `p_cluster` 1.7: use a probability, or NaN"),
+     ("Scored([Score(**known, value=1.0, p_least=-0.1)])", "has `p_least` -0.1: use a probability, or NaN"),
+     ("Scored([Score(**known, value=1.0, undefined='few')])", "has a number, 1.0, or an empty text beside `undefined`"),
+     ("Scored([Score(**known, undefined=' ')])", "has a number, nan, or an empty text beside `undefined`"),
+     ("Scored([Score(**known, value=1.0, ci_low=3.0, ci_high=2.0)])", "from `ci_low` 3.0 to `ci_high` 2.0: the lower"),
+     ("Scored([Score(**known, value=1.0, n_clusters=-5)])", "odd of odd:advisory has -5 clusters"),
+     ("Scored(2 * [Score(**known, value=1.0)])", "odd gave odd of odd:advisory twice; give it once"),
+     ("Scored([Score(**known | {'task': 'odd:story'}, value=1.0)])", "a score of odd:story (audio); give scores of"),
+     ("Scored([Score(**known | {'condition': 'silence'}, value=1.0)])", "a score of odd:advisory (silence); give"),
+     ("Scored([Score(**known, value=1.0)], {'../x': [{'a': 1}]})", "odd calls a table '../x'; use letters, digits"),
+     ("1 / 0", "odd, on odd:advisory, failed (ZeroDivisionError: division by zero); what was stored stays, and"),
+     ("next(iter(()))", "odd, on odd:advisory, failed (StopIteration); what was stored"),
+     ("exit(0)", "odd, on odd:advisory, failed (SystemExit: 0); what was stored"),
+     ("Scored([Score(**known, value=1.0)], {'x': [{'a': [1]}]})", "failed (TypeError: the column a holds lists"),
+     ("Scored([Score(**known, value=1.0)], {'x': 7})", "table x of the metric odd, on odd:advisory, failed (TypeError"),
+     ("Scored([Score(**known, value=1.0)], {'x': [{'a': 1}]}, {'x': 'text'})", "failed (KeyError: 'key')")],
 )  # fmt: skip
 def test_an_odd_metric_is_refused_in_one_line(tmp_path: Path, equivox: Cli, returned: str, told: str) -> None:
     file = tmp_path / "odd_tasks.py"
@@ -56,9 +78,19 @@ def test_an_odd_metric_is_refused_in_one_line(tmp_path: Path, equivox: Cli, retu
     code, out, err = equivox(
         *("run", "simulated:random", file, "--data", "sample", "--limit", 4, "--output", tmp_path / "run")
     )
-    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert (code, out, err.count("\n")) == (1 if "failed (" in told else 2, "", 1)
     assert told in err
     assert not (tmp_path / "run" / "scores.json").exists()
+
+
+def test_numbers_of_numpy_are_stored_and_what_is_none_is_not_known(tmp_path: Path, equivox: Cli) -> None:
+    file = tmp_path / "odd_tasks.py"
+    numbers = "Scored([Score(**known | {'p_cluster': None}, value=np.float32(0.5), n_clusters=np.int64(3))])"
+    file.write_text(TASKS.replace("import math", "import numpy as np").replace("RETURNED", numbers))
+    code, *_ = equivox("run", "simulated:random", file, "--data", "sample", "--limit", 4, "--output", tmp_path / "run")
+    assert code == 0
+    stored = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"][0]
+    assert (stored["value"], stored["n_clusters"], stored["p_cluster"]) == (0.5, 3, None)
 
 
 def test_percentage_points_are_no_percent() -> None:
