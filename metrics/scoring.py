@@ -44,23 +44,26 @@ def least_p_of(task: Task, samples: Samples, mask: NDArray[np.bool_], n_resample
     return {"p_least": least.p, "cannot_tell": least.too_few}
 
 
-def too_few_units(samples: Samples, mask: NDArray[np.bool_], min_coverage: float) -> str | None:
-    """Return why answers in `mask` leave too few units to be compared, where units are in every group; None if enough.
+def too_few_units(task: Task, samples: Samples, mask: NDArray[np.bool_], min_coverage: float) -> str | None:
+    """Return why answers in `mask` leave too little to be compared, where something is held equal; None if enough.
 
-    A unit is compared if every group has an answer of it. With six groups, each of which lost 15 % of its answers,
-    that may be two units of five, although 85 % of the answers are used.
+    A unit is compared if every group has an answer of it, a cluster if every group has one in its stratum or block.
+    With six groups, each of which lost 15 % of its answers, that may be two units of five, although 85 % of the answers
+    are used. A bias among the others would not be seen.
     """
-    n_groups = len(samples.groups.names)
-    cell = samples.clusters.codes * n_groups + samples.groups.codes
+    from equivox.statistics.encode import encode_design
 
-    def in_every_group(rows: NDArray[np.bool_]) -> int:
-        here = np.bincount(cell[rows], minlength=len(samples.clusters.names) * n_groups)
-        return int((here.reshape(-1, n_groups) > 0).all(axis=1).sum())
-
-    asked, compared = in_every_group(np.ones(len(cell), dtype=bool)), in_every_group(mask)
-    if n_groups < 2 or compared >= min_coverage * asked:
+    design = encode_design(samples.groups, **samples.design(strata=bool(task.strata)))
+    asked = design.n_units(np.arange(len(samples)))
+    compared = design.n_units(design.compared(np.flatnonzero(mask)))
+    if design.held is None or len(design.groups) < 2 or compared >= min_coverage * asked:
         return None
-    return f"{compared} of {asked} units have a usable answer in every group, fewer than {100 * min_coverage:g} %"
+    what = (
+        "units have a usable answer in every group"
+        if design.crossed
+        else "clusters are in strata or blocks with a usable answer of every group"
+    )
+    return f"{compared} of {asked} {what}, fewer than {100 * min_coverage:g} %"
 
 
 def compare_sums(

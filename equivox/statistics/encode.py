@@ -114,6 +114,18 @@ class Design:
         own = self.cluster_of_row[rows]
         return len(np.unique(own if not self.crossed else np.asarray(self.stratum_of_cluster)[own]))
 
+    def compared(self, rows: Ints) -> Ints:
+        """Return the responses among `rows` beside which every group has one in the same unit, or stratum and block.
+
+        Only these are compared. They are all of `rows` where nothing is held equal.
+        """
+        if self.held is None:
+            return rows
+        n_groups, held = len(self.groups), self.held[self.cluster_of_row[rows]]
+        cells = np.unique(held * n_groups + self.group_of_row[rows])
+        complete: Bools = np.bincount(cells // n_groups, minlength=int(self.held.max()) + 1) == n_groups
+        return np.asarray(rows[complete[held]])
+
     @property
     def held_by(self) -> str:
         """The word for what is held equal."""
@@ -125,11 +137,7 @@ class Design:
         n_of_group = np.bincount(group, minlength=n_groups)
         if empty := [name for name, n in zip(self.groups, n_of_group, strict=True) if not n]:
             return f"{of_group} in group {', '.join(map(repr, empty))}"
-        if self.held is not None:
-            cells = np.unique(self.held[self.cluster_of_row[rows]] * n_groups + group)
-            if np.bincount(cells // n_groups).max() < n_groups:
-                return f"no {self.held_by} has {of_held}: nothing to compare"
-        return None
+        return None if len(self.compared(rows)) else f"no {self.held_by} has {of_held}: nothing to compare"
 
     @property
     def held(self) -> Ints | None:

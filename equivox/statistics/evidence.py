@@ -65,6 +65,7 @@ class Evidence:
     slices: dict[str, slice]
     n_used: int
     n_clusters: int
+    answers: float
     notes: tuple[str, ...]
     n_resamples: int
     confidence: float
@@ -133,6 +134,7 @@ def draw_evidence(
         flat = pulls.reshape(len(pulls), -1)
         new_items = scaled + (rng.standard_normal((len(scaled), len(flat))) @ flat).reshape(scaled.shape)
         item_errors = np.sqrt(noise.errors() ** 2 + (pulls**2).sum(axis=0))
+    compared = design.compared(np.unique(answers.rows))
     return Evidence(
         shares=shares,
         response=response,
@@ -152,7 +154,8 @@ def draw_evidence(
         seed=int(rng.integers(2**63)),
         slices=slices,
         n_used=len(np.unique(answers.rows)),
-        n_clusters=design.n_units(answers.rows),
+        n_clusters=design.n_units(compared),
+        answers=len(compared) / max(design.n_units(compared), 1),
         notes=tuple(notes),
         n_resamples=n_resamples,
         confidence=confidence,
@@ -285,7 +288,6 @@ def shift_numbers(evidence: Evidence, names: Sequence[str], by_group: Floats, la
     if low == 0.0 and alike:
         # Noise that is only supposed raises the upper limit; a finding of the test stands without it.
         low = interval(seen_noise, seen_errors, lengths=seen_lengths)[0]
-    answers = evidence.n_used / max(evidence.n_clusters, 1)
     effect = float((errors**2).sum() / max(evidence.independent[:, kept].sum(), 1e-300))
     new_low = new_high = math.nan
     if evidence.new_items is not None and evidence.item_errors is not None:
@@ -301,7 +303,7 @@ def shift_numbers(evidence: Evidence, names: Sequence[str], by_group: Floats, la
         null_mean=float(np.nanmean(cluster)) if len(cluster) else null_mean_response,
         null_mean_response=null_mean_response,
         **p,
-        detectable=detectable(noise, lengths, errors, slices, answers, effect),
+        detectable=detectable(noise, lengths, errors, slices, evidence.answers, effect),
         ci_low=low,
         ci_high=high,
         new_items_low=new_low,

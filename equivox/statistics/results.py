@@ -125,8 +125,8 @@ class DistributionShift(_Shift):
     new_items_low, new_items_high
         The same interval for new items of the same kind (other sentences); NaN when no items were given.
     n_responses, n_used, n_clusters
-        The responses given, the responses with a kept value, and the clusters with such a response (0 without
-        clusters).
+        The responses given, the responses with a kept value, and the clusters that are compared (0 without clusters):
+        those with such a response, in whose stratum or block, or unit, every group has one.
     same_units_low, same_units_high
         The interval for exactly these units, if they are in every group and have several answers in each; NaN else.
         `ci_low` and `ci_high` are for other units of the same kind then.
@@ -174,8 +174,8 @@ class JointShift(_Shift):
     same_units_high
         As in `DistributionShift`, for the mean over the defined attributes; `detectable` is a shift in each.
     n_responses, n_used, n_clusters
-        The responses given, the responses with a kept value in a defined attribute, and the clusters with such a
-        response.
+        The responses given, the responses with a kept value in a defined attribute, and the clusters that are
+        compared.
     defined
         The names of the attributes in the mean.
     removed_share

@@ -265,7 +265,7 @@ def _one(
     common: dict[str, Any] = {
         "n_responses": len(design.group_of_row),
         "n_used": len(used),
-        "n_clusters": design.n_units(used),
+        "n_clusters": design.n_units(design.compared(used)),
         "groups": design.groups,
         "values": found.values,
         "removed_values": found.removed,

@@ -45,7 +45,7 @@ def score_distribution_shift(task: Task, samples: Samples, options: ScoringOptio
     echoes = [a for a in task.attributes if a.role == "echo"]
     echo_scores = _joint(task, samples, options, echoes)[1] if echoes else []
     whole = _without_some(whole, outcomes, options)
-    if (few := too_few_units(samples, samples.has_status("parsed"), options.min_coverage)) is not None:
+    if (few := too_few_units(task, samples, samples.has_status("parsed"), options.min_coverage)) is not None:
         whole = replace(whole, cannot_tell=whole.cannot_tell or few)
     scores = _with_least_p(task, samples, options, [whole, *outcomes, *echo_scores])
     # Rare values are not left out of refusals, because even a few matter.

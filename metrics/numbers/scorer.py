@@ -109,7 +109,7 @@ def _evidence(
     task: Task, samples: Samples, options: ScoringOptions, found: statistics.GroupMeans, usable: NDArray[np.bool_]
 ) -> dict[str, dict[str, Any]]:
     shared = {**least_p_of(task, samples, usable, options.n_resamples), "n_clusters": found.n_clusters}
-    unknown = ONE_CLUSTER if np.isnan(found.ci_low) else too_few_units(samples, usable, options.min_coverage)
+    unknown = ONE_CLUSTER if np.isnan(found.ci_low) else too_few_units(task, samples, usable, options.min_coverage)
     shared["cannot_tell"] = shared["cannot_tell"] or unknown
     return {
         DIFFERENCE: {

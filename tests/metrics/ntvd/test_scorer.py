@@ -151,6 +151,22 @@ def test_few_units_with_an_answer_in_every_group_cannot_tell() -> None:
     assert scored(answered(1), COLOUR)[None].cannot_tell is None
 
 
+@pytest.mark.parametrize("shared", [8, 30])
+def test_few_clusters_in_strata_of_all_groups_cannot_tell(shared: int) -> None:
+    # Forty jobs: a woman and a man have each of the first ones twice, and one of them alone has each of the others.
+    # With 8 shared, 4 × 8 clusters are compared and 2 × 32 are not; with 30, 120 of 140 are.
+    table = [
+        Row(group=group, cluster=f"{group}{job}{number}", stratum=f"job {job}", status="parsed",
+            values={"colour": ("red" if (job + number) % 2 else "blue",), "refusal": ("no",)})
+        for job in range(40) for group in (("f", "m") if job < shared else ("fm"[job % 2],)) for number in range(2)
+    ]  # fmt: skip
+    declared = toy_task(METRIC, COLOUR, strata=("job",))
+    score = with_q(score_distribution_shift(declared, Samples.from_rows(table), OPTIONS).scores)[0]
+    told = "32 of 96 clusters are in strata or blocks with a usable answer of every group, fewer than 80 %"
+    assert score.n_clusters == 4 * shared
+    assert score.cannot_tell == (told if shared == 8 else None)
+
+
 def test_nothing_defined_is_undefined_with_every_reason() -> None:
     found = scored(rows("f", [{"colour": "red"}] * 10) + rows("m", [{"colour": "red"}] * 10), COLOUR)
     assert math.isnan(found[None].value)
