@@ -8,12 +8,22 @@ from functools import cache
 from pathlib import Path
 
 from equivox.core.errors import RequestError, nearest
+from equivox.core.fields import typed
 from equivox.core.hashing import digest
 from equivox.core.plugins import Plugin
+from equivox.core.redact import told_in_one_line
 from equivox.core.task import DataSource
 from equivox.dataset_builders import added_builders
 from equivox.dataset_builders.badf import open_grid
-from equivox.dataset_builders.corpus import Corpus, builder_of, from_builder, open_clips, open_texts, text_sample
+from equivox.dataset_builders.corpus import (
+    Corpus,
+    Sample,
+    builder_of,
+    from_builder,
+    open_clips,
+    open_texts,
+    text_sample,
+)
 from equivox.dataset_builders.genres import Genres
 from equivox.dataset_builders.profiles import open_profiles
 
@@ -64,8 +74,37 @@ def open_corpus(source: DataSource, data: str | Path | None) -> Corpus:
     """
     if source.table is not None and source.kind == "text":
         return open_texts(source)
-    opener = openers().get(source.builder or source.corpus)
-    return open_clips(source, data) if opener is None else opener(source, data)
+    name = source.builder or source.corpus
+    opener = openers().get(name)
+    if opener is None:
+        return open_clips(source, data)
+    with told_in_one_line(f"the data-set builder {name}"):
+        corpus = opener(source, data)
+        if (odd := _odd(corpus)) is not None:
+            raise RequestError(f"the data-set builder {name} {odd}")
+        return corpus
+
+
+def _odd(corpus: object) -> str | None:
+    """Return what is wrong with what an opener gave, which may be somebody's code; None if it is a corpus."""
+    if not isinstance(corpus, Corpus):
+        return f"returned {type(corpus).__name__}; return a `Corpus`"
+    seen: set[str] = set()
+    try:
+        typed(Corpus, vars(corpus))
+        for sample in corpus.samples:
+            typed(Sample, vars(sample))
+            if not sample.sample_id or sample.sample_id in seen:
+                return f"gave {sample.sample_id!r:.60} as the name of two samples, or of none; give each one of its own"
+            if differing := sample.columns.keys() ^ corpus.samples[0].columns.keys():
+                return f"gave {sample.sample_id!r:.60} other columns than the first sample: {', '.join(differing)}"
+            if unknown := [name for name, value in sample.columns.items() if value != value]:
+                return f"gave {sample.sample_id!r:.60} NaN as {unknown[0]}, which would be a group; use None instead"
+            " ".join([sample.sample_id, *map(str, sample.columns.values())]).encode()
+            seen.add(sample.sample_id)
+    except (RequestError, UnicodeEncodeError) as error:
+        return f"gave a corpus with an odd field: {error}"
+    return None
 
 
 def open_unread(source: DataSource, data: str | Path | None) -> Corpus | None:

@@ -15,6 +15,7 @@ from equivox.cli.options import Command, data_option, output_option
 from equivox.cli.output import echo, show_tables
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import refuse_unusable
+from equivox.core.redact import told_in_one_line
 from equivox.core.task import DataSource
 from equivox.report.progress_bars import progress_bars
 
@@ -124,6 +125,7 @@ def build(
             source = stack.enter_context(original_layout(copy, snapshot, output, demographics=demographics))
         elif source is None:
             raise RequestError("give `--source`, the folder of the corpus as distributed, or `--hub`, a copy of it")
+        stack.enter_context(told_in_one_line(f"the data-set builder {corpus}"))
         builder = open_builder(corpus, source)
         if generate_images:
             _generate_images(builder, image_settings)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from commands import Cli
 
 from equivox.core import media
-from equivox.core.errors import RequestError
+from equivox.core.errors import EquivoxError, RequestError
 from equivox.core.task import DataSource
-from equivox.dataset_builders import sample_source, schema
-from equivox.dataset_builders.corpus import Corpus, builder_of
+from equivox.dataset_builders import opening, sample_source, schema
+from equivox.dataset_builders.corpus import Corpus, builder_of, text_sample
 from equivox.dataset_builders.opening import open_corpus
 from equivox.tasks.registry import resolve_tasks
 
@@ -102,3 +104,46 @@ def test_a_missing_column_is_named(tmp_path: Path) -> None:
 def test_the_sample_has_only_its_corpora() -> None:
     with pytest.raises(RequestError, match="crema_d"):
         open_corpus(DataSource(corpus="crema"), "sample")
+
+
+def of_letters(places: int = 4, **changes: object) -> Corpus:
+    """A corpus of letters; `changes` are other fields of the second one, or of the corpus."""
+    samples = [text_sample(str(place), {"gender": "fm"[place % 2], "name": f"n{place}"}) for place in range(places)]
+    whole = {name: changes.pop(name) for name in ("name", "fingerprint", "samples", "notes") if name in changes}
+    samples[1] = replace(samples[1], **changes)  # type: ignore[arg-type]
+    return Corpus(**({"name": "letters", "fingerprint": "1", "samples": tuple(samples)} | whole))  # type: ignore[arg-type]
+
+
+def leaving() -> Corpus:
+    raise SystemExit(0)
+
+
+@pytest.mark.parametrize(
+    ("opened", "told"),
+    [
+        (lambda: None, "the data-set builder letters returned NoneType; return a `Corpus`"),
+        (lambda: of_letters(samples=[]), "odd field: Corpus: `samples`: input should be a valid tuple"),
+        (lambda: of_letters(fingerprint=None), "odd field: Corpus: `fingerprint`: input should be a valid string"),
+        (lambda: of_letters(sample_id=3), "odd field: Sample: `sample_id`: input should be a valid string, got 3"),
+        (lambda: of_letters(sample_id="0"), "gave '0' as the name of two samples, or of none"),
+        (lambda: of_letters(sample_id=""), "gave '' as the name of two samples, or of none"),
+        (lambda: of_letters(columns={"name": "n1"}), "gave '1' other columns than the first sample: gender"),
+        (lambda: of_letters(columns={"name": "n1", "gender": ["f"]}), "odd field: Sample: `columns.gender"),
+        (lambda: of_letters(columns={"name": "n1", "gender": math.nan}), "gave '1' NaN as gender, which would be a"),
+        (lambda: of_letters(columns={"name": "\ud800", "gender": "f"}), "surrogates not allowed"),
+        (lambda: {}["gone"], r"builder letters failed \(KeyError: 'gone'\); what was stored stays"),
+        (leaving, r"builder letters failed \(SystemExit: 0\)"),
+    ],
+)  # fmt: skip
+def test_an_odd_corpus_of_a_plug_in_is_refused_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, opened: Callable[[], Corpus], told: str
+) -> None:
+    monkeypatch.setattr(opening, "openers", lambda: {"letters": lambda source, data: opened()})
+    with pytest.raises(EquivoxError, match=told) as error:
+        open_corpus(DataSource(corpus="letters"), None)
+    assert "\n" not in str(error.value)
+
+
+def test_a_sound_corpus_of_a_plug_in_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "openers", lambda: {"letters": lambda source, data: of_letters()})
+    assert open_corpus(DataSource(corpus="letters"), None) == of_letters()
