@@ -110,7 +110,7 @@ class Annotator:
     @property
     def usage(self) -> Mapping[str, float]:
         """What its engine used of a server; empty without one."""
-        return self.engine.usage if self.engine else {}
+        return self.engine.used if self.engine else {}
 
     def annotate(self, jobs: Iterable[Job]) -> Iterator[Annotation]:
         """Yield one annotation per job; a job passed over, and a value that is no option or `other`, have failed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -11,7 +12,7 @@ from typing import Any, Literal, Self
 from equivox.core.errors import RequestError
 from equivox.core.hashing import KEY_LENGTH, digest
 from equivox.core.progress import Event
-from equivox.core.redact import redacted
+from equivox.core.redact import redacted, told_in_one_line
 from equivox.core.task import Need, Patch, Sampling, Tool
 
 
@@ -196,9 +197,21 @@ class Engine:
         """What was used of a server since the engine was opened: requests, retries, tokens, cost; empty without one."""
         return {}
 
+    @property
+    def named(self) -> str:
+        """The engine and its model in words, for messages."""
+        return f"the engine {self.identity.engine} of {self.identity.model}"
+
+    @property
+    def used(self) -> dict[str, float]:
+        """The `usage`, without what is no number; RunError, in one line, if the engine cannot say it."""
+        with told_in_one_line(self.named):
+            counted = ((name, used) for name, used in self.usage.items() if isinstance(used, int | float))
+            return {name: used for name, used in counted if math.isfinite(used)}
+
     def event(self, stage: str, done: int, total: int, *, failed: int = 0) -> Event:
         """Return how far a stage is, with what this engine says of its workers and of what it used."""
-        return Event(stage, done, total, failed, self.waiting, self.usage)
+        return Event(stage, done, total, failed, self.waiting, self.used)
 
     @property
     def served_as(self) -> Collection[str]:

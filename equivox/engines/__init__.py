@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Annotated, Any
@@ -12,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import RequestError, nearest
-from equivox.core.fields import parse_model_args
+from equivox.core.fields import parse_model_args, typed
 from equivox.core.plugins import ENGINES, added
-from equivox.core.redact import LEFT_OUT, redacted, remember_secrets, without_credentials
+from equivox.core.redact import LEFT_OUT, redacted, remember_secrets, told_in_one_line, without_credentials
 from equivox.core.requests import (
     Engine,
     EngineIdentity,
@@ -226,8 +227,16 @@ def model_label(model: str) -> str:
 
 
 def an_engine(given: Any, what: str) -> Engine:
-    """Return an engine that somebody else made; RequestError for what is none."""
-    if isinstance(given, Engine) and isinstance(getattr(given, "identity", None), EngineIdentity):
+    """Return an engine that somebody else made; RequestError for what is none, or has an odd attribute."""
+    if isinstance(given, Engine) and isinstance(identity := getattr(given, "identity", None), EngineIdentity):
+        try:
+            typed(EngineIdentity, {own.name: getattr(identity, own.name) for own in fields(EngineIdentity)})
+            identity.digest  # noqa: B018 - it fails for settings that cannot be written down
+        except (RequestError, TypeError) as error:
+            raise RequestError(f"{what} has an odd `identity`: {error}") from error
+        for name in ("modalities", "able"):
+            if isinstance(odd := getattr(given, name), str) or not isinstance(odd, Collection):
+                raise RequestError(f"{what} has {odd!r:.60} as `{name}`; give a frozenset of texts")
         return given
     raise RequestError(
         f"{what} is no engine but {given!r:.60}; its class derives from equivox.engines.Engine and sets `identity` "
@@ -282,5 +291,7 @@ def _one_engine(scheme: str, arguments: Mapping[str, Any]) -> Engine:
 
         return TransformersEngine.from_args(arguments)
     if plugin := added(ENGINES, SCHEMES).get(scheme):
-        return an_engine(plugin.use()(arguments), f"the engine {scheme} of {plugin.package}")
+        what = f"the engine {scheme} of {plugin.package}"
+        with told_in_one_line(what):
+            return an_engine(plugin.use()(arguments), what)
     raise RequestError(f"unknown engine {scheme!r}; known: {', '.join(s for s in schemes() if s != 'simulated')}")

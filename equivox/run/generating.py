@@ -138,7 +138,7 @@ def generate(
             if row is None:
                 asked = pc.is_in(pa.scalar(response.key), value_set=plan.table["key"].combine_chunks()).as_py()
                 what = "answered a request twice" if asked else "answered a request that was not made"
-                raise RunError(f"{_engine_named(engine)} {what} ({response.key[:12]}); what was stored before stays")
+                raise RunError(f"{engine.named} {what} ({response.key[:12]}); what was stored before stays")
             record = store.fitted({**vars(response), "sound": None})
             if record["error"] is not None:
                 record |= {"error": cleaned(record["error"]), "text": None}  # what is said beside an error is no answer
@@ -177,15 +177,11 @@ def _answers(plan: Plan, pending: NDArray[np.int64], engine: Engine, store: Stor
 
 def _sent(sendable: Iterable[Request], engine: Engine) -> Iterator[Response]:
     """Yield what the engine answers to requests; RunError, in one line, for anything else that it does."""
-    with told_in_one_line(_engine_named(engine)):
+    with told_in_one_line(engine.named):
         for response in engine.generate(sendable):
             if not (isinstance(response, Response) and isinstance(response.key, str)):
-                raise RunError(f"{_engine_named(engine)} yielded {response!r:.60}, no Response; what was stored stays")
+                raise RunError(f"{engine.named} yielded {response!r:.60}, no Response; what was stored stays")
             yield response
-
-
-def _engine_named(engine: Engine) -> str:
-    return f"the engine {engine.identity.engine} of {engine.identity.model}"
 
 
 def _refuse_arrival(request: Request, response: Response, engine: Engine) -> None:
@@ -211,7 +207,9 @@ def count_failures(folder: Path) -> Counter[str]:
 
 def note_served_models(folder: Path, engine: Engine) -> None:
     """Note in the manifest under which names a server answered, if it says so and not by the name it was asked for."""
-    served = set(engine.served_as)
+    with told_in_one_line(engine.named):
+        names = [engine.served_as] if isinstance(engine.served_as, str) else engine.served_as
+        served = set(map(str, names))
     manifest = read_manifest(folder)
     known = manifest.get("served_as", [])
     if served - {engine.identity.model, *known}:

@@ -14,7 +14,7 @@ RUN/tasks.json      the tasks
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from equivox.annotate import Annotator, evaluation_of, open_annotator
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, refuse_unusable_folder, return_freed_memory, write_table
 from equivox.core.progress import Progress, no_progress
-from equivox.core.redact import remember_secrets
+from equivox.core.redact import remember_secrets, told_in_one_line
 from equivox.core.requests import EngineIdentity
 from equivox.core.scores import DEFAULT_OPTIONS, Score, ScoringOptions
 from equivox.core.segments import check_tools
@@ -113,11 +113,17 @@ class PreparedRun:
                     retry_failed=spec.retry_failed, stop_after=spec.stop_after, progress=noted,
                 )  # fmt: skip
         finally:
-            add_usage(spec.output, self.engine.usage)
+            add_usage(spec.output, self.engine.used)
             note_served_models(spec.output, self.engine)
         if not self.keep_open:
             # The measured model's memory is freed before a model that annotates is loaded.
-            self.engine.close()
+            free(self.engine)
+
+
+def free(engine: Engine) -> None:
+    """Free the memory of an engine; RunError, in one line, for what goes wrong in it."""
+    with told_in_one_line(engine.named):
+        engine.close()
 
 
 @contextmanager
@@ -148,7 +154,9 @@ def checked(
     )
     remember_secrets(engine.identity.settings, also=engine.identity.public)
     refuse_overrides(engine.identity, spec.sampling)
-    with nullcontext() if given else closing(engine):
+    with ExitStack() as stack:
+        if not given:
+            stack.callback(free, engine)
         # Nothing but the run holds its plan and its samples while it goes on: of a million requests they are large.
         yield _checked(spec, tasks, annotator, engine, {} if corpora is None else corpora, keep_open=given is not None)
 
@@ -179,7 +187,8 @@ def _checked(
     pending = pending_rows(spec.output, plan, retry_failed=spec.retry_failed)
     sendable = plan.requests(pending[plan.usable[pending]])
     if len(pending):
-        engine.check(sendable)
+        with told_in_one_line(engine.named):
+            engine.check(sendable)
         annotator.check(tasks)
         check_tools(tasks)
         if changed := next((task.condition for task in tasks if dose_of(task.condition)), None):

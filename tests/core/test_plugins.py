@@ -28,6 +28,9 @@ NUMBER = 5
 def open_engine(arguments):
     return SimulatedEngine.from_spec("oracle", VIBE)
 
+def leave(arguments):
+    raise SystemExit(0)
+
 def open_rules():
     from equivox.annotate.rules import RulesAnnotator
     return RulesAnnotator()
@@ -70,7 +73,7 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 BROKEN = (
-    "[equivox.engines]\nmissing = foreign_code:nothere\nfine = foreign_code:open_engine\n"
+    "[equivox.engines]\nmissing = foreign_code:nothere\nfine = foreign_code:open_engine\nleaves = foreign_code:leave\n"
     "[equivox.tasks]\nabsent = nowhere_at_all:TASKS\nnumber = foreign_code:NUMBER\n"
     "[equivox.annotators]\nquits = leaving:annotator\nmine = foreign_code:open_rules\n"
     "[equivox.dataset_builders]\nshelf = foreign_code:nothere\nno_builder = builtins:dict\n"
@@ -111,6 +114,15 @@ def test_asking_for_a_broken_name_gives_the_reason(
     install("equivox-bad", BROKEN)
     err = equivox.refused(*asked, "--output", tmp_path / "out")
     assert reason in err and "the package equivox-bad adds" in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_engine_that_leaves_the_process_has_failed(tmp_path: Path, install: Install, equivox: Cli) -> None:
+    install("equivox-bad", BROKEN)
+    asked = ("run", "leaves:x=1", STORY, "--annotator", "rules", "--data", "sample", "--output", tmp_path / "out")
+    code, out, err = equivox(*asked)
+    assert (code, out) == (1, "")
+    assert "the engine leaves of the package equivox-bad failed (SystemExit: 0)" in err
     assert not (tmp_path / "out").exists()
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import gc
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from made_requests import sample_spec
 
+from equivox import measure
 from equivox.annotate.rules import RulesAnnotator
-from equivox.core.errors import RequestError, RunError
+from equivox.core.errors import EquivoxError, RequestError, RunError
 from equivox.core.files import write_table
 from equivox.core.scores import ScoringOptions
 from equivox.core.task import AnnotationScheme, Task
@@ -20,6 +22,7 @@ from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import Engine, EngineIdentity, Request, Response
 from equivox.run.annotating import annotate
 from equivox.run.generating import generate
+from equivox.run.live import read_usage
 from equivox.run.manifest import read_manifest, write_manifest
 from equivox.run.pipeline import annotate_run, execute, refuse_overrides, rescore
 from equivox.run.plan import Plan, make_plan
@@ -176,6 +179,42 @@ def test_what_an_engine_says_oddly_is_stored_as_what_it_is(
     for stored in found:
         assert (stored["text"], stored["error"]) == ("Try yoga." if failed is None else None, failed)
         assert stored["completion_tokens"] is stored["prompt_tokens"] is stored["sound"] is None
+
+
+def gone(*_: object) -> Any:
+    raise SystemExit(0)
+
+
+@pytest.mark.parametrize(
+    ("odd", "told"),
+    [
+        ({"identity": None}, "`model` is no engine but <"),
+        ({"identity": replace(Odd.identity, model=3)}, "`model` has an odd `identity`: EngineIdentity: `model`: input"),
+        (
+            {"identity": replace(Odd.identity, settings={"a": object()})},
+            "`model` has an odd `identity`: Object of",
+        ),
+        ({"modalities": "audio"}, "`model` has 'audio' as `modalities`; give a frozenset of texts"),
+        ({"able": None}, "`model` has None as `able`; give a frozenset of texts"),
+        ({"check": gone}, "the engine odd of m failed (SystemExit: 0); what was stored stays"),
+        ({"usage": property(gone)}, "the engine odd of m failed (SystemExit: 0)"),
+        ({"usage": None}, "the engine odd of m failed (AttributeError: 'NoneType' object has no attribute 'items')"),
+        ({"served_as": 7}, "the engine odd of m failed (TypeError: 'int' object is not iterable)"),
+    ],
+)
+def test_an_engine_with_odd_parts_is_refused_in_one_line(odd: dict[str, Any], told: str, tmp_path: Path) -> None:
+    engine = type("Parts", (ScriptedEngine,), {"identity": Odd.identity, **odd})(["I suggest chess."] * 24)
+    with pytest.raises(EquivoxError) as found:
+        measure(engine, [TASK], output=tmp_path / "run", data="sample", limit=4)
+    assert str(found.value).startswith(told) and "\n" not in str(found.value)
+
+
+def test_what_is_no_number_in_a_usage_is_left_out(tmp_path: Path) -> None:
+    used = {"requests": 4, "cost": math.nan, "prompt_tokens": "many", "odd": object(), "retries": 1.0}
+    engine = type("Parts", (ScriptedEngine,), {"usage": used, "served_as": "other"})(["I suggest chess."] * 24)
+    measure(engine, [TASK], output=tmp_path / "run", data="sample", limit=4)
+    assert read_usage(tmp_path / "run") == {"requests": 4, "retries": 1.0}
+    assert read_manifest(tmp_path / "run")["served_as"] == ["other"]
 
 
 def test_reference_labels_are_never_rendered(tmp_path: Path) -> None:

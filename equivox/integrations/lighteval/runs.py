@@ -302,7 +302,7 @@ class Runs:
             try:
                 generate(spec.output, plan, engine, progress=progress)
             finally:
-                add_usage(spec.output, engine.usage)
+                add_usage(spec.output, engine.used)
         return spec.output
 
 
