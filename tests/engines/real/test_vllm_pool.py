@@ -48,7 +48,6 @@ def workers_here() -> list[int]:
     return found
 
 
-@pytest.mark.long  # it loads vLLM seven times
 @pytest.mark.timeout(500)
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_two_workers_answer_as_one_and_a_killed_one_loses_nothing(
