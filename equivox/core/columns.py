@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -193,7 +194,8 @@ def groups_of(name: str, column: Sequence[str | None]) -> list[str]:
 def refuse_alike(name: str, groups: Iterable[str], *, case: bool = True) -> None:
     """Raise RequestError if two groups are told apart by space, by how a sign is coded or, with `case`, by case alone.
 
-    The two codings of an accent are one sign, and invisible signs are none.
+    The two codings of an accent are one sign, and invisible signs are none. 1 and 1.0 are one group, too: a column of
+    whole numbers becomes one of floating-point numbers where a value is missing.
     """
     spelled: dict[str, str] = {}
     for group in dict.fromkeys(groups):  # a column of a million rows has few of them
@@ -201,7 +203,7 @@ def refuse_alike(name: str, groups: Iterable[str], *, case: bool = True) -> None
         if other != group:
             seen = repr if other.casefold().split() == group.casefold().split() else ascii
             raise RequestError(
-                f"`{name}` holds {seen(other)} and {seen(group)}, which differ in case or space: write them alike"
+                f"`{name}` holds {seen(other)} and {seen(group)}, which differ in case, space or `.0`: write them alike"
             )
 
 
@@ -212,7 +214,8 @@ def _folded(group: str) -> str:
 
 def _shown(group: str) -> str:
     visible = "".join(sign for sign in group if unicodedata.category(sign) != "Cf")
-    return " ".join(unicodedata.normalize("NFC", visible).split())
+    spaced = " ".join(unicodedata.normalize("NFC", visible).split())
+    return re.sub(r"^(-?[0-9]+)\.0+$", r"\1", spaced)
 
 
 def row_coverage(used: Sequence[bool], groups: Sequence[str] | None = None) -> Coverage:

@@ -47,9 +47,9 @@ def test_the_name_means_the_function_whatever_was_imported_before(first: str) ->
 @pytest.mark.parametrize(
     ("spelled", "message"),
     [
-        ("FEMALE", "'female' and 'FEMALE', which differ in case or space"),
-        ("female ", "'female' and 'female ', which differ in case or space"),
-        ("fe\u200bmale", r"'female' and 'fe\\u200bmale', which differ in case or space"),
+        ("FEMALE", "'female' and 'FEMALE', which differ in case, space or `.0`"),
+        ("female ", "'female' and 'female ', which differ in case, space or `.0`"),
+        ("fe\u200bmale", r"'female' and 'fe\\u200bmale', which differ in case, space or `.0`"),
         ("nan", "the text 'nan', a missing entry"),
         ("NaN", "the text 'NaN', a missing entry"),
     ],
@@ -70,3 +70,10 @@ def test_groups_are_not_told_apart_by_spelling(spelled: str, message: str) -> No
     ):
         with pytest.raises(RequestError, match=r"`clusters` holds 'Zo\\xeb' and 'Zoe\\u0308 '"):
             measure(groups=["f", "m"] * 8, clusters=two, n_resamples=99, **own)
+
+
+def test_a_whole_number_with_a_missing_one_beside_it_is_the_same_group() -> None:
+    # A column of 1 and 2 becomes one of 1.0 and 2.0 where pandas finds a value missing; two tables together have four.
+    with pytest.raises(RequestError, match=r"`groups` holds '1' and '1\.0', which differ in case, space or `\.0`"):
+        columns.ntvd(groups=["1", "2", "1.0", "2.0"] * 4, values=["tea", "ale"] * 8, n_resamples=99)
+    columns.ntvd(groups=["1.5", "1.50", "10", "100"] * 4, values=["tea", "ale"] * 8, n_resamples=99)
