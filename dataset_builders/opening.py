@@ -10,8 +10,7 @@ from pathlib import Path
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import typed
 from equivox.core.hashing import digest
-from equivox.core.plugins import Plugin
-from equivox.core.redact import told_in_one_line
+from equivox.core.plugins import Plugin, told_in_one_line
 from equivox.core.task import DataSource
 from equivox.dataset_builders import added_builders
 from equivox.dataset_builders.badf import open_grid

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,7 +13,7 @@ from equivox.configs import config_names, read_config_file
 from equivox.core.annotation import RULES, Annotation, Annotator, AnnotatorIdentity, Job, annotation_key
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields
-from equivox.core.plugins import ANNOTATORS, Plugin, added
+from equivox.core.plugins import ANNOTATORS, Plugin, added, refuse_odd_identity, told_in_one_line
 from equivox.core.progress import STOP_AFTER
 from equivox.core.requests import Workers
 from equivox.core.segments import Status, Value
@@ -104,14 +104,23 @@ def open_annotator(name: str, workers: Workers | None = None) -> Annotator:
 
         return RulesAnnotator()
     if plugin := added_annotators().get(name):
-        annotator = plugin.use()()
-        if not isinstance(annotator, Annotator):
-            raise RequestError(
-                f"the annotator {name} of {plugin.package} is {annotator!r:.60}; its class derives from "
-                "equivox.annotate.Annotator (docs/add_an_engine.md)"
-            )
-        return annotator
+        what = f"the annotator {name} of {plugin.package}"
+        with told_in_one_line(what):
+            return _an_annotator(plugin.use()(), what)
     return _from_file(name, [None], workers)[0]
+
+
+def _an_annotator(given: object, what: str) -> Annotator:
+    """Return an annotator that somebody else made; RequestError for what is none, or has an odd identity."""
+    if isinstance(given, Annotator) and isinstance(identity := getattr(given, "identity", None), AnnotatorIdentity):
+        refuse_odd_identity(identity, what)
+        if PurePath(identity.name).name != identity.name:
+            raise RequestError(f"{what} is called {identity.name!r}, which no folder can be; give it another name")
+        return given
+    raise RequestError(
+        f"{what} is {given!r:.60}; its class derives from equivox.annotate.Annotator and sets `identity` "
+        "(docs/add_an_engine.md)"
+    )
 
 
 def open_evaluations(name: str, numbers: Sequence[int], workers: Workers | None = None) -> list[Annotator]:

@@ -15,7 +15,7 @@ from equivox.cli.options import Command, data_option, output_option
 from equivox.cli.output import echo, show_tables
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import refuse_unusable
-from equivox.core.redact import told_in_one_line
+from equivox.core.plugins import told_in_one_line
 from equivox.core.task import DataSource
 from equivox.report.progress_bars import progress_bars
 

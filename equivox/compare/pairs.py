@@ -24,7 +24,7 @@ from equivox.core.files import cache_folder, read_document, write_document
 from equivox.core.hashing import digest, seed_of
 from equivox.core.lazy import np, on_one_core
 from equivox.core.metric import Measure, PairedTask, PairedValues
-from equivox.core.redact import told_in_one_line
+from equivox.core.plugins import told_in_one_line
 from equivox.core.samples import Samples, rows_of
 from equivox.core.scores import DEFAULT_OPTIONS, NAN, Score
 from equivox.core.task import Task

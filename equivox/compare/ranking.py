@@ -29,7 +29,7 @@ from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.errors import RequestError
 from equivox.core.lazy import on_one_core
 from equivox.core.metric import Cohort, CohortMember, CohortScore, CohortTotals
-from equivox.core.redact import told_in_one_line
+from equivox.core.plugins import told_in_one_line
 from equivox.core.scores import NAN, Score
 from equivox.run.scoring import read_scores
 from equivox.run.store import evaluations_of

@@ -108,6 +108,11 @@ class Annotator:
     """Whether annotations are made again in no time, so that they are stored a block at a time and not one by one."""
 
     @property
+    def named(self) -> str:
+        """The annotator in words, for messages."""
+        return f"the annotator {self.identity.name}"
+
+    @property
     def usage(self) -> Mapping[str, float]:
         """What its engine used of a server; empty without one."""
         return self.engine.used if self.engine else {}

@@ -1,14 +1,18 @@
-"""Entry points: tasks, engines, dataset builders and annotators from other installed packages."""
+"""Code of other installed packages: what they add by entry points, and how it is called."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import EquivoxError, RequestError, RunError, one_line
+from equivox.core.fields import typed
+from equivox.core.hashing import digest
+from equivox.core.redact import cleaned
 from equivox.core.text import visible
 
 if TYPE_CHECKING:
@@ -49,6 +53,52 @@ class Plugin:
         if self.refusal:
             raise RequestError(self.refusal)
         return self.given
+
+
+@contextmanager
+def told_in_one_line(named: str) -> Iterator[None]:
+    """Raise RunError, in one line without secrets, for whatever goes wrong in a plug-in: it is somebody's code."""
+    try:
+        yield
+    except EquivoxError:
+        raise
+    except (Exception, SystemExit) as error:
+        said = cleaned(str(error))
+        reason = f"{type(error).__name__}: {one_line(said)}" if said else type(error).__name__
+        # `contextmanager` would take an error that a StopIteration causes for that StopIteration, and let it pass.
+        cause = None if isinstance(error, StopIteration) else error
+        raise RunError(f"{named} failed ({reason}); what was stored stays, and --debug says where") from cause
+
+
+class _Opened(Protocol):
+    """An engine or an annotator, as far as it is freed."""
+
+    @property
+    def named(self) -> str: ...
+
+    def close(self) -> None: ...
+
+
+Opened = TypeVar("Opened", bound=_Opened)
+
+
+@contextmanager
+def freed(opened: Opened) -> Iterator[Opened]:
+    """Yield an engine or an annotator, and close it at the end; RunError, in one line, for what goes wrong in that."""
+    try:
+        yield opened
+    finally:
+        with told_in_one_line(opened.named):
+            opened.close()
+
+
+def refuse_odd_identity(identity: Any, what: str) -> None:
+    """Raise RequestError for the identity of `what`, an engine or an annotator, that cannot be written down."""
+    try:
+        typed(type(identity), {own.name: getattr(identity, own.name) for own in fields(identity)})
+        digest(identity.as_dict())
+    except (RequestError, TypeError) as error:
+        raise RequestError(f"{what} has an odd `identity`: {error}") from error
 
 
 def a_function(given: Any, where: str) -> Any:

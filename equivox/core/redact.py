@@ -11,12 +11,11 @@ import base64
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
-from equivox.core.errors import EquivoxError, RequestError, RunError, one_line
+from equivox.core.errors import RequestError
 
 LEFT_OUT = "(left out)"
 
@@ -134,21 +133,6 @@ def cleaned(text: str) -> str:
     '401 from https://host/v1 bad header Authorization: Bearer (left out)'
     """
     return without_credentials(without_secrets(text))
-
-
-@contextmanager
-def told_in_one_line(named: str) -> Iterator[None]:
-    """Raise RunError, in one line without secrets, for whatever goes wrong in a plug-in: it is somebody's code."""
-    try:
-        yield
-    except EquivoxError:
-        raise
-    except (Exception, SystemExit) as error:
-        said = cleaned(str(error))
-        reason = f"{type(error).__name__}: {one_line(said)}" if said else type(error).__name__
-        # `contextmanager` would take an error that a StopIteration causes for that StopIteration, and let it pass.
-        cause = None if isinstance(error, StopIteration) else error
-        raise RunError(f"{named} failed ({reason}); what was stored stays, and --debug says where") from cause
 
 
 def without_secrets(text: str) -> str:

@@ -11,8 +11,9 @@ from typing import Any, Literal, Self
 
 from equivox.core.errors import RequestError
 from equivox.core.hashing import KEY_LENGTH, digest
+from equivox.core.plugins import told_in_one_line
 from equivox.core.progress import Event
-from equivox.core.redact import redacted, told_in_one_line
+from equivox.core.redact import redacted
 from equivox.core.task import Need, Patch, Sampling, Tool
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import fields
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Annotated, Any
@@ -13,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import RequestError, nearest
-from equivox.core.fields import parse_model_args, typed
-from equivox.core.plugins import ENGINES, added
-from equivox.core.redact import LEFT_OUT, redacted, remember_secrets, told_in_one_line, without_credentials
+from equivox.core.fields import parse_model_args
+from equivox.core.plugins import ENGINES, added, refuse_odd_identity, told_in_one_line
+from equivox.core.redact import LEFT_OUT, redacted, remember_secrets, without_credentials
 from equivox.core.requests import (
     Engine,
     EngineIdentity,
@@ -229,11 +228,7 @@ def model_label(model: str) -> str:
 def an_engine(given: Any, what: str) -> Engine:
     """Return an engine that somebody else made; RequestError for what is none, or has an odd attribute."""
     if isinstance(given, Engine) and isinstance(identity := getattr(given, "identity", None), EngineIdentity):
-        try:
-            typed(EngineIdentity, {own.name: getattr(identity, own.name) for own in fields(EngineIdentity)})
-            identity.digest  # noqa: B018 - it fails for settings that cannot be written down
-        except (RequestError, TypeError) as error:
-            raise RequestError(f"{what} has an odd `identity`: {error}") from error
+        refuse_odd_identity(identity, what)
         for name in ("modalities", "able"):
             if isinstance(odd := getattr(given, name), str) or not isinstance(odd, Collection):
                 raise RequestError(f"{what} has {odd!r:.60} as `{name}`; give a frozenset of texts")

@@ -21,8 +21,8 @@ from equivox.core.calls import CALL, ONE
 from equivox.core.errors import RunError
 from equivox.core.files import return_freed_memory, state_of, write_document, write_table
 from equivox.core.lazy import pa, pc
+from equivox.core.plugins import told_in_one_line
 from equivox.core.progress import Event, Progress, no_progress
-from equivox.core.redact import told_in_one_line
 from equivox.core.samples import ENDED, UNANNOTATED, segment_columns
 from equivox.core.segments import (
     SAID_BY_MODEL,
@@ -318,7 +318,7 @@ def run_jobs(jobs: Sequence[Job], annotator: Annotator) -> Iterator[Annotation]:
                 yield job.annotated("unparsed")
             else:
                 left.append(job)
-    with told_in_one_line(f"the annotator {annotator.identity.name}"):
+    with told_in_one_line(annotator.named):
         yield from _told(left, annotator)
 
 
@@ -333,7 +333,7 @@ def _told(jobs: Sequence[Job], annotator: Annotator) -> Iterator[Annotation]:
         job = left.pop(annotation.key, None) if isinstance(annotation, Annotation) else None
         if job is None:
             what = f"{annotation!r:.60}, no annotation of what was left to annotate"
-            raise RunError(f"the annotator {annotator.identity.name} yielded {what}; what was stored stays")
+            raise RunError(f"{annotator.named} yielded {what}; what was stored stays")
         attributes = job.segment.attributes
         if id(attributes) not in offered:
             offered[id(attributes)] = {one.name: {*one.options, OTHER} for one in attributes if one.options}

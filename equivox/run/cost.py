@@ -6,7 +6,6 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from urllib.parse import urlsplit
 from equivox.annotate import RULES, added_annotators, declared_annotator, evaluation_of, open_annotator
 from equivox.annotate.model import prompt_text
 from equivox.core.lazy import pc
+from equivox.core.plugins import freed
 from equivox.core.requests import Request
 from equivox.core.task import Task
 from equivox.core.variants import asks_nothing
@@ -309,7 +309,7 @@ def dry_run(spec: RunSpec) -> DryRun:
 
     With several workers Ray is started or connected to, and no worker is started.
     """
-    with closing(open_annotator(spec.annotator, spec.workers)) as annotator, checked(spec, annotator) as run:
+    with freed(open_annotator(spec.annotator, spec.workers)) as annotator, checked(spec, annotator) as run:
         return _reckoned(run)
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from equivox.core.errors import RunError
 from equivox.core.lazy import NDArray, np, pa, pc
+from equivox.core.plugins import told_in_one_line
 from equivox.core.progress import STOP_AFTER, Progress, no_progress, until_outage
-from equivox.core.redact import cleaned, told_in_one_line
+from equivox.core.redact import cleaned
 from equivox.core.requests import Request, Response
 from equivox.engines import Engine
 from equivox.run.live import Speed, add_speed

@@ -14,7 +14,7 @@ RUN/tasks.json      the tasks
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,9 @@ from typing import Any
 from equivox.annotate import Annotator, evaluation_of, open_annotator
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, refuse_unusable_folder, return_freed_memory, write_table
+from equivox.core.plugins import freed, told_in_one_line
 from equivox.core.progress import Progress, no_progress
-from equivox.core.redact import remember_secrets, told_in_one_line
+from equivox.core.redact import remember_secrets
 from equivox.core.requests import EngineIdentity
 from equivox.core.scores import DEFAULT_OPTIONS, Score, ScoringOptions
 from equivox.core.segments import check_tools
@@ -71,7 +72,7 @@ def execute(
     that cannot go on.
     """
     with (
-        closing(open_annotator(spec.annotator, spec.workers)) as annotator,
+        freed(open_annotator(spec.annotator, spec.workers)) as annotator,
         prepared(spec, annotator, engine, corpora) as run,
     ):
         run.answer(progress)
@@ -117,13 +118,8 @@ class PreparedRun:
             note_served_models(spec.output, self.engine)
         if not self.keep_open:
             # The measured model's memory is freed before a model that annotates is loaded.
-            free(self.engine)
-
-
-def free(engine: Engine) -> None:
-    """Free the memory of an engine; RunError, in one line, for what goes wrong in it."""
-    with told_in_one_line(engine.named):
-        engine.close()
+            with freed(self.engine):
+                pass
 
 
 @contextmanager
@@ -154,9 +150,7 @@ def checked(
     )
     remember_secrets(engine.identity.settings, also=engine.identity.public)
     refuse_overrides(engine.identity, spec.sampling)
-    with ExitStack() as stack:
-        if not given:
-            stack.callback(free, engine)
+    with nullcontext() if given else freed(engine):
         # Nothing but the run holds its plan and its samples while it goes on: of a million requests they are large.
         yield _checked(spec, tasks, annotator, engine, {} if corpora is None else corpora, keep_open=given is not None)
 
@@ -189,7 +183,8 @@ def _checked(
     if len(pending):
         with told_in_one_line(engine.named):
             engine.check(sendable)
-        annotator.check(tasks)
+        with told_in_one_line(annotator.named):
+            annotator.check(tasks)
         check_tools(tasks)
         if changed := next((task.condition for task in tasks if dose_of(task.condition)), None):
             require_world(f"the condition {changed}")
@@ -255,8 +250,9 @@ def annotate_run(
 ) -> list[Score]:
     """Annotate a finished run with another annotator and score its annotations; those of others stay unchanged."""
     tasks = read_tasks(folder)
-    with closing(open_annotator(annotator, workers)) as opened:
-        opened.check(tasks)
+    with freed(open_annotator(annotator, workers)) as opened:
+        with told_in_one_line(opened.named):
+            opened.check(tasks)
         check_tools(tasks)
         with writing(folder):
             others = _others(folder, opened.identity.name)

@@ -9,7 +9,7 @@ import os
 import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
@@ -20,6 +20,7 @@ from equivox.annotate import RULES, Annotator, AnnotatorFile, open_annotator, op
 from equivox.annotate.merging import load_encoder
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import EquivoxError
+from equivox.core.plugins import freed
 from equivox.core.progress import Progress
 from equivox.core.scores import Score
 from equivox.core.task import Task
@@ -105,7 +106,7 @@ def _answer(run: Finished, corpora: dict[str, Corpus], progress_of: ProgressOf) 
     with (
         _noting(run),
         progress_of(run.label) as progress,
-        closing(open_annotator(run.spec.annotator)) as first,
+        freed(open_annotator(run.spec.annotator)) as first,
         prepared(run.spec, first, corpora=corpora) as ready,
     ):
         ready.answer(progress)
@@ -128,7 +129,7 @@ def _read(runs: Sequence[Finished], name: str, evaluations: int, workers: Worker
                         else open_evaluations(name, range(1, evaluations + 1), workers)
                     )
                     for annotator in annotators:
-                        opened.enter_context(closing(annotator))
+                        opened.enter_context(freed(annotator))
                 for annotator in annotators:
                     annotator.check(run.tasks)
                     with writing(run.folder):
@@ -196,7 +197,7 @@ def missing(settings: Sequence[Setting], output: Path) -> dict[tuple[str, str], 
             with _noted(note, "output", model):
                 check_output(setting.spec(model, output).output)
         for annotator in setting.file.annotators:
-            with _noted(note, "annotators", annotator), closing(open_annotator(annotator)) as opened:
+            with _noted(note, "annotators", annotator), freed(open_annotator(annotator)) as opened:
                 opened.check(setting.varied)
             if annotator in config_names("annotators") and annotator != RULES:
                 file = read_config_file(AnnotatorFile, annotator, "annotators")
@@ -207,7 +208,7 @@ def missing(settings: Sequence[Setting], output: Path) -> dict[tuple[str, str], 
 
 def _check_model(model: str, setting: Setting, tasks: Sequence[Task], corpora: dict[str, Corpus]) -> None:
     """Raise an error if `model` could not answer the tasks whose data are there."""
-    with closing(open_engine(model, setting.varied, trust_remote_code=setting.trust_remote_code)) as engine:
+    with freed(open_engine(model, setting.varied, trust_remote_code=setting.trust_remote_code)) as engine:
         refuse_unable(setting.varied, engine.able, engine.identity.engine)
         few = {}
         for task in tasks:  # as many samples as have every group

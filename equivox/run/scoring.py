@@ -19,8 +19,8 @@ from equivox.core.errors import RequestError
 from equivox.core.files import damaged, read_document, read_table, write_document, write_table, write_whole
 from equivox.core.lazy import on_one_core, pa
 from equivox.core.metric import Metric
+from equivox.core.plugins import told_in_one_line
 from equivox.core.progress import Event, Progress, no_progress
-from equivox.core.redact import told_in_one_line
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import DEFAULT_OPTIONS, Score, Scored, ScoringOptions, family_of, scoring_options
 from equivox.core.segments import Segment

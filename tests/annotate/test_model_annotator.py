@@ -15,11 +15,11 @@ from commands import Cli
 from pydantic import ValidationError
 
 from equivox import measure, open_run
-from equivox.annotate import Job, annotator_name, open_annotator
+from equivox.annotate import Annotation, Annotator, AnnotatorIdentity, Job, annotator_name, open_annotator
 from equivox.annotate.model import ModelAnnotator, asked_prompts, prompt_text, read_again
 from equivox.annotate.schema import canonical, json_schema, response_form
 from equivox.compare.runs import open_comparison
-from equivox.core.errors import RequestError
+from equivox.core.errors import EquivoxError, RequestError
 from equivox.core.segments import AnnotationScheme, AnnotatorPrompt, Segment
 from equivox.core.task import GREEDY, Attribute, Task, WorkedExample
 from equivox.engines import Engine, EngineIdentity, Request, Response
@@ -295,6 +295,40 @@ def test_a_package_that_adds_no_annotator_is_named(monkeypatch: pytest.MonkeyPat
         open_annotator("odd")
     with pytest.raises(RequestError, match="odd has no independent evaluations"):
         open_annotator("odd@1")
+
+
+def gone(*_: object) -> Any:
+    raise SystemExit(0)
+
+
+ODD = AnnotatorIdentity(name="odd", version="1")
+
+
+@pytest.mark.parametrize(
+    ("odd", "told"),
+    [
+        ({}, "the annotator odd of somebody's is <"),
+        (
+            {"identity": replace(ODD, version=2)},
+            "has an odd `identity`: AnnotatorIdentity: `version`: input",
+        ),
+        ({"identity": replace(ODD, name="../odd")}, "somebody's is called '../odd', which no folder can be"),
+        ({"identity": ODD, "__init__": gone}, "the annotator odd of somebody's failed (SystemExit: 0)"),
+        ({"identity": ODD, "check": gone}, "the annotator odd failed (SystemExit: 0)"),
+        ({"identity": ODD, "close": gone}, "the annotator odd failed (SystemExit: 0)"),
+    ],
+)
+def test_an_annotator_with_odd_parts_is_refused_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, odd: dict[str, Any], told: str
+) -> None:
+    def annotate(self: Annotator, jobs: Iterable[Job]) -> Iterator[Annotation]:
+        return (job.annotated("unparsed") for job in jobs)
+
+    plugin = SimpleNamespace(use=lambda: type("Odd", (Annotator,), {"annotate": annotate, **odd}), package="somebody's")
+    monkeypatch.setattr("equivox.annotate.added_annotators", lambda: {"odd": plugin})
+    with pytest.raises(EquivoxError) as found:
+        measure("simulated:random", STORY, output=tmp_path / "run", data="sample", limit=4, annotator="odd")
+    assert told in str(found.value) and "\n" not in str(found.value)
 
 
 def test_an_evaluation_is_sampled_as_the_file_says_for_evaluations(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import logging
 import os
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import metadata
@@ -23,6 +23,7 @@ from equivox.core.errors import EquivoxError, RequestError
 from equivox.core.files import cache_folder, write_table
 from equivox.core.lazy import pa
 from equivox.core.plain import split_by
+from equivox.core.plugins import freed
 from equivox.core.progress import Progress, no_progress
 from equivox.core.scores import DEFAULT_OPTIONS, Score
 from equivox.core.segments import check_tools
@@ -185,7 +186,7 @@ class Runs:
         not included. Raises RequestError if the data, the annotator or a tool of the task is missing.
         """
         refuse_unable([task], ["hidden states"], "lighteval")
-        with closing(open_annotator(self.settings.annotator)) as annotator:
+        with freed(open_annotator(self.settings.annotator)) as annotator:
             annotator.check([task])
         check_tools([task])
         plan = self._plan([task], _NOBODY)
@@ -206,7 +207,7 @@ class Runs:
         """
         found: dict[tuple[str, int], tuple[Path, Response]] = {}
         for sampling, members in _by_sampling(tasks).items():
-            with closing(open_engine(model, members)) as engine:
+            with freed(open_engine(model, members)) as engine:
                 refuse_unable(members, engine.able, engine.identity.engine)
                 plan, places = self._part(members, engine.identity, wanted)
                 folder = self._stored(model, engine, members, plan, sampling, progress)
@@ -241,7 +242,7 @@ class Runs:
 
     def scores(self, folder: Path, tasks: Sequence[Task]) -> list[Score]:
         """Annotate and score the run in `folder` exactly as `equivox run` does, and return its scores."""
-        with closing(open_annotator(self.settings.annotator)) as annotator, writing(folder):
+        with freed(open_annotator(self.settings.annotator)) as annotator, writing(folder):
             return annotate_and_score(folder, tasks, annotator, DEFAULT_OPTIONS, retry_failed=False)
 
     def _plan(self, tasks: Sequence[Task], identity: EngineIdentity) -> Plan:
@@ -295,7 +296,7 @@ class Runs:
         )
         if len(pending := pending_rows(spec.output, plan, retry_failed=False)):
             engine.check(plan.requests(pending[plan.usable[pending]]))
-        with closing(open_annotator(settings.annotator)) as annotator:
+        with freed(open_annotator(settings.annotator)) as annotator:
             name = annotator.identity.name
         with writing(spec.output):
             begin(spec, identity, plan, tasks, name, public_name(spec.model))
