@@ -15,7 +15,7 @@ from equivox.cli.output import echo
 from equivox.core.errors import RequestError
 from equivox.core.plain import split_by
 from equivox.core.segments import WHOLE
-from equivox.core.task import Task
+from equivox.core.task import CROSSED, Task
 
 
 def tasks(
@@ -97,8 +97,8 @@ def describe(task: Task) -> dict[str, Any]:
 
 
 def _card(task: Task) -> str:
-    strata = f", {' × '.join(task.strata)} held equal" if task.strata else ""
-    strata += f", permuted within {' × '.join(task.blocks)}" if task.blocks else ""
+    strata = f", {CROSSED.join(task.strata)} held equal" if task.strata else ""
+    strata += f", permuted within {CROSSED.join(task.blocks)}" if task.blocks else ""
     s = task.sampling
     decoding = "greedy" if s.temperature == 0 else f"temperature {s.temperature}, top-p {s.top_p}, top-k {s.top_k}"
     media = ", ".join(f"one {medium.kind}" for medium in task.media)

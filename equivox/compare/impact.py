@@ -18,14 +18,11 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.lazy import NDArray, np
 from equivox.core.plain import as_plain
 from equivox.core.samples import Samples
-from equivox.core.task import Task
+from equivox.core.task import CROSSED, Task
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import public_manifest, read_manifest
 from equivox.run.scoring import open_samples
 from equivox.statistics import ImpactRatios, impact_ratios
-
-CROSSED = " × "
-"""The text between the values of a crossed group, as the plan of a run writes it."""
 
 UNKNOWN = ("failed", "refused", "unstated")
 """Why an answer is unknown: it could not be had or annotated, it declines, or it does not mention the attribute."""
@@ -158,7 +155,6 @@ def _groupings(columns: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 def _table(task: Task, samples: Samples, attribute: Attribute, by: tuple[str, ...]) -> ImpactTable:
-
     columns = [_column(task, samples, name) for name in by]
     groups = np.array([CROSSED.join(parts) if all(parts) else "" for parts in zip(*columns, strict=True)], dtype=object)
     placed = np.flatnonzero(groups != "")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AUDIO",
+    "CROSSED",
     "GREEDY",
     "IMAGE",
     "OTHER",
@@ -53,6 +54,9 @@ __all__ = [
 ]
 
 Column = str | int | float | None
+
+CROSSED = " × "
+"""What stands between the columns of a crossed dimension, and between the values of a crossed group."""
 
 Presentations = Callable[[Mapping[str, Column], random.Random], Sequence[Mapping[str, str]]]
 """Function of a sample's columns that returns its presentations (such as orders of its options): each is a mapping of
@@ -371,7 +375,7 @@ class Task:
     @property
     def dimension(self) -> str:
         """The name of the dimension that is compared, e.g. `gender` or `gender × accent`."""
-        return " × ".join(self.group) or self.compares
+        return CROSSED.join(self.group) or self.compares
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:

@@ -10,13 +10,13 @@ from equivox.core.columns import refuse_alike
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import damaged, read_table, write_table
 from equivox.core.lazy import pa, pc
-from equivox.core.task import Task
+from equivox.core.task import CROSSED, Task
 from equivox.core.variants import SHUFFLED, with_group
 from equivox.run.annotating import count_answered, write_samples
 from equivox.run.declarations import read_tasks, write_tasks
 from equivox.run.manifest import forget_hashes, read_manifest, write_manifest
 from equivox.run.plan import COLUMN, PLAN_FILE, read_plan, without_group
-from equivox.run.presented import JOIN, blocks_of, check_clusters, permuted_groups
+from equivox.run.presented import blocks_of, check_clusters, permuted_groups
 from equivox.run.store import annotators_of, samples_path
 
 
@@ -94,7 +94,7 @@ def _further(task: Task, asked: Task, plan: pa.Table, seed: int) -> _Further:
         )
     values = _values(own, asked, known)
     clusters, parts = own["cluster"].to_pylist(), [values[name] for name in task.group]
-    groups = [JOIN.join(cells) if all(cells) else "" for cells in zip(*parts, strict=True)]
+    groups = [CROSSED.join(cells) if all(cells) else "" for cells in zip(*parts, strict=True)]
     rows = [row for row, group in enumerate(groups) if group]
     placed = [(clusters[row], groups[row]) for row in rows]
     if len({group for _, group in placed}) < 2:
@@ -109,8 +109,8 @@ def _further(task: Task, asked: Task, plan: pa.Table, seed: int) -> _Further:
     blocks = blocks_of(task, ((cluster, cells) for (cluster, _), cells in zip(placed, told, strict=True)))
     columns = {
         "group": [group if dealt is None else dealt[cluster, group] for cluster, group in placed],
-        "stratum": [JOIN.join(cells[name] for name in task.strata) for cells in told],
-        "block": [JOIN.join(cells[name] for name in blocks) for cells in told],
+        "stratum": [CROSSED.join(cells[name] for name in task.strata) for cells in told],
+        "block": [CROSSED.join(cells[name] for name in blocks) for cells in told],
     }
     left_out = own.filter(pa.array([not group for group in groups]))
     return _Further(task, rows, columns, len(left_out["sample_id"].unique()))
@@ -132,10 +132,12 @@ def _values(own: pa.Table, asked: Task, known: Sequence[str]) -> dict[str, list[
 def _parts(own: pa.Table, column: str, names: Sequence[str], asked: Task) -> dict[str, list[str]]:
     """Return the columns that were crossed to one; RequestError if their values cannot be told apart."""
     texts = own[column].to_pylist()
-    cells = [[text] for text in texts] if names == asked.strata and len(names) == 1 else [t.split(JOIN) for t in texts]
+    whole = names == asked.strata and len(names) == 1
+    cells = [[text] if whole else text.split(CROSSED) for text in texts]
     if any(len(parts) != len(names) for parts in cells):
         raise RequestError(
-            f"the values of {', '.join(names)} of {asked.name} cannot be told apart, because one of them holds {JOIN!r}"
+            f"the values of {', '.join(names)} of {asked.name} cannot be told apart, because one of them holds "
+            f"{CROSSED!r}"
         )
     return {name: [parts[place] for parts in cells] for place, name in enumerate(names)}
 

@@ -14,25 +14,22 @@ from equivox.core.columns import refuse_alike
 from equivox.core.errors import RequestError
 from equivox.core.media import silent_wav
 from equivox.core.requests import Exchange, Labels, MediaPart, Request
-from equivox.core.task import PLACEHOLDER, Media, Task, digest, placeholders_of
+from equivox.core.task import CROSSED, PLACEHOLDER, Media, Task, digest, placeholders_of
 from equivox.core.variants import SHUFFLED, SILENCE, TURN, VOICE, declared_name, dose_of
 from equivox.core.voice import ALGORITHM, load_changed
 from equivox.dataset_builders.corpus import Sample
-
-JOIN = " × "
-"""What stands between the values of crossed columns."""
 
 
 def label_of(sample: Sample, columns: Sequence[str]) -> str | None:
     """Return the group of a sample by some columns, crossed; None if any of them says nothing."""
     values = [sample.columns[column] for column in columns]
-    return None if None in values or "" in values else JOIN.join(map(str, values))
+    return None if None in values or "" in values else CROSSED.join(map(str, values))
 
 
 def text_of(sample: Sample, columns: Sequence[str]) -> str:
     """Return some columns of a sample as one text; a column that says nothing is empty."""
     values = [sample.columns[column] for column in columns]
-    return JOIN.join(["" if value is None else str(value) for value in values])
+    return CROSSED.join(["" if value is None else str(value) for value in values])
 
 
 def placed_in(samples: Iterable[Sample], task: Task) -> Iterator[tuple[str, str]]:

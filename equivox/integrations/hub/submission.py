@@ -21,7 +21,7 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.files import read_document, write_text
 from equivox.core.redact import redacted_text
 from equivox.core.scores import Score, ScoringOptions
-from equivox.core.task import Task
+from equivox.core.task import CROSSED, Task
 from equivox.core.variants import AS_DECLARED
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.engines import model_label
@@ -212,7 +212,7 @@ def departures(
     if moved := moved_tasks(list(tasks.values())):
         found.append(f"tasks are asked of another corpus than their own: {', '.join(moved)}")
     if command["compare"]:
-        named = ", ".join(" × ".join(columns) for columns in command["compare"])
+        named = ", ".join(CROSSED.join(columns) for columns in command["compare"])
         found.append(f"other columns are compared than the tasks declare ({named})")
     if command.get("sampling", AS_DECLARED) != AS_DECLARED:
         found.append(f"sampling is {command['sampling']}")
