@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Literal
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import refuse_unusable
 from equivox.core.media import is_lfs_pointer
+from equivox.core.plain import split_by
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".mp3")
 """Suffixes of audio files, in order of preference for a clip that exists in several formats."""
@@ -241,10 +242,7 @@ class Builder(ABC):
         untold = [clip.clip_id for clip in self._scanned.clips if clip.text is None]
         if untold and self.MEDIA == "audio":
             lines.append(f"clips without a transcript (text null): {_few(untold)}")
-        same: dict[str, list[str]] = {}
-        for clip_id, digest in self.digests.items():
-            if digest is not None:
-                same.setdefault(digest, []).append(clip_id)
+        same = split_by((clip for clip, digest in self.digests.items() if digest is not None), self.digests.get)
         doubles = [" = ".join(ids) for ids in same.values() if len(ids) > 1]
         if doubles:
             lines.append(f"clips with the same content: {_few(doubles)}")

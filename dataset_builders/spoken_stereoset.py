@@ -27,6 +27,7 @@ from typing import Any
 
 from equivox.core.errors import RequestError
 from equivox.core.media import container_of, sha256
+from equivox.core.plain import split_by
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.dataset_builders.base import (
     Builder,
@@ -195,11 +196,7 @@ class SpokenStereoSet(Builder):
     def _files(self, domain: str) -> dict[str, list[Path]]:
         """Return the audio files of a domain by their name without the suffix."""
         folder = self.source / "speech" / domain
-        found: dict[str, list[Path]] = defaultdict(list)
-        if folder.is_dir():
-            for path in audio_files(folder.iterdir()):
-                found[path.stem].append(path)
-        return found
+        return split_by(audio_files(folder.iterdir()) if folder.is_dir() else (), lambda path: path.stem)
 
     def _instances(self, table: _Table, files: Mapping[str, Sequence[Path]]) -> dict[str, Clip]:
         domain, oddities = table.domain, self._odd

@@ -28,7 +28,7 @@ from equivox.calibration.verdicts import (
 )
 from equivox.core.errors import RunError
 from equivox.core.files import write_document
-from equivox.core.plain import as_plain
+from equivox.core.plain import as_plain, split_by
 from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import Engine, Request, Workers
 from equivox.core.scores import NAN, Score
@@ -341,9 +341,7 @@ class _Chain:
         answers, own = self.answers[task.name], self.own[task.name]
         mine, other = self._likelihoods(answers, task)
         own_mine, own_other = self._likelihoods(own, task)
-        places: dict[str, list[int]] = {}
-        for place, (request, _, _) in enumerate(own):
-            places.setdefault(request.sample_id, []).append(place)
+        places = split_by(range(len(own)), lambda place: own[place][0].sample_id)
         kept = [place for place, (request, _, _) in enumerate(answers) if request.sample_id in places]
 
         def pairs(values: Sequence[float], drawn_values: Sequence[float]) -> tuple[list[float], list[float]]:

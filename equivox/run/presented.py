@@ -13,6 +13,7 @@ from typing import Any
 from equivox.core.columns import refuse_alike
 from equivox.core.errors import RequestError
 from equivox.core.media import silent_wav
+from equivox.core.plain import split_by
 from equivox.core.requests import Exchange, Labels, MediaPart, Request
 from equivox.core.task import CROSSED, PLACEHOLDER, Media, Task, digest, placeholders_of
 from equivox.core.variants import SHUFFLED, SILENCE, TURN, VOICE, declared_name, dose_of
@@ -117,16 +118,12 @@ def spread(samples: Sequence[Sample], task: Task, limit: int | None) -> list[Sam
     groups_of = _groups_of_clusters(placed_in(samples, task))
     if any(len(groups) > 1 for groups in groups_of.values()):
         return _whole_units(samples, task, limit)
-    by_cluster: dict[str, list[Sample]] = defaultdict(list)
-    for sample in samples:
-        by_cluster[text_of(sample, (task.cluster,))].append(sample)
+    by_cluster = split_by(samples, lambda sample: text_of(sample, (task.cluster,)))
     for members in by_cluster.values():
         members.sort(key=lambda sample: (digest(text_of(sample, task.strata)), sample.sample_id))
-    by_group: dict[str, list[str]] = defaultdict(list)
     # Clusters with neighbouring names may be alike, so a hashed order mixes them.
-    order = sorted(by_cluster.items(), key=lambda entry: entry[0] if task.group else digest(entry[0]))
-    for cluster, members in order:
-        by_group[label_of(members[0], task.group) or ""].append(cluster)
+    order = sorted(by_cluster, key=lambda cluster: cluster if task.group else digest(cluster))
+    by_group = split_by(order, lambda cluster: label_of(by_cluster[cluster][0], task.group) or "")
     rounds = itertools.zip_longest(*by_group.values())
     turns = [cluster for clusters in rounds for cluster in clusters if cluster is not None]
     taken: list[Sample] = []

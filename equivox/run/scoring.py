@@ -19,6 +19,7 @@ from equivox.core.errors import RequestError
 from equivox.core.files import damaged, read_document, read_table, write_document, write_table, write_whole
 from equivox.core.lazy import on_one_core, pa
 from equivox.core.metric import Metric
+from equivox.core.plain import split_by
 from equivox.core.plugins import told_in_one_line
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.samples import Row, Samples
@@ -230,10 +231,7 @@ def scoring_samples(
 
 def families(tasks: Sequence[Task]) -> dict[str, list[Task]]:
     """Group tasks by family and condition; the keys are `family` or `family@condition`."""
-    families: dict[str, list[Task]] = {}
-    for task in tasks:
-        families.setdefault(family_of(task.name), []).append(task)
-    return families
+    return split_by(tasks, lambda task: family_of(task.name))
 
 
 def read_records(folder: Path, task: str, table: str, annotator: str | None = None) -> list[dict[str, Any]] | None:
