@@ -17,7 +17,7 @@ from equivox.core.task import Task, digest
 from equivox.core.variants import AS_DECLARED, DECLARED, System, system_prompts_in
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.engines import model_label, model_names, schemes
-from equivox.run.spec import RunSpec
+from equivox.run.spec import TYPED, RunSpec
 
 Resolve = Callable[[str], Sequence[Task]]
 """Function that returns the tasks that a text names."""
@@ -87,8 +87,6 @@ class RunFile(_SettingFields):
 
 
 _LONGEST_NAME = 80
-_AS_TYPED = ("data", "limit", "seed", "compare", "conditions", "system", "sampling")
-"""The fields that a run takes as they are."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ class Setting:
             annotator=first if file.evaluations == 1 else f"{first}@1",
             trust_remote_code=self.trust_remote_code,
             options=file.scoring,
-            **{name: getattr(file, name) for name in _AS_TYPED},
+            **{name: getattr(file, name) for name in TYPED if name in RunFile.model_fields},
         )
 
     def names_of(self, annotator: str) -> list[str]:

@@ -12,15 +12,7 @@ from equivox.core.requests import EngineIdentity, Request, request_key
 from equivox.core.segments import check_tools
 from equivox.core.task import Task
 from equivox.core.task_checks import refuse_unable
-from equivox.core.variants import (
-    AS_DECLARED,
-    DECLARED,
-    SYSTEM,
-    parse_comparisons,
-    read_system_prompts,
-    vary,
-    with_system_prompts,
-)
+from equivox.core.variants import AS_DECLARED, DECLARED, SYSTEM, read_system_prompts
 from equivox.dataset_builders.corpus import Corpus
 from equivox.run.generating import IMPORTED
 from equivox.run.pipeline import open_corpora
@@ -66,7 +58,7 @@ class Settings:
         settings = {name: value for name, value in asdict(self).items() if name not in ("task", "condition")}
         settings["system"] = self.prompts
         return RunSpec.typed(
-            f"{IMPORTED}:{model}", resolve_tasks(self.task), output, conditions=self.condition, **settings
+            f"{IMPORTED}:{model}", resolve_tasks(self.task), output, conditions=(self.condition,), **settings
         )
 
 
@@ -93,18 +85,10 @@ def asked(settings: Settings) -> tuple[Task, Mapping[str, Corpus]]:
     if not isinstance(settings.seed, int) or not isinstance(settings.limit, int | None):
         wrong = ("limit", settings.limit) if isinstance(settings.seed, int) else ("seed", settings.seed)
         raise RequestError(f"`{wrong[0]}` is a whole number, got {wrong[1]!r}; give it as `-T {wrong[0]}=24`")
-    if settings.limit is not None and settings.limit < 1:
-        raise RequestError(f"`limit` must be at least 1, got {settings.limit}; leave it out to use every sample")
-    (declared,) = resolve_tasks(settings.task)
-    compare = () if settings.compare is None else parse_comparisons(settings.compare)
-    if len(compare) > 1:
+    spec = settings.spec(Path(), ANY_MODEL.model)
+    if len(spec.compare) > 1:
         raise RequestError(f"`compare` is a single comparison, got {settings.compare!r}; evaluate each by itself")
-    varied = vary(
-        [with_system_prompts(declared, settings.prompts)],
-        compare=compare,
-        conditions=(settings.condition,),
-        sampling=settings.sampling,
-    )
+    varied = spec.varied
     if len(varied) != 1:
         raise RequestError(f"`condition` is a single one, got {settings.condition!r}; evaluate each by itself")
     (task,) = varied
