@@ -130,3 +130,9 @@ class EncodedValues:
         _, first = np.unique(self.rows * max(len(place), 1) + codes, return_index=True)
         first.sort()
         return EncodedValues(self.rows[first], codes[first], tuple(place), self.n_rows)
+
+
+def cross_count(first: NDArray[np.int64], second: NDArray[np.int64], shape: tuple[int, int]) -> NDArray[np.int64]:
+    """Count how often each pair (first, second) occurs: an array of `shape`."""
+    flat = np.bincount(first * shape[1] + second, minlength=shape[0] * shape[1])
+    return flat.astype(np.int64).reshape(shape)

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from equivox.core.encoded import EncodedLabels
+from equivox.core.encoded import EncodedLabels, cross_count
 from equivox.core.errors import RequestError
 from equivox.core.hashing import seed_of
 from equivox.core.samples import UNANNOTATED, UNANSWERED, Samples, value_column
@@ -135,8 +135,8 @@ def _bounds(samples: Samples, used: NDArray[np.bool_], is_lost: NDArray[np.bool_
 
     if not used.any():
         return NAN, NAN
-    flat = samples.groups.codes[used] * 2 + is_lost[used]
-    counts = np.bincount(flat, minlength=2 * len(samples.groups.names)).reshape(-1, 2)
-    requested = np.bincount(samples.groups.codes, minlength=len(samples.groups.names))
+    n_groups = len(samples.groups.names)
+    counts = cross_count(samples.groups.codes[used], is_lost[used].astype(np.int64), (n_groups, 2))
+    requested = np.bincount(samples.groups.codes, minlength=n_groups)
     bounds = ntvd_bounds(counts.tolist(), (requested - counts.sum(axis=1)).tolist())
     return bounds.low, bounds.high

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from equivox.statistics.encode import Answers, Design, cross_count, part_of_column
+from equivox.core.encoded import cross_count
+from equivox.statistics.encode import Answers, Design, part_of_column
 from equivox.statistics.inputs import Floats, Ints
 from equivox.statistics.noise import (
     ALIKE,

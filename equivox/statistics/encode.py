@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from equivox.core.encoded import cross_count
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
 from equivox.statistics.inputs import Bools, EncodedLabels, EncodedValues, Floats, Ints, LabelColumn
@@ -60,7 +61,7 @@ def standard(counts: Ints | Floats, group: Ints, held: Ints | None, slices: Sequ
     n_strata = int(stratum.max()) + 1
     totals = np.zeros((n_strata, n_groups, n_parts))
     np.add.at(totals, (stratum, group), sizes)
-    members = np.bincount(stratum * n_groups + group, minlength=n_strata * n_groups).reshape(n_strata, n_groups)
+    members = cross_count(stratum, group, (n_strata, n_groups))
     of_stratum = totals.sum(axis=1)
     common = (totals.min(axis=1) > 0) | (of_stratum == 0)
     share = np.where(common, of_stratum, 0.0)
@@ -321,12 +322,6 @@ def encode_values(values: EncodedValues, min_count: int) -> Occurrences:
         removed={names[code]: int(seen[code]) for code in np.flatnonzero(~is_kept).tolist()},
         n_total=len(values.codes),
     )
-
-
-def cross_count(first: Ints, second: Ints, shape: tuple[int, int]) -> Ints:
-    """Count how often each pair (first, second) occurs: an array of `shape`."""
-    flat = np.bincount(first * shape[1] + second, minlength=shape[0] * shape[1])
-    return flat.astype(np.int64).reshape(shape)
 
 
 def side_by_side(widths: Iterable[int]) -> list[slice]:

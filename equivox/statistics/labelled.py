@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from equivox.core.encoded import cross_count
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
 from equivox.statistics.design_noise import noise_of, on_few_clusters
 from equivox.statistics.distance import attainable_shift, estimate_shift
-from equivox.statistics.encode import Answers, Design, cross_count, encode_design, equal_mix
+from equivox.statistics.encode import Answers, Design, encode_design, equal_mix
 from equivox.statistics.inputs import EncodedValues, Floats, Ints, LabelColumn, ValueColumn
 from equivox.statistics.intervals import invert
 from equivox.statistics.noise import N_NOISE, Noise, hidden_errors

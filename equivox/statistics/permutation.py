@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from equivox.core.encoded import cross_count
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
 from equivox.statistics.encode import encode_design
@@ -34,8 +35,7 @@ def sizes_and_order(group: Ints, stratum: Ints | None, n_groups: int) -> tuple[I
     """
     where = np.zeros_like(group) if stratum is None else stratum
     present, code = np.unique(where, return_inverse=True)
-    flat = np.bincount(code * n_groups + group, minlength=len(present) * n_groups)
-    sizes = flat.astype(np.int64).reshape(len(present), n_groups)
+    sizes = cross_count(code, group, (len(present), n_groups))
     order = np.lexsort(sizes)[::-1]
     return sizes[:, order], order
 

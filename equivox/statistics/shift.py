@@ -9,16 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from equivox.core.encoded import cross_count
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
 from equivox.statistics.distance import attainable_shift
-from equivox.statistics.encode import (
-    Design,
-    Occurrences,
-    cross_count,
-    encode_design,
-    encode_values,
-)
+from equivox.statistics.encode import Design, Occurrences, encode_design, encode_values
 from equivox.statistics.evidence import Evidence, draw_evidence, p_of_every_value, shift_numbers
 from equivox.statistics.inputs import Floats, LabelColumn, ValueColumn
 from equivox.statistics.permutation import n_extreme

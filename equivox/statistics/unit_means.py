@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from equivox.core.encoded import cross_count
 from equivox.statistics.encode import Design
 from equivox.statistics.inputs import Bools, Floats, Ints
 from equivox.statistics.intervals import freedom_of, student_p
@@ -66,8 +67,7 @@ class Units:
         doi:10.1080/01621459.1990.10474928).
         """
         n_groups = self.deals.shape[1]
-        members = np.bincount(self.stratum * n_groups + self.group, minlength=(self.stratum.max() + 1) * n_groups)
-        one, *others = members.reshape(-1, n_groups).T
+        one, *others = cross_count(self.stratum, self.group, (int(self.stratum.max()) + 1, n_groups)).T
         return self.paired or (n_groups == 2 and bool((one == others[0]).all()))
 
     def of_groups(self) -> Floats:

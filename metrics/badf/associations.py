@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from equivox.core.encoded import cross_count
 from equivox.core.lazy import NDArray, np
 from equivox.core.scores import NAN
 from equivox.metrics.badf.documents import Documents
@@ -103,7 +104,7 @@ def count(documents: Documents, category: str, identities: Sequence[str]) -> Cou
     own = documents.in_category(category)
     k, identity = len(identities), own.identity_codes(identities)
     rows, codes, names = own.told
-    table = np.bincount(codes * k + identity[rows], minlength=len(names) * k).reshape(len(names), k)
+    table = cross_count(codes, identity[rows], (len(names), k))
     return Counts(
         category=category,
         identities=tuple(identities),
@@ -124,9 +125,9 @@ def _within(own: Documents, identity: NDArray[np.int64], k: int) -> dict[str, tu
         return None
     rows, codes, names = own.told
     n_strata = int(stratum.max()) + 1
-    members = np.bincount(stratum * k + identity, minlength=n_strata * k).reshape(n_strata, k)
+    members = cross_count(stratum, identity, (n_strata, k))
     pairs, place = np.unique(codes * n_strata + stratum[rows], return_inverse=True)
-    have = np.bincount(place * k + identity[rows], minlength=len(pairs) * k).reshape(len(pairs), k)
+    have = cross_count(place, identity[rows], (len(pairs), k))
     of = members[pairs % n_strata]
     some = have.sum(axis=1) < of.sum(axis=1)
     alike, times = np.unique(

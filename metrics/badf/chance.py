@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from equivox.core.encoded import cross_count
 from equivox.core.lazy import NDArray, np
 from equivox.core.scores import NAN
 from equivox.metrics.badf.associations import LEVEL, story_strata
@@ -227,8 +228,8 @@ def _descriptors(
     last = np.append((found[:2, 1:] != found[:2, :-1]).any(axis=0), True)
     stratum, descriptor, identity = found[:, last]
     _, code = np.unique(stratum, return_inverse=True)
-    flat = np.bincount(code * len(identities) + identity, minlength=(int(code.max()) + 1) * len(identities))
-    return descriptor, identity, code.astype(np.int64), flat.astype(np.int64).reshape(-1, len(identities))
+    sizes = cross_count(code, identity, (int(code.max()) + 1, len(identities)))
+    return descriptor, identity, code.astype(np.int64), sizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,19 +247,14 @@ class _Block:
 
     def tally(self, identity: NDArray[np.int64]) -> Tally:
         """Return the tally of phrases if document i has the identity `identity[i]`."""
-        flat = np.bincount(
-            identity[self.rows] * self.n_phrases + self.codes, minlength=self.n_identities * self.n_phrases
-        )
-        documents = np.bincount(identity, minlength=self.n_identities)
-        return tally(flat.reshape(self.n_identities, self.n_phrases), documents)
+        counts = cross_count(identity[self.rows], self.codes, (self.n_identities, self.n_phrases))
+        return tally(counts, np.bincount(identity, minlength=self.n_identities))
 
     @cached_property
     def by_descriptor(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The number of documents with each phrase by descriptor, and the number of documents of each descriptor."""
-        flat = np.bincount(
-            self.descriptor[self.rows] * self.n_phrases + self.codes, minlength=self.n_descriptors * self.n_phrases
-        )
-        return flat.reshape(self.n_descriptors, -1), np.bincount(self.descriptor, minlength=self.n_descriptors)
+        counts = cross_count(self.descriptor[self.rows], self.codes, (self.n_descriptors, self.n_phrases))
+        return counts, np.bincount(self.descriptor, minlength=self.n_descriptors)
 
     def of_descriptors(self, identity: NDArray[np.int64]) -> Tally:
         """Return the tally of phrases if descriptor d has the identity `identity[d]`."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from equivox.core.calls import CALL
 from equivox.core.coverage import Coverage
-from equivox.core.encoded import EncodedLabels, EncodedValues
+from equivox.core.encoded import EncodedLabels, EncodedValues, cross_count
 from equivox.core.errors import RequestError
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
@@ -104,9 +104,7 @@ def _value_shares(
 
 def _counts(values: EncodedValues, groups: EncodedLabels) -> NDArray[np.int64]:
     """Return the count of each value (columns) in each group (rows)."""
-    flat = groups.codes[values.rows] * len(values.names) + values.codes
-    found = np.bincount(flat, minlength=len(groups.names) * len(values.names))
-    return found.reshape(len(groups.names), len(values.names))
+    return cross_count(groups.codes[values.rows], values.codes, (len(groups.names), len(values.names)))
 
 
 def _joint(
