@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
 from equivox.statistics.inputs import NumberColumn
+
+Name = TypeVar("Name", bound=Hashable)
 
 
 def adjust(p: NumberColumn, *, method: Literal["bh", "by"] = "bh") -> list[float]:
@@ -149,12 +151,12 @@ def adjust_hierarchy(
     lowest = dict.fromkeys(given, math.nan) | inputs.named_numbers(least or {}, "least")
     opened = [(first, family) for first, family in below if not math.isnan(given[first])]
     lower = {name for _, family in opened for name in family}
-    q, q_least = _holm({name: value for name, value in given.items() if name not in lower}, lowest)
+    q, q_least = holm({name: value for name, value in given.items() if name not in lower}, lowest)
     n_first = sum(not math.isnan(value) for value in q.values())
     needed = _needed(q, level, 1.0)
     n_found = sum(value < level for value in q.values())
     for first, family in opened:
-        own, best = _holm({name: given[name] for name in family}, lowest)
+        own, best = holm({name: given[name] for name in family}, lowest)
         spread = n_first / max(1, n_found)
         q |= {name: float(np.clip(value * spread, q[first], 1.0)) for name, value in own.items()}
         # Other answers could have made the first test a finding, too.
@@ -180,8 +182,9 @@ def _needed(q: Mapping[str, float], level: float, spread: float) -> dict[str, fl
     }
 
 
-def _holm(p: Mapping[str, float], least: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
-    """Return p after Holm's step-down, and the same with each p at its smallest."""
+def holm(p: Mapping[Name, float], least: Mapping[Name, float]) -> tuple[dict[Name, float], dict[Name, float]]:
+    """Return p after Holm's step-down, and the same with each p at its smallest; NaN where one of both is not known."""
+    # Not statsmodels' `multipletests`, which collects garbage at every call: a second after a large run.
     tested = sorted((name for name, value in p.items() if not math.isnan(value)), key=lambda name: p[name])
     q, best = dict.fromkeys(p, math.nan), dict.fromkeys(p, math.nan)
     reached = [0.0]

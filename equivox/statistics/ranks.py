@@ -14,6 +14,7 @@ import numpy as np
 
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
+from equivox.statistics.families import holm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,9 +99,9 @@ def rank_models(
             raise RequestError(f"`differences` has the pair {pair}: name two of {', '.join(given)}")
     tests = {pair: (inputs.number(side), inputs.number(p)) for pair, (side, p) in differences.items()}
     nearer: dict[str, list[str]] = {model: [] for model in given}
-    for (a, b), differ in _different(tests, level).items():
-        side = tests[a, b][0]
-        if differ and side * (given[a] - given[b]) > 0:
+    adjusted, _ = holm({pair: p for pair, (_, p) in tests.items()}, dict.fromkeys(tests, math.nan))
+    for (a, b), (side, _) in tests.items():
+        if adjusted[a, b] <= level and side * (given[a] - given[b]) > 0:
             near, far = (a, b) if side < 0 else (b, a)
             nearer[near].append(far)
     further = {model: [other for other in given if model in nearer[other]] for model in given}
@@ -158,18 +159,6 @@ def differences_of_intervals(
         p = 2 * float(ndtr(-abs(first - second) / error)) if error > 0 else math.nan
         found[a, b] = (first - second, p)
     return found
-
-
-def _different(tests: Mapping[tuple[str, str], tuple[float, float]], level: float) -> dict[tuple[str, str], bool]:
-    """Return for each pair whether it differs, by Holm's step-down over the tested pairs."""
-    tested = {pair: p for pair, (_, p) in tests.items() if math.isfinite(p)}
-    differ = dict.fromkeys(tests, False)
-    # Not statsmodels' `multipletests`, which collects garbage at every call: a second after a large run.
-    for place, (pair, p) in enumerate(sorted(tested.items(), key=lambda entry: entry[1])):
-        if p > level / (len(tested) - place):
-            break
-        differ[pair] = True
-    return differ
 
 
 def _letters(distances: Mapping[str, float], nearer: Mapping[str, list[str]]) -> dict[str, str]:
