@@ -118,19 +118,20 @@ def rewrite(
         for place, row in enumerate(rows)
         if place not in kept
     ]
-    written: list[Row] = []
-    for place, own in sorted(kept.items()):
-        group = rows[place][domain]
-        written.append({domain: group, **own})
-        if swap:
-            other = {
-                domain: next(name for name in groups if name != group),
-                "stereotypical": own["anti-stereotypical"],
-                "anti-stereotypical": own["stereotypical"],
-            }
-            written.append({**own, **other})
+    said = [{domain: rows[place][domain], **own} for place, own in sorted(kept.items())]
+    written = [row for own in said for row in (own, *([_of_the_other(own, domain, groups)] if swap else ()))]
     header = [domain, *_TEXTS]
     return write_kept(output, (header, written), ([*header, "reason", "last"], left_out), f"{len(rows)} sentences")
+
+
+def _of_the_other(row: Row, domain: str, groups: Sequence[str]) -> Row:
+    """Return what a person of the other group says: the same context, with the two options swapped."""
+    return {
+        **row,
+        domain: next(name for name in groups if name != row[domain]),
+        "stereotypical": row["anti-stereotypical"],
+        "anti-stereotypical": row["stereotypical"],
+    }
 
 
 def _rewriting(row: Row, domain: str, groups: Sequence[str], seed: int, attempt: int) -> Question:

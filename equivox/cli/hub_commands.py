@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from equivox.cli.output import EXIT_DONE, echo
 from equivox.core.errors import RequestError, nearest
 from equivox.core.plain import split_by
 from equivox.report.progress_bars import progress_bars
+
+if TYPE_CHECKING:
+    from equivox.integrations.hub.submission import Wish
 
 
 def push(
@@ -113,9 +116,7 @@ def submit(
     ] = False,
 ) -> int:
     """Write a run for a board, or its scores for the Hub or Every Eval Ever; --push opens a pull request."""
-    from equivox.cli.show import believe_all
-    from equivox.integrations.hub.remote import upload
-    from equivox.integrations.hub.submission import RESULTS, Wish, write_submission
+    from equivox.integrations.hub.submission import Wish
 
     of_the_hub = {"model-repo": model_repo, "benchmark": benchmark, "revision": revision, "source-url": source_url}
     if board is not None:
@@ -136,7 +137,6 @@ def submit(
         raise RequestError(f"`{missing}` is missing; the Hub takes `--model-repo` and `--benchmark`")
     if data is not None or texts:
         raise RequestError(f"`{'data' if data else 'texts'}` is for `--to every-eval-ever`; leave it out")
-    believe_all([run])
     wish = Wish(
         run=run,
         model_repo=model_repo,
@@ -147,6 +147,16 @@ def submit(
         marks=frozenset(mark or ()),
         min_coverage=min_coverage,
     )
+    return _to_the_hub(wish, send=send)
+
+
+def _to_the_hub(wish: Wish, *, send: bool) -> int:
+    """Write a run's scores for the Hub's leaderboards; with `send` open a pull request on the model's repository."""
+    from equivox.cli.show import believe_all
+    from equivox.integrations.hub.remote import upload
+    from equivox.integrations.hub.submission import RESULTS, write_submission
+
+    believe_all([wish.run])
     values, left_out, marked = write_submission(wish)
     for task_id, value in values.items():
         echo(f"  {task_id}: {value:.4g}")
@@ -156,11 +166,11 @@ def submit(
         echo(f"Marked {name}: {reason}.")
     show_files(wish.output)
     if not send:
-        echo(f"Nothing was uploaded; add --push to open a pull request on {model_repo}.")
+        echo(f"Nothing was uploaded; add --push to open a pull request on {wish.model_repo}.")
         return EXIT_DONE
     url = upload(
         wish.output / RESULTS,
-        model_repo,
+        wish.model_repo,
         repo_type="model",
         path_in_repo=RESULTS,
         message="Add equivox evaluation results",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +21,9 @@ from equivox.core.scores import FEWEST_RESAMPLES, MOST_RESAMPLES
 from equivox.core.variants import parse_group
 from equivox.core.version import __version__
 from equivox.report.numbers import how_many
+
+if TYPE_CHECKING:
+    from equivox.report.table import Table
 
 
 def compare(
@@ -55,7 +58,6 @@ def compare(
     )
     from equivox.report.impact_files import side_by_side_tables
     from equivox.report.opening import opening_of
-    from equivox.report.table import as_csv, as_latex, as_markdown, as_page
     from equivox.run.opening import by_name
 
     if tables is not None:
@@ -77,20 +79,33 @@ def compare(
         shared = {f"{findings}_overlap": [vars(entry) for entry in kind] for findings, kind in kinds.items()}
         ratios = {"impact": [row for shares in favourable for row in impact_records(shares)]}
         ratios["dimensions"] = [vars(contrast) for contrast in contrasts]
-        for name, records in {**comparison_records(comparison), **judged_records(judged), **shared, **ratios}.items():
-            if records:
-                write_text(tables / f"{name}.csv", as_csv(records))
-        for name, own in {**paper_tables(comparison, judged), "impact": impact_shown}.items():
-            if own:
-                write_text(tables / f"{name}.tex", as_latex(own))
-                write_text(tables / f"{name}.md", as_markdown(own))
-                write_text(tables / f"{name}.html", as_page(own, name))
+        _write_tables(
+            tables,
+            {**comparison_records(comparison), **judged_records(judged), **shared, **ratios},
+            {**paper_tables(comparison, judged), "impact": impact_shown},
+        )
     show_opening(opening_of(comparison, judged))
     shown = [*comparison_tables(comparison, contrasts), *verdict_tables(comparison, judged)]
     for own in [*shown, impact_shown, overlap_tables(overlaps), published_cohort_tables(beside)]:
         show_tables(own)
     lacking = any(model in own.totals.undefined for own in beside for model in own.models)
     return EXIT_INCOMPLETE if lacking or left_out else EXIT_DONE
+
+
+def _write_tables(
+    folder: Path, records: Mapping[str, Sequence[Mapping[str, Any]]], tables: Mapping[str, Sequence[Table]]
+) -> None:
+    """Write every number as CSV, and tables as LaTeX, Markdown and HTML, by the names of their files."""
+    from equivox.report.table import as_csv, as_latex, as_markdown, as_page
+
+    for name, rows in records.items():
+        if rows:
+            write_text(folder / f"{name}.csv", as_csv(rows))
+    for name, own in tables.items():
+        if own:
+            write_text(folder / f"{name}.tex", as_latex(own))
+            write_text(folder / f"{name}.md", as_markdown(own))
+            write_text(folder / f"{name}.html", as_page(own, name))
 
 
 def impact(

@@ -205,26 +205,36 @@ def encode_design(
             notes=("no clusters were given: responses are treated as independent, p_cluster is undefined",),
         )
     cluster = coded(clusters, "clusters")
+    stratum = None if strata is None else coded(strata, "strata")
+    block = None if blocks is None else coded(blocks, "blocks")
     group_of_cluster, torn = _carried(group_of_row, cluster.codes, len(cluster.names))
     if torn is not None:
-        if blocks is not None:
-            coded(blocks, "blocks")
-        within = () if strata is None else _unequal_mix(group, coded(strata, "strata"))
-        return _crossed(group, cluster, item_of_row, within)
+        return _crossed(group, cluster, item_of_row, () if stratum is None else _unequal_mix(group, stratum))
+    return _nested(group, cluster, group_of_cluster, item_of_row, stratum, block)
+
+
+def _nested(
+    group: EncodedLabels,
+    cluster: EncodedLabels,
+    group_of_cluster: Ints,
+    item_of_row: Ints | None,
+    stratum: EncodedLabels | None,
+    block: EncodedLabels | None,
+) -> Design:
+    """Return the design in which every cluster carries one group; RequestError for a cluster in two blocks."""
     notes: tuple[str, ...] = ()
     stratum_of_cluster = block_of_cluster = None
-    if strata is not None:
-        stratum = coded(strata, "strata")
+    if stratum is not None:
         stratum_of_cluster, torn = _carried(stratum.codes, cluster.codes, len(cluster.names))
         if torn is not None:
             stratum_of_cluster = None
-            freely = "freely" if blocks is None else "within blocks"
+            freely = "freely" if block is None else "within blocks"
             notes = (
                 f"clusters span several strata: whole clusters are permuted {freely}",
                 *_unequal_mix(group, stratum),
             )
-    if blocks is not None:
-        block_of_cluster, torn = _carried(coded(blocks, "blocks").codes, cluster.codes, len(cluster.names))
+    if block is not None:
+        block_of_cluster, torn = _carried(block.codes, cluster.codes, len(cluster.names))
         if torn is not None:
             raise RequestError(
                 f"`blocks` has {cluster.names[torn]!r} in more than one block: a cluster is in one block; name a "
@@ -232,7 +242,7 @@ def encode_design(
             )
     return Design(
         groups=tuple(group.names),
-        group_of_row=group_of_row,
+        group_of_row=group.codes,
         clusters=tuple(cluster.names),
         cluster_of_row=cluster.codes,
         group_of_cluster=group_of_cluster,

@@ -129,11 +129,7 @@ def draw_evidence(
     seen = noise.draw(len(scaled), rng, seen=True) if noise.alike else scaled
     sizes = by_column(sizes_of(counts, parts), parts)
     shares = counts / sizes
-    new_items = item_errors = None
-    if (pulls := noise_of_items(answers, design, rng)) is not None:
-        flat = pulls.reshape(len(pulls), -1)
-        new_items = scaled + (rng.standard_normal((len(scaled), len(flat))) @ flat).reshape(scaled.shape)
-        item_errors = np.sqrt(noise.errors() ** 2 + (pulls**2).sum(axis=0))
+    new_items, item_errors = _with_items(noise, scaled, noise_of_items(answers, design, rng), rng)
     compared = design.compared(np.unique(answers.rows))
     return Evidence(
         shares=shares,
@@ -160,6 +156,17 @@ def draw_evidence(
         n_resamples=n_resamples,
         confidence=confidence,
     )
+
+
+def _with_items(
+    noise: Noise, drawn: Floats, pulls: Floats | None, rng: np.random.Generator
+) -> tuple[Floats | None, Floats | None]:
+    """Return draws of the noise and its errors with that of other items, from the pulls of these; None without any."""
+    if pulls is None:
+        return None, None
+    flat = pulls.reshape(len(pulls), -1)
+    of_items = (rng.standard_normal((len(drawn), len(flat))) @ flat).reshape(drawn.shape)
+    return drawn + of_items, np.sqrt(noise.errors() ** 2 + (pulls**2).sum(axis=0))
 
 
 N_EVERY_VALUE = 999

@@ -401,14 +401,6 @@ def _measured(
     if any(part.over_responses for part in parts):
         notes.append("the labels of a group come from one cluster: the interval treats them as independent, too narrow")
     needed = _to_halve(min(found.labels), _sizes([*answers, *alike]), _sizes([*labels, *unseen]))
-    if min(found.labels) < ENOUGH_LABELS:
-        halved = (
-            "labels alone do not halve it, more responses or clusters would"
-            if needed is None
-            else f"about {needed} labels in each group would halve it"
-        )
-        width = f"the interval is {high - low:.0f} points wide"
-        notes.append(f"a group has {min(found.labels)} labels: {width}; {halved}")
     return replace(
         found,
         estimate=min(max(unclipped, 0.0), largest),
@@ -417,8 +409,20 @@ def _measured(
         ci_high=high,
         attainable_max=largest,
         labels_to_halve=needed,
-        notes=tuple(notes),
+        notes=(*notes, *_few_labels(min(found.labels), high - low, needed)),
     )
+
+
+def _few_labels(n: int, width: float, needed: int | None) -> tuple[str, ...]:
+    """Return a note on an interval from few labels: how wide it is, and how many would halve it."""
+    if n >= ENOUGH_LABELS:
+        return ()
+    halved = (
+        "labels alone do not halve it, more responses or clusters would"
+        if needed is None
+        else f"about {needed} labels in each group would halve it"
+    )
+    return (f"a group has {n} labels: the interval is {width:.0f} points wide; {halved}",)
 
 
 def _sizes(factors: Sequence[Floats]) -> float:
