@@ -10,7 +10,6 @@ from typing import Any
 
 from equivox.audit.labels import Label, Unit, comparable
 from equivox.audit.stored import AdjustedScore
-from equivox.core.encoded import EncodedValues
 from equivox.core.hashing import seed_of
 from equivox.core.metric import Measure
 from equivox.core.samples import UNANSWERED, Samples
@@ -142,8 +141,7 @@ def _corrected(
     values = samples.values(attribute.name)
     values = values.renamed([one(name) for name in values.names])
     if attribute.role != "refusal":  # As the score does: a response that declines has no other value.
-        parsed = samples.has_status("parsed")[values.rows]
-        values = EncodedValues(values.rows[parsed], values.codes[parsed], values.names, values.n_rows)
+        values = values.only(samples.has_status("parsed"))
     found = correct(
         values.take(answered),
         samples.groups.take(answered),

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from equivox.compare.pairs import OVERALL, Asked, OpenedRun, paired_generator
-from equivox.core.encoded import EncodedLabels, EncodedValues
+from equivox.core.encoded import EncodedLabels
 from equivox.core.lazy import NDArray, np
 from equivox.core.scores import NAN
 from equivox.core.task import Attribute
@@ -233,29 +233,12 @@ def _of_number(arms: _Arms, attribute: Attribute) -> Trend:
     unit = attribute.number.unit if attribute.number is not None else ""
     trend = arms.tested(
         arms.empty(attribute.name, unit=unit),
-        [arms.column([_numbers(arm, attribute) for arm in arms.by_dose.values()])],
+        [arms.column([arm.samples.numbers(attribute).kept for arm in arms.by_dose.values()])],
     )
     groups = arms.labels("group").names
     if arms.plain is None or len(groups) != 2:
         return trend
-    return replace(trend, gap=_gap(arms.plain, [_numbers(arms.plain, attribute)], groups[0]))
-
-
-def _numbers(asked: Asked, attribute: Attribute) -> NDArray[np.float64]:
-    """Return the number of each answer; NaN where none is stated, or one out of the range."""
-    given, number = _values(asked, attribute), attribute.number
-    stated = [float(name) for name in given.names]
-    kept = np.array([value if number is not None and number.holds(value) else NAN for value in stated], dtype=float)
-    found = np.full(len(given), np.nan)
-    found[given.rows] = kept[given.codes] if len(kept) else NAN
-    return found
-
-
-def _values(asked: Asked, attribute: Attribute) -> EncodedValues:
-    """Return the values of an attribute in the answers that were annotated; none in all others."""
-    given, parsed = asked.samples.values(attribute.name), asked.samples.has_status("parsed")
-    kept = parsed[given.rows]
-    return EncodedValues(given.rows[kept], given.codes[kept], given.names, given.n_rows)
+    return replace(trend, gap=_gap(arms.plain, [arms.plain.samples.numbers(attribute).kept], groups[0]))
 
 
 def _of_words(arms: _Arms) -> Iterator[Trend]:
@@ -312,7 +295,7 @@ def _sided(arms: _Arms) -> Iterator[_Sided]:
 
 def _is_constant(arms: _Arms, attribute: Attribute) -> bool:
     """Return whether every answer at every dose has the same values."""
-    lists = (_values(arm, attribute).lists() for arm in arms.by_dose.values())
+    lists = (arm.samples.parsed_values(attribute.name).lists() for arm in arms.by_dose.values())
     return len({tuple(sorted(own)) for lists_of_arm in lists for own in lists_of_arm if own}) == 1
 
 
@@ -347,9 +330,10 @@ def _overall(tasks: Sequence[_Sided], n_resamples: int) -> Trend:
 
 
 def _sides(asked: Asked, plain: Asked, attribute: Attribute, group: str) -> NDArray[np.float64]:
+    here, known = asked.samples, plain.samples
     return group_side(
-        _values(asked, attribute), asked.samples.clusters, known=_values(plain, attribute),
-        known_groups=plain.samples.groups, known_clusters=plain.samples.clusters, group=group,
+        here.parsed_values(attribute.name), here.clusters, known=known.parsed_values(attribute.name),
+        known_groups=known.groups, known_clusters=known.clusters, group=group,
     )  # fmt: skip
 
 

@@ -110,6 +110,11 @@ class EncodedValues:
         number = np.cumsum(mask) - 1
         return EncodedValues(number[self.rows[kept]], self.codes[kept], self.names, int(mask.sum()))
 
+    def only(self, mask: NDArray[np.bool_]) -> EncodedValues:
+        """Return the values of the rows in `mask`; the other rows stay, and have none."""
+        kept = mask[self.rows]
+        return EncodedValues(self.rows[kept], self.codes[kept], self.names, self.n_rows)
+
     def shifted(self, start: int, n_rows: int) -> EncodedValues:
         """Return the values with row numbers moved up by `start`, as part of a column of `n_rows` rows."""
         return EncodedValues(self.rows + start, self.codes, self.names, n_rows)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from equivox.core.annotation import AnnotatorIdentity, annotation_key
 from equivox.core.coverage import Coverage
@@ -18,6 +18,9 @@ from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.files import read_schema, read_table
 from equivox.core.lazy import NDArray, np, pa, pc
 from equivox.core.segments import WHOLE, Segment, SegmentAnnotation
+
+if TYPE_CHECKING:
+    from equivox.core.attributes import Attribute
 
 UNANNOTATED = "unannotated"
 """The status of a response that the annotator failed on, wholly or in one segment: nothing is known of it."""
@@ -69,6 +72,20 @@ def value_column(segment: str, attribute: str) -> str:
     ('values.occupation', 'values.profile/1.interests')
     """
     return f"{_VALUES}{segment}.{attribute}" if segment else f"{_VALUES}{attribute}"
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What samples state: `stated` is NaN without a number; `usable` ones lie in the range, `outside` out of it."""
+
+    stated: NDArray[np.float64]
+    usable: NDArray[np.bool_]
+    outside: NDArray[np.bool_]
+
+    @property
+    def kept(self) -> NDArray[np.float64]:
+        """The numbers that count; NaN for all others, which are missing and never 0."""
+        return np.where(self.usable, self.stated, np.nan)
 
 
 SMALL = 1_000_000
@@ -228,6 +245,17 @@ class Samples:
         if (merged := self.counts_as.get(attribute)) is not None:
             return found.renamed([merged.get(value, value) for value in found.names])
         return found
+
+    def parsed_values(self, attribute: str) -> EncodedValues:
+        """Return the values of an attribute in the answers that were annotated; all others have none."""
+        return self.values(attribute).only(self.has_status("parsed"))
+
+    def numbers(self, attribute: Attribute) -> Numbers:
+        """Return the number of each sample; a sample states none if its answer was not parsed."""
+        values, number, stated = self.parsed_values(attribute.name), attribute.number, np.full(len(self), np.nan)
+        stated[values.rows] = np.array([float(name) for name in values.names], dtype=np.float64)[values.codes]
+        inside = np.array([number is not None and number.holds(value) for value in stated.tolist()], dtype=bool)
+        return Numbers(stated, inside & ~np.isnan(stated), ~np.isnan(stated) & ~inside)
 
     def rows(self) -> Iterator[Row]:
         """Yield the samples one by one, for metrics that work on single responses."""

@@ -241,7 +241,7 @@ def compare_shifts(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng
             label = attribute if len(tasks) == 1 else f"{paired.task.name}/{attribute}"
             weights[label] = 1 / len(shared)
             for column, samples in zip(columns, (paired.samples_a, paired.samples_b), strict=True):
-                column[label] = _parsed(samples, attribute).shifted(start, total)
+                column[label] = samples.parsed_values(attribute).shifted(start, total)
         start += len(paired.samples_a)
     strata, blocks = _held(tasks)
     found = statistics.compare_joint_shift(
@@ -267,13 +267,6 @@ def _held(tasks: Sequence[PairedTask]) -> tuple[EncodedLabels | None, EncodedLab
         EncodedLabels.concatenated(strata) if len(strata) == len(tasks) else None,
         EncodedLabels.concatenated(blocks) if len(blocks) == len(tasks) else None,
     )
-
-
-def _parsed(samples: Samples, attribute: str) -> EncodedValues:
-    """Return the values of the parsed samples; the others have none."""
-    values, parsed = samples.values(attribute), samples.has_status("parsed")
-    kept = parsed[values.rows]
-    return EncodedValues(values.rows[kept], values.codes[kept], values.names, values.n_rows)
 
 
 def _values(found: statistics.ShiftComparison, n_resamples: int) -> PairedValues:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from equivox.core.errors import RequestError
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
-from equivox.core.samples import Samples
+from equivox.core.samples import Numbers, Samples
 from equivox.core.scores import NAN, Score, Scored, ScoringOptions
 from equivox.core.task import Attribute, Task
 from equivox.metrics.scoring import least_p_of, named, rng_of, statistics, too_few_units
@@ -31,7 +30,7 @@ def score_numbers(task: Task, samples: Samples, options: ScoringOptions) -> Scor
     if the usable share of any group is below the coverage floor, or if there is nothing to compare.
     """
     attribute = outcome_of(task)
-    numbers = numbers_of(samples, attribute)
+    numbers = samples.numbers(attribute)
     number = attribute.number
     coverage = samples.coverage(numbers.usable)
     reason = coverage.shortfall(options.min_coverage)
@@ -65,30 +64,6 @@ def outcome_of(task: Task) -> Attribute:
         names = ", ".join(attribute.name for attribute in outcomes) or "none"
         raise RequestError(f"{task.name}: the metric numbers needs one outcome, and that a number; got {names}")
     return outcomes[0]
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """What samples state: `stated` is NaN without a number; `usable` ones lie in the range, `outside` out of it."""
-
-    stated: NDArray[np.float64]
-    usable: NDArray[np.bool_]
-    outside: NDArray[np.bool_]
-
-    @property
-    def kept(self) -> NDArray[np.float64]:
-        """The numbers that count; NaN for all others, which are missing and never 0."""
-        return np.where(self.usable, self.stated, np.nan)
-
-
-def numbers_of(samples: Samples, attribute: Attribute) -> Numbers:
-    """Return the number of each sample; a sample states none if its answer was not parsed."""
-    values, parsed = samples.values(attribute.name), samples.has_status("parsed")
-    found = np.full(len(samples), np.nan)
-    found[values.rows] = np.array([float(name) for name in values.names])[values.codes] if len(values.names) else NAN
-    stated, number = np.where(parsed, found, np.nan), attribute.number
-    inside = np.array([number is not None and number.holds(value) for value in stated.tolist()], dtype=bool)
-    return Numbers(stated, inside & ~np.isnan(stated), ~np.isnan(stated) & ~inside)
 
 
 def _compared(
@@ -188,8 +163,8 @@ def compare_means(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng:
     (paired,) = tasks
     attribute, samples = outcome_of(paired.task), paired.samples_a
     found = statistics.compare_group_means(
-        numbers_of(samples, attribute).kept,
-        numbers_of(paired.samples_b, attribute).kept,
+        samples.numbers(attribute).kept,
+        paired.samples_b.numbers(attribute).kept,
         samples.groups,
         **samples.design(strata=bool(paired.task.strata)),
         n_resamples=n_resamples,
