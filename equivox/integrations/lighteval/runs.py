@@ -18,7 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from equivox.annotate import RULES, open_annotator
+from equivox.annotate import RULES, annotator_name, open_annotator
 from equivox.core.errors import EquivoxError, RequestError
 from equivox.core.files import cache_folder, write_table
 from equivox.core.lazy import pa
@@ -31,13 +31,12 @@ from equivox.core.task import Task, digest
 from equivox.core.task_checks import refuse_unable
 from equivox.core.variants import AS_DECLARED, GREEDILY
 from equivox.dataset_builders.corpus import Corpus
-from equivox.engines import Engine, EngineIdentity, Request, Response, open_engine, public_name
+from equivox.engines import Engine, EngineIdentity, Request, Response, open_engine
 from equivox.engines.function import RecordedEngine
 from equivox.engines.messages import split_thinking
-from equivox.run.generating import generate, pending_rows
-from equivox.run.live import add_usage
+from equivox.run.generating import pending_rows
 from equivox.run.manifest import run_identity
-from equivox.run.pipeline import annotate_and_score, begin, open_corpora, writing
+from equivox.run.pipeline import PreparedRun, annotate_and_score, open_corpora, writing
 from equivox.run.plan import Plan, make_plan
 from equivox.run.run_files import folder_name
 from equivox.run.spec import RunSpec
@@ -296,14 +295,11 @@ class Runs:
         )
         if len(pending := pending_rows(spec.output, plan, retry_failed=False)):
             engine.check(plan.requests(pending[plan.usable[pending]]))
-        with freed(open_annotator(settings.annotator)) as annotator:
-            name = annotator.identity.name
         with writing(spec.output):
-            begin(spec, identity, plan, tasks, name, public_name(spec.model))
-            try:
-                generate(spec.output, plan, engine, progress=progress)
-            finally:
-                add_usage(spec.output, engine.used)
+            PreparedRun(
+                spec=spec, tasks=tasks, plan=plan, identity=identity, engine=engine,
+                annotator=annotator_name(settings.annotator), keep_open=True, to_ask=len(pending),
+            ).answer(progress)  # fmt: skip
         return spec.output
 
 
