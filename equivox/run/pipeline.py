@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -103,10 +103,7 @@ class PreparedRun:
     def answer(self, progress: Progress) -> None:
         """Generate the responses that are missing; the engine's memory is free afterwards, unless it was given."""
         spec = self.spec
-        model = public_name(spec.model, also=self.engine.identity.public)
-        if self.engine.audio_sent and any(medium.kind == "audio" for task in self.tasks for medium in task.media):
-            spec = replace(spec, about={**spec.about, "audio_sent": self.engine.audio_sent})
-        begin(spec, self.identity, self.plan, self.tasks, self.annotator, model)
+        self._begin()
         try:
             with noting(spec.output, progress) as noted:
                 generate(
@@ -120,6 +117,35 @@ class PreparedRun:
             # The measured model's memory is freed before a model that annotates is loaded.
             with freed(self.engine):
                 pass
+
+    def _begin(self) -> None:
+        """Write the manifest, the tasks and the plan if they do not exist; there are no hashes until it is scored."""
+        spec, folder, plan, sent = self.spec, self.spec.output, self.plan, self.engine.audio_sent
+        if (folder / TASKS_FILE).exists():
+            read_document(folder / TASKS_FILE)  # a damaged one would not be noticed until somebody else reads the run
+        if not (folder / MANIFEST_FILE).exists():
+            # The manifest is written first, so that a folder of a run that was killed here is recognised as a run.
+            left_out = {
+                without_group(task): plan.left_out[task.name] for task in self.tasks if plan.left_out[task.name]
+            }
+            command = {
+                "model": public_name(spec.model, also=self.engine.identity.public),
+                "data": spec.data,
+                "compare": spec.compare,
+                "conditions": spec.conditions,
+                "sampling": spec.sampling,
+                "annotator": self.annotator,
+            } | ({"system": dict(spec.system)} if spec.system else {})
+            about = {"samples_without_group": left_out} | dict(spec.about)
+            if sent and any(medium.kind == "audio" for task in self.tasks for medium in task.media):
+                about["audio_sent"] = sent
+            write_manifest(folder, new_manifest(self.identity, command) | about)
+        forget_hashes(folder)
+        if not (folder / TASKS_FILE).exists():
+            write_tasks(folder, self.tasks)
+        if not (folder / PLAN_FILE).exists():
+            write_table(folder / PLAN_FILE, plan.table)
+            note_made(folder)
 
 
 @contextmanager
@@ -368,34 +394,3 @@ def _check_same_run(folder: Path, identity: Mapping[str, Any]) -> None:
             f"`output` {folder} holds another run ({'; '.join(found[:4])}); "
             "repeat its arguments to resume it, or name another folder"
         )
-
-
-def begin(
-    spec: RunSpec, identity: Mapping[str, Any], plan: Plan, tasks: Sequence[Task], annotator: str, model: str
-) -> None:
-    """Write the manifest, the tasks and the plan of a run if they do not exist; it has no hashes until it is scored.
-
-    `annotator` names its annotator, `model` is its model as it is written down.
-    """
-    folder = spec.output
-    if (folder / TASKS_FILE).exists():
-        read_document(folder / TASKS_FILE)  # a damaged one would not be noticed until somebody else reads the run
-    if not (folder / MANIFEST_FILE).exists():
-        # The manifest is written first, so that a folder of a run that was killed here is recognised as a run.
-        left_out = {without_group(task): plan.left_out[task.name] for task in tasks if plan.left_out[task.name]}
-        command = {
-            "model": model,
-            "data": spec.data,
-            "compare": spec.compare,
-            "conditions": spec.conditions,
-            "sampling": spec.sampling,
-            "annotator": annotator,
-        } | ({"system": dict(spec.system)} if spec.system else {})
-        manifest = new_manifest(identity, command)
-        write_manifest(folder, manifest | {"samples_without_group": left_out} | dict(spec.about))
-    forget_hashes(folder)
-    if not (folder / TASKS_FILE).exists():
-        write_tasks(folder, tasks)
-    if not (folder / PLAN_FILE).exists():
-        write_table(folder / PLAN_FILE, plan.table)
-        note_made(folder)
