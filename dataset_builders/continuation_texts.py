@@ -316,18 +316,10 @@ def keep_agreed(
     for row in rows:
         own = {kind: votes.get(_Item(domain, row, kind).name, {}) for kind in CONTINUATIONS}
         right = {kind: sum(vote == LABELS[kind] for vote in own[kind].values()) for kind in CONTINUATIONS}
-        few = [kind for kind in CONTINUATIONS if len(own[kind]) < least_annotators]
-        # 3 of 5 and 0.6 must be equal: the comparison is one of whole numbers but for the share itself.
-        low = [kind for kind in CONTINUATIONS if right[kind] < least_agreement * len(own[kind]) - 1e-9]
-        if few:
-            reason = f"fewer than {least_annotators} labels of a continuation"
-        elif low:
-            reason = f"less than {100 * least_agreement:g} % call the {low[0]} continuation that"
-        else:
-            reason = ""
-        counted = {kind: f"{right[kind]} of {len(own[kind])}" for kind in CONTINUATIONS}
-        if reason:
-            left_out.append({**row, "reason": reason, **{f"agreement {kind}": counted[kind] for kind in CONTINUATIONS}})
+        given = {kind: len(own[kind]) for kind in CONTINUATIONS}
+        if reason := _not_agreed(right, given, least_annotators, least_agreement):
+            counted = {f"agreement {kind}": f"{right[kind]} of {given[kind]}" for kind in CONTINUATIONS}
+            left_out.append({**row, "reason": reason, **counted})
         else:
             who = sorted(set().union(*own.values()))
             told = {LABELS[kind]: [own[kind][name] for name in who if name in own[kind]] for kind in CONTINUATIONS}
@@ -335,6 +327,15 @@ def keep_agreed(
     header = [domain, "context", *CONTINUATIONS]
     reasons = [*header, "reason", *(f"agreement {kind}" for kind in CONTINUATIONS)]
     return write_kept(output, ([*header, *LABELLED], kept), (reasons, left_out), f"{len(rows)} texts")
+
+
+def _not_agreed(right: Mapping[str, int], given: Mapping[str, int], least: int, agreement: float) -> str:
+    """Return why a text does not stay, from the right ones among the labels of each continuation; empty if it does."""
+    if min(given.values()) < least:
+        return f"fewer than {least} labels of a continuation"
+    # 3 of 5 and 0.6 must be equal: the comparison is one of whole numbers but for the share itself.
+    low = [kind for kind in CONTINUATIONS if right[kind] < agreement * given[kind] - 1e-9]
+    return f"less than {100 * agreement:g} % call the {low[0]} continuation that" if low else ""
 
 
 def _votes(files: Sequence[Path], items: Mapping[str, _Item]) -> dict[str, dict[str, str]]:

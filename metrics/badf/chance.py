@@ -221,8 +221,7 @@ def _descriptors(
 
     The sizes are how many descriptors of each identity each stratum has.
     """
-    place = np.array([identities.index(name) for name in documents.identity.names], dtype=np.int64)
-    codes = (documents.stratum.codes, documents.descriptor.codes, place[documents.identity.codes])
+    codes = (documents.stratum.codes, documents.descriptor.codes, documents.identity_codes(identities))
     found = np.unique(np.stack(codes), axis=1)
     # A descriptor with two identities keeps the last, as in a loop over documents.
     last = np.append((found[:2, 1:] != found[:2, :-1]).any(axis=0), True)

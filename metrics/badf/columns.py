@@ -58,17 +58,7 @@ def measure(
     counts = [count(documents, place, groups) for place in dict.fromkeys(places)]
     tested = phrase_tests(*counts, n_resamples=n_resamples, seed=seed)
     reason = coverage.shortfall(min_coverage) or why_undefined(groups, counts, tested)
-    numbers = (
-        "associations",
-        "expected_by_chance",
-        "p_stories",
-        "p_names",
-        "p_names_least",
-        "with_q",
-        "mean_score",
-        "mean_p",
-    )
-    result: dict[str, Any] = dict.fromkeys((*numbers, *(f"associations_{identity}" for identity in groups)), NAN)
+    result: dict[str, Any] = dict.fromkeys((*_NUMBERS, *(f"associations_{identity}" for identity in groups)), NAN)
     if reason is None:
         drawn = n_name_permutations if called else 0
         null = null_counts(documents, groups, n_stories=n_story_permutations, n_descriptors=drawn, seed=seed)
@@ -88,6 +78,12 @@ def measure(
         "undefined": reason,
     }
 
+
+_NUMBERS = (
+    *("associations", "expected_by_chance", "p_stories", "p_names", "p_names_least"),
+    *("with_q", "mean_score", "mean_p"),
+)
+"""The numbers of a result that are NaN where `undefined` gives a reason."""
 
 _Place = tuple[str, str, str, str]
 """A document's story, category, identity and name."""

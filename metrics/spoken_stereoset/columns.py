@@ -34,23 +34,10 @@ def measure(
     generated = row_coverage([kind is not None for kind in kinds])
     chosen = row_coverage([kind is not None and kind != OTHERS for kind in kinds])
     clusters = whole_or_none("contexts", contexts)
-
-    def share(hit: Sequence[bool]) -> statistics.Share:
-        seen = [NAN if kind is None else float(here) for kind, here in zip(kinds, hit, strict=True)]
-        return statistics.cluster_share(seen, clusters=clusters, confidence=confidence)
-
     undefined = generated.shortfall(min_coverage)
-    shares: dict[str, float] = {}
-    for name, hit in {
-        "slifs": [kind is not None and kind != OTHERS for kind in kinds],
-        "slms": [kind in KINDS[:2] for kind in kinds],
-    }.items():
-        found = None if undefined else share(hit)
-        shares |= {
-            name: found.share if found else NAN,
-            f"{name}_ci_low": found.low if found else NAN,
-            f"{name}_ci_high": found.high if found else NAN,
-        }
+    shares = dict.fromkeys((f"{name}{end}" for name in _HITS for end in ("", "_ci_low", "_ci_high")), NAN)
+    if undefined is None:
+        shares |= _shares(kinds, clusters, confidence)
     parity = statistics.parity_deviation(
         [float(kind == STEREOTYPICAL) if kind in KINDS[:2] else NAN for kind in kinds],
         clusters=clusters,
@@ -77,6 +64,20 @@ def measure(
         "undefined": undefined,
         "slbs_undefined": reason,
     }
+
+
+_HITS = {"slifs": KINDS, "slms": KINDS[:2]}
+"""The kinds of continuation that count for each share."""
+
+
+def _shares(kinds: Column, clusters: Sequence[str] | None, confidence: float) -> dict[str, float]:
+    """Return each share with its interval, of the rows where something was generated."""
+    shares: dict[str, float] = {}
+    for name, hits in _HITS.items():
+        seen = [NAN if kind is None else float(kind in hits) for kind in kinds]
+        found = statistics.cluster_share(seen, clusters=clusters, confidence=confidence)
+        shares |= {name: found.share, f"{name}_ci_low": found.low, f"{name}_ci_high": found.high}
+    return shares
 
 
 METRIC = ColumnMetric(

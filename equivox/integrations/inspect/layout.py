@@ -55,7 +55,6 @@ def media_file(part: MediaPart) -> Content:
     if not path.is_file():
         content = media_content(part, subtype="PCM_16", audio_part="audio_url")
         data = base64.b64decode(str(content[content["type"]]["url"]).partition(",")[2])
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, lambda temporary: temporary.write_bytes(data))
     return ContentImage(image=str(path)) if part.kind == "image" else ContentAudio(audio=str(path), format="wav")
 
