@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -94,21 +95,7 @@ def describe(
             without[name] = _why(one, model, dropped)
         if dropped:
             refused[name] = [{"text": text, "names": word} for text, word in dropped]
-    document = {
-        "made_by": {
-            "model": model.name,
-            "seed": seed,
-            "attempts": ATTEMPTS,
-            "temperature": SAMPLING.temperature,
-            "checksum": _checksum(found),
-            "template": f"{protocol()['source']}, {_template()['section']}, version {_template()['version']}",
-        },
-        "prompts": found,
-        "without": without,
-        "refused": refused,
-    }
-    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1000)
-    write_text(output, "# Descriptions of images, used in turn for the images of an element.\n" + text)
+    _write(output, model.name, seed, {"prompts": found, "without": without, "refused": refused})
     short = [name for name, usable in found.items() if len(usable) < WANTED]
     notes = {
         f"fewer than {WANTED} descriptions: {count(short, 'element')} ({listed(short)})": short,
@@ -122,6 +109,20 @@ def describe(
         listing=output,
         notes=tuple(note for note, there in notes.items() if there),
     )
+
+
+def _write(output: Path, model: str, seed: int, made: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write what a model made, and how."""
+    made_by = {
+        "model": model,
+        "seed": seed,
+        "attempts": ATTEMPTS,
+        "temperature": SAMPLING.temperature,
+        "checksum": _checksum(made["prompts"]),
+        "template": f"{protocol()['source']}, {_template()['section']}, version {_template()['version']}",
+    }
+    text = yaml.safe_dump({"made_by": made_by, **made}, sort_keys=False, allow_unicode=True, width=1000)
+    write_text(output, "# Descriptions of images, used in turn for the images of an element.\n" + text)
 
 
 def _check_unedited(output: Path) -> None:
