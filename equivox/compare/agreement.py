@@ -42,7 +42,6 @@ def agreement(folder: Path, tasks: Sequence[Task]) -> list[AttributeAgreement]:
 
 
 def _of_task(task: Task, rows: Mapping[str, Sequence[Row]]) -> Iterator[AttributeAgreement]:
-
     names = tuple(rows)
     annotations = {name: _annotations(task, rows[name]) for name in names}
     declared = {attribute.name for attribute in task.attributes}

@@ -92,7 +92,6 @@ def loss_changes(new: OpenedRun, old: OpenedRun) -> list[LossChange]:
 
 
 def _change(asked: Asked, new: Samples, old: Samples, attribute: str) -> LossChange | None:
-
     task = asked.task
     (mine, counted), (theirs, also_counted) = (lost_of(task, samples, attribute) for samples in (new, old))
     used = counted & also_counted

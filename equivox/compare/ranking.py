@@ -180,7 +180,6 @@ def _overall(model: str, family: str, scores: Mapping[str, Score]) -> Rank:
 
 
 def _ranked(column: Mapping[str, Rank], tests: Sequence[PairedTest]) -> Iterator[Rank]:
-
     first = next(iter(column.values()))
     distances = {model: own.distance for model, own in column.items() if math.isfinite(own.distance)}
     between = [
