@@ -69,7 +69,6 @@ def push(
         private=not public,
         gated=gated,
         create_repo=True,
-        replaces=("data/*", "responses/*", "annotations/*", "tables*", "tasks/*", "scores*.json"),
     )
     echo(f"Uploaded: {url}")
     return EXIT_DONE

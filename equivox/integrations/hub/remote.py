@@ -9,7 +9,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +19,13 @@ from equivox.core.errors import RequestError, RunError
 
 HUB = "hf://datasets/"
 """The beginning of the address of a data set on the Hub: hf://datasets/OWNER/NAME, with @REVISION if need be."""
+
+OWN_FILES = (
+    *("data/*", "responses/*", "annotations/*", "tables*", "tasks/*"),
+    *("scores*.json", "sounds/*", "audit/*"),
+)
+"""The files of a data set that go with the next upload that does not have them: a shard of an earlier version would be
+read as rows of this one, and a voice stays only as long as it is sent."""
 
 LIST = "submitted.txt"
 MOST_RUNS = 10_000
@@ -55,14 +62,13 @@ def upload(
     create_repo: bool = False,
     pull_request: bool = False,
     path_in_repo: str | None = None,
-    replaces: Sequence[str] = (),
 ) -> str:
     """Upload the files in `folder`, as a pull request if requested, and return its address; a repeated call resumes.
 
-    Files that the Hub already has are not sent again. Files there that match `replaces` and are not in `folder` are
-    deleted in the same commit, because a shard of an earlier version would be read as rows of this one. With `gated`,
-    users must ask before they see the data. RequestError if the Hub refuses (not logged in, no such repository, no
-    right to write); RunError if it cannot be reached or is busy.
+    Files that the Hub already has are not sent again. With `create_repo` the folder is the whole of the repository:
+    `OWN_FILES` there that are not in it are deleted in the same commit. With `gated`, users must ask before they see
+    the data. RequestError if the Hub refuses (not logged in, no such repository, no right to write); RunError if it
+    cannot be reached or is busy.
     """
     from huggingface_hub import HfApi, get_token
 
@@ -86,7 +92,7 @@ def upload(
             path_in_repo=path_in_repo,
             commit_message=message,
             create_pr=pull_request,
-            delete_patterns=list(replaces) or None,
+            delete_patterns=list(OWN_FILES) if create_repo else None,
         )
     return str(done.pr_url if pull_request and done.pr_url else done.commit_url)
 
@@ -230,11 +236,9 @@ def submit_to_board(written: Path, repo: str, board: str) -> tuple[str, str]:
     Returns the address of the run, with its commit, and that of the pull request, empty if the board lists the run
     already. The run is public, because everybody verifies it. RequestError and RunError as `upload`.
     """
-    replaces = ("data/*", "responses/*", "annotations/*", "tables*", "scores*.json", "sounds/*")
     commit = upload(
-        written, repo, repo_type="dataset", message="Run, written by equivox", private=False, create_repo=True,
-        replaces=replaces,
-    ).rpartition("/")[2]  # fmt: skip
+        written, repo, repo_type="dataset", message="Run, written by equivox", private=False, create_repo=True
+    ).rpartition("/")[2]
     address = f"{HUB}{repo}@{commit}"
     with downloaded(f"{HUB}{board}") as folder, TemporaryDirectory(prefix="equivox-board-") as made:
         known = listed_runs(folder)
