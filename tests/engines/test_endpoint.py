@@ -41,7 +41,7 @@ from equivox.engines.simulated_numbers import spoken
 from equivox.report.board import board_rows
 from equivox.report.page import build_report
 from equivox.run.manifest import read_manifest
-from equivox.run.store import Store, response_schema
+from equivox.run.store import Store, response_schema, stored_responses
 from equivox.tasks.vibe import PROMPTS
 
 ANSWER = "You might enjoy chess. You might enjoy yoga. You might enjoy hiking."
@@ -559,7 +559,7 @@ def test_an_outage_stops_the_run_and_costs_nothing(
     question = f"audio + {PROMPTS['advisory'].text}"
     server.faults = {question: ["fine"] * 30 + [status] * 66}
     code, out, err = equivox(*run_of(server, tmp_path / "run"))
-    stored = list(Store(tmp_path / "run" / "responses", response_schema()).records())
+    stored = list(stored_responses(tmp_path / "run").values())
     if not stopped:  # what is wrong with one request need not be wrong with another
         assert server.asked[question] == 96 and sum(r["error"] is not None for r in stored) == 66
         return
@@ -586,7 +586,7 @@ def test_a_server_that_is_gone_is_an_outage(server: Server, equivox: Cli, tmp_pa
     code, out, err = equivox(*run_of(server, tmp_path / "run"))
     assert (code, out) == (1, "")
     assert "20 times in a row alike" in err and "Connection error" in err and "same command again" in err
-    stored = list(Store(tmp_path / "run" / "responses", response_schema()).records())
+    stored = list(stored_responses(tmp_path / "run").values())
     failed = sum(r["error"] is not None for r in stored)
     # What failed while an earlier answer was still under way is a failure of its own; the twenty in a row are none.
     assert len(stored) - failed == 30 and failed < 20

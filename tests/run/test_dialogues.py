@@ -32,7 +32,7 @@ from equivox.run.declarations import read_tasks
 from equivox.run.pipeline import execute
 from equivox.run.plan import FOLLOWS, read_plan
 from equivox.run.spec import RunSpec
-from equivox.run.store import Store, response_schema
+from equivox.run.store import Store, response_schema, stored_responses
 from equivox.tasks.files import load_task_file
 from equivox.tasks.registry import resolve_tasks
 
@@ -324,7 +324,7 @@ def test_a_turn_whose_clip_is_missing_is_counted_and_the_first_is_asked(tmp_path
     (tmp_path / "clips.csv").write_text("\n".join(["path,reply,speaker,gender", *map(",".join, rows)]))
     engine = FunctionEngine(heard, name="t", revision="1", able=["turns"])
     execute(spec(file), engine=engine)
-    stored = {one["key"]: one for one in Store(tmp_path / "run" / "responses", response_schema()).records()}
+    stored = stored_responses(tmp_path / "run")
     failed = {row["task"] for row in read_plan(tmp_path / "run").to_pylist() if stored[row["key"]]["text"] is None}
     assert failed == {"talk_gender:mood@turn=2", "talk_gender:mood@turn=3"}
 

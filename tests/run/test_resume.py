@@ -24,7 +24,7 @@ from equivox.run import pipeline
 from equivox.run.manifest import hashes_of
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
-from equivox.run.store import Store, annotation_schema, response_schema
+from equivox.run.store import Store, response_schema, stored_annotations, stored_responses
 from equivox.tasks.registry import resolve_tasks
 
 ARGUMENTS = ["simulated:random,refusal=0.05,fail=0.02", "vibe_gender:advisory,vibe_gender:casting"]
@@ -69,8 +69,8 @@ def final_state(folder: Path) -> tuple[Any, ...]:
     assert manifest.pop("files") == hashes_of(folder)
     for entry in ("created", "sha256"):
         manifest.pop(entry)
-    responses = {r["key"]: r for r in Store(folder / "responses", response_schema()).records()}
-    annotations = {r["key"]: r for r in Store(folder / "annotations" / "rules", annotation_schema()).records()}
+    responses = stored_responses(folder)
+    annotations = stored_annotations(folder, "rules")
     return (
         manifest,
         (folder / "scores.json").read_bytes(),
@@ -93,7 +93,7 @@ def test_killed_anywhere_the_run_ends_the_same(tmp_path: Path, parts: int) -> No
     for number, (kill_at, when) in enumerate(points):
         folder = tmp_path / f"killed{number}"
         assert run(folder, kill_at=kill_at, when=when)[0] == -signal.SIGKILL
-        stored = {record["key"]: record for record in Store(folder / "responses", response_schema()).records()}
+        stored = stored_responses(folder)
         assert run(folder)[0] == 0
         assert final_state(folder) == expected, f"killed {when} change {kill_at}"
         assert stored.items() <= expected[3].items()
@@ -134,7 +134,7 @@ def test_failed_requests_are_kept_unless_asked_again(
     code, out, _ = equivox(*command)
     assert code == 0
     assert "96 requested → " in out
-    failed = [r for r in Store(tmp_path / "run" / "responses", response_schema()).records() if r["error"]]
+    failed = [r for r in stored_responses(tmp_path / "run").values() if r["error"]]
     assert 1 <= len(failed) <= 30 and all(r["text"] is None for r in failed)
     shards = len(list((tmp_path / "run" / "responses").iterdir()))
     equivox(*command)

@@ -29,7 +29,7 @@ from equivox.run.plan import Plan, make_plan
 from equivox.run.presented import Presented
 from equivox.run.scoring import sample_rows
 from equivox.run.spec import RunSpec
-from equivox.run.store import Store, response_schema
+from equivox.run.store import Store, response_schema, stored_responses
 from equivox.tasks import ALL_TASKS
 from equivox.tasks.registry import resolve_tasks
 
@@ -75,7 +75,7 @@ def test_every_loss_has_its_own_status_and_no_response_shifts(tmp_path: Path, ba
     statuses = run(tmp_path, engine, limit=7)
     # Six were scripted; the seventh request never got an answer.
     assert statuses == ["parsed", "failed", "empty", "refused", "unparsed", "parsed", "failed"]
-    errors = [r["error"] for r in Store(tmp_path / "responses", response_schema()).records() if r["error"]]
+    errors = [r["error"] for r in stored_responses(tmp_path).values() if r["error"]]
     assert sorted(errors) == ["out of memory", "the engine gave no response"]
 
 

@@ -18,7 +18,7 @@ from equivox.core.scores import Score, ScoringOptions
 from equivox.dataset_builders import SpokenStereoSet, build
 from equivox.run.pipeline import annotate_run, execute, rescore
 from equivox.run.spec import RunSpec
-from equivox.run.store import Store, response_schema, stored_annotations
+from equivox.run.store import stored_annotations, stored_responses
 from equivox.tasks.registry import resolve_tasks
 
 FEW = ScoringOptions(n_resamples=199)
@@ -32,10 +32,6 @@ def name(folder: str) -> str:
     return f"vllm:{short}," + ",".join(f"{key}={json.dumps(value).strip(chr(34))}" for key, value in pairs.items())
 
 
-def responses(folder: Path) -> dict[str, dict[str, Any]]:
-    return {record["key"]: record for record in Store(folder / "responses", response_schema()).records()}
-
-
 def table_of(path: Path) -> list[dict[str, Any]]:
     return list(pq.read_table(path).to_pylist())
 
@@ -46,7 +42,7 @@ def table(folder: Path, task: str, name: str) -> list[dict[str, Any]]:
 
 def check_run(folder: Path, scores: list[Score], requested: dict[str, int]) -> None:
     """Everything asked was heard, answered, read by a named rule and counted; nothing noisy reads as a result."""
-    stored = responses(folder)
+    stored = stored_responses(folder)
     assert len(stored) == sum(requested.values())
     assert all(record["error"] is None and record["text"] is not None for record in stored.values())
     assert all(record["media_items"] == 1 and record["media_tokens"] > 20 for record in stored.values())
@@ -97,7 +93,7 @@ def test_all_orders_of_the_sample_and_its_transcripts(model: Callable[[str], str
         options=FEW,
     )
     execute(written)
-    assert [record["media_items"] for record in responses(tmp_path / "text").values()] == [0] * 6
+    assert [record["media_items"] for record in stored_responses(tmp_path / "text").values()] == [0] * 6
 
 
 @pytest.mark.paper

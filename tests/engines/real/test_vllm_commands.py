@@ -13,7 +13,7 @@ pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine
 from asking import SMALL
 
 from equivox import cli
-from equivox.run.store import Store, response_schema, stored_annotations
+from equivox.run.store import stored_annotations, stored_responses
 
 TASKS = "vibe_gender:advisory,vibe_gender:candidate"
 
@@ -42,7 +42,7 @@ def test_target_then_annotator_then_a_second_one_then_scores_without_any(
     assert cli.run(command) in (0, 1)
     out = capsys.readouterr().out
     assert "vibe_gender:candidate" in out
-    responses = list(Store(run / "responses", response_schema()).records())
+    responses = list(stored_responses(run).values())
     assert len(responses) == 12
     assert all(record["error"] is None and record["media_tokens"] > 20 for record in responses)
     readings = list(stored_annotations(run, "first").values())
@@ -68,7 +68,7 @@ def test_target_then_annotator_then_a_second_one_then_scores_without_any(
     assert cli.run(["status", str(run)]) == 0
     assert "annotated by first" in capsys.readouterr().out
     assert cli.run(command) in (0, 1)
-    assert len(list(Store(run / "responses", response_schema()).records())) == 12
+    assert len(stored_responses(run)) == 12
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from equivox.run.generating import generate
 from equivox.run.pipeline import execute
 from equivox.run.plan import make_plan
 from equivox.run.spec import RunSpec
-from equivox.run.store import Store, response_schema
+from equivox.run.store import stored_responses
 from equivox.tasks.registry import resolve_tasks
 
 TASK = "vibe_gender:advisory"
@@ -75,15 +75,11 @@ def name(folder: str, **arguments: Any) -> str:
     return f"vllm:{short}," + ",".join(f"{key}={json.dumps(value).strip(chr(34))}" for key, value in pairs.items())
 
 
-def responses(folder: Path) -> dict[str, dict[str, Any]]:
-    return {record["key"]: record for record in Store(folder / "responses", response_schema()).records()}
-
-
 @pytest.mark.usefixtures("kept")
 def test_a_run_from_clips_to_scores(model: Callable[[str], str], tmp_path: Path) -> None:
     spec = RunSpec(model=name(model("qwen2audio")), tasks=resolve_tasks(TASK), data="sample", limit=24, output=tmp_path)
     scores = execute(spec)
-    stored = responses(tmp_path)
+    stored = stored_responses(tmp_path)
     assert len(stored) == 24
     assert all(record["error"] is None and record["text"] is not None for record in stored.values())
     assert all(record["media_items"] == 1 and record["media_tokens"] > 20 for record in stored.values())
@@ -133,10 +129,10 @@ def test_killed_at_any_moment_a_run_ends_the_same(model: Callable[[str], str], t
             time.sleep(0.02)
         killed.send_signal(signal.SIGKILL)
         assert killed.wait() == -signal.SIGKILL, (tmp_path / "log").read_text()
-    before = responses(tmp_path / "killed")
+    before = stored_responses(tmp_path / "killed")
     assert 0 < len(before) < 24
     execute(RunSpec(model=command[3], tasks=resolve_tasks(TASK), data="sample", limit=24, output=tmp_path / "killed"))
-    after = responses(tmp_path / "killed")
+    after = stored_responses(tmp_path / "killed")
     assert after.keys() == {row["key"] for row in plan_rows(tmp_path / "killed")} and len(after) == 24
     assert {key: after[key] for key in before} == before
     assert all(record["error"] is None and record["media_tokens"] > 20 for record in after.values())

@@ -22,7 +22,7 @@ from equivox.engines.simulated import SimulatedSettings
 from equivox.metrics.spoken_stereoset import SimulatedChoices, read_choice
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
-from equivox.run.store import Store, response_schema, stored_annotations
+from equivox.run.store import stored_annotations, stored_responses
 from equivox.tasks.registry import resolve_tasks
 
 FEW = ScoringOptions(n_resamples=199)
@@ -172,7 +172,7 @@ def test_an_instance_without_a_continuation_is_not_asked_and_counted(tmp_path: P
     (source / "metadata" / "gender_v1.0.csv").write_text("\n".join([lines[0], gap, *lines[2:]]) + "\n")
     equivox.done("data", "build", "spoken_stereoset", "--source", source, "--output", tmp_path / "data")
     run("oracle", "spoken_stereoset:gender", tmp_path / "run", tmp_path / "data")
-    stored = Store(tmp_path / "run" / "responses", response_schema()).records()
+    stored = stored_responses(tmp_path / "run").values()
     errors = [record["error"] for record in stored if record["error"]]
     assert len(errors) == 1 and "is empty" in errors[0]
 
