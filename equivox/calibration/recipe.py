@@ -70,8 +70,7 @@ def effort_for(task: Task) -> Effort:
 
 def _chooses(task: Task) -> bool:
     """Return whether the answer is one of several options in changing orders."""
-    outcomes = [attribute for attribute in task.attributes if attribute.role == "outcome"]
-    return task.prompt.presentations is not None and len(outcomes) == 1 and bool(outcomes[0].options)
+    return task.prompt.presentations is not None and len(task.outcomes) == 1 and bool(task.outcomes[0].options)
 
 
 @dataclass(frozen=True, kw_only=True)

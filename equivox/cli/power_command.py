@@ -147,10 +147,9 @@ def _design_of(task: Task | None, data: str | None, given: _Assumed) -> tuple[De
     attributes: dict[int, list[str]] = {}
     if task is not None:
         design = task_design(task, data)
-        for attribute in task.attributes:
-            if attribute.role == "outcome":
-                n_values = given.values or len(attribute.options) or OPEN_VALUES
-                attributes.setdefault(n_values, []).append(attribute.name)
+        for attribute in task.outcomes:
+            n_values = given.values or len(attribute.options) or OPEN_VALUES
+            attributes.setdefault(n_values, []).append(attribute.name)
     elif None in (given.clusters, given.responses, given.groups):
         raise RequestError("give `--task`, or a `--design` with clusters, responses and groups")
     else:

@@ -133,8 +133,7 @@ class _Arms:
 
     @property
     def outcomes(self) -> list[Attribute]:
-        task = next(iter(self.by_dose.values())).task
-        return [attribute for attribute in task.attributes if attribute.role == "outcome"]
+        return next(iter(self.by_dose.values())).task.outcomes
 
     @cached_property
     def sided(self) -> list[_Sided]:

@@ -382,6 +382,11 @@ class Task:
         """The attributes that are annotated, including the refusal."""
         return self.annotation.attributes
 
+    @property
+    def outcomes(self) -> list[Attribute]:
+        """The attributes that are scored as outcomes; the others are echoes, and the refusal."""
+        return [attribute for attribute in self.attributes if attribute.role == "outcome"]
+
     def attribute(self, name: str) -> Attribute:
         """Return the attribute called `name`; KeyError if the task has none."""
         for attribute in self.attributes:

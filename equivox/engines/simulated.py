@@ -251,10 +251,10 @@ class SimulatedEngine(Engine):
     def _call(self, task: Task, request: Request, rng: random.Random) -> str:
         """Return one call of the first tool, with a value for each attribute."""
         arguments: dict[str, Any] = {}
-        for attribute in task.attributes:
-            if attribute.role == "outcome" and attribute.number is not None:
+        for attribute in task.outcomes:
+            if attribute.number is not None:
                 arguments[attribute.name] = drawn_number(self.model, self.settings, attribute, request.labels, rng)
-            elif attribute.role == "outcome":
+            else:
                 arguments[attribute.name] = self.values(attribute, request.labels, rng)[0]
         return Answer("", (Call(request.tools[0].name, arguments),)).text
 

@@ -52,10 +52,8 @@ def lost_of(task: Task, samples: Samples, way: str) -> tuple[Bools, Bools]:
         return counted & (samples.has_status(*lost) | samples.has_part("unparsed")), counted
     if way != UNSTATED:
         return samples.has_status(*lost), counted
-    outcomes = [
-        one for one in task.attributes if one.role == "outcome" and value_column("", one.name) in samples.columns
-    ]
-    stated: list[Bools] = [states(samples, outcome) for outcome in outcomes]
+    columned = [outcome for outcome in task.outcomes if value_column("", outcome.name) in samples.columns]
+    stated: list[Bools] = [states(samples, outcome) for outcome in columned]
     return counted & ~np.all([np.ones(len(samples), dtype=bool), *stated], axis=0), counted
 
 

@@ -86,7 +86,7 @@ def combine(folder: Path, tasks: Sequence[Task], members: Sequence[str]) -> dict
             table = table.append_column(ENDED, of_task[0].read([ENDED]).column(ENDED))
         write_samples(folder, PANEL, task, table, n_answered=n_answered)
         disagreement |= {(task.name, a.name): _disagreement(of_task, a.name) for a in task.attributes}
-        outcomes = [disagreement[task.name, a.name] for a in task.attributes if a.role == "outcome"]
+        outcomes = [disagreement[task.name, a.name] for a in task.outcomes]
         known = [share for share in outcomes if not math.isnan(share)]
         disagreement[task.name, ""] = math.fsum(known) / len(known) if known else NAN
     return disagreement

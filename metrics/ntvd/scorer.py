@@ -38,10 +38,9 @@ def score_distribution_shift(task: Task, samples: Samples, options: ScoringOptio
     compare (one value, one group), or, for the task, if no outcome attribute is defined. Random numbers depend only on
     the options' seed and the task's name, so the same samples always give the same scores.
     """
-    outcome = [a for a in task.attributes if a.role == "outcome"]
-    if not outcome:
+    if not task.outcomes:
         raise RequestError(f"{task.name}: nTVD needs an attribute with the role outcome; add one to its annotation")
-    whole, outcomes = _joint(task, samples, options, outcome)
+    whole, outcomes = _joint(task, samples, options, task.outcomes)
     echoes = [a for a in task.attributes if a.role == "echo"]
     echo_scores = _joint(task, samples, options, echoes)[1] if echoes else []
     whole = _without_some(whole, outcomes, options)

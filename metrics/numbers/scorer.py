@@ -59,11 +59,10 @@ def score_numbers(task: Task, samples: Samples, options: ScoringOptions) -> Scor
 
 def outcome_of(task: Task) -> Attribute:
     """Return the number that a task asks for; RequestError unless it is the only outcome."""
-    outcomes = [attribute for attribute in task.attributes if attribute.role == "outcome"]
-    if len(outcomes) != 1 or outcomes[0].number is None:
-        names = ", ".join(attribute.name for attribute in outcomes) or "none"
+    if len(task.outcomes) != 1 or task.outcomes[0].number is None:
+        names = ", ".join(attribute.name for attribute in task.outcomes) or "none"
         raise RequestError(f"{task.name}: the metric numbers needs one outcome, and that a number; got {names}")
-    return outcomes[0]
+    return task.outcomes[0]
 
 
 def _compared(
