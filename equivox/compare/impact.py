@@ -208,14 +208,13 @@ def _column(task: Task, samples: Samples, name: str) -> list[str]:
 
 def _verdicts(samples: Samples, attribute: Attribute) -> NDArray[np.float64]:
     """Return 1 for a favourable answer, 0 for any other, NaN for an unknown one; any of several values decides."""
-    values = samples.values(attribute.name)
+    values = samples.parsed_values(attribute.name)
     good = [name in attribute.favourable for name in values.names]
     said = [name != UNSTATED for name in values.names]
     verdicts = np.full(len(samples), math.nan)
     if values.names:
         verdicts[values.rows[np.array(said)[values.codes]]] = 0.0
         verdicts[values.rows[np.array(good)[values.codes]]] = 1.0
-    verdicts[~samples.has_status("parsed")] = math.nan
     return verdicts
 
 

@@ -13,7 +13,7 @@ from equivox.core.errors import RequestError
 from equivox.core.lazy import np
 from equivox.core.metric import Members
 from equivox.core.samples import Row, Samples
-from equivox.core.scores import Score, Scored, ScoringOptions
+from equivox.core.scores import Score, Scored, ScoringOptions, family_of
 from equivox.core.task import Task
 from equivox.metrics.genres.annotation.scheme import GenresScheme, genders_of
 from equivox.metrics.genres.annotation.tools import Tools
@@ -88,9 +88,8 @@ def score_genres_family(members: Members, options: ScoringOptions) -> Scored:
     every = [row for rows, _ in read for row in rows]
     others = {name: [row for _, further in read for row in further[name]] for name in read[0][1]}
     published = {metric.name: _published(metric, [rows for rows, _ in read]) for metric in METRICS}
-    _, at, condition = task.name.partition("@")
     notes = {} if is_single(every) else {"M1": (NO_COHORT,)}
-    return _Scoring(task, f"{task.family}{at}{condition}", every, others, options, notes).scored(published)
+    return _Scoring(task, family_of(task.name), every, others, options, notes).scored(published)
 
 
 def _published(metric: NarrativeMeasure, relationships: Sequence[Sequence[Row]]) -> _Published:
