@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+STAGES = ("requested", "generated", "answered", "parsed", "used")
+"""The counts of a coverage, in the order in which responses are lost."""
 UNEVEN = 0.05
 """Where the shares of missing answers of two groups differ by this much, a score is marked."""
 UNUSUAL = 0.05

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 from annotated_types import Ge, Gt, Le, Lt
 
 from equivox.core.attributes import Role
-from equivox.core.coverage import Coverage
+from equivox.core.coverage import STAGES, Coverage
 from equivox.core.detectable import Detectable
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields, typed
@@ -342,7 +342,7 @@ class Score:
         # Every row has every column, because a table takes its columns from the first row.
         record |= {f"mover_{f.name}": mover.get(f.name) for f in dataclasses.fields(Mover)}
         record |= {f"detectable_{f.name}": found.get(f.name) for f in dataclasses.fields(Detectable)}
-        return record | {key: coverage[key] for key in ("requested", "generated", "answered", "parsed", "used")}
+        return record | {key: coverage[key] for key in STAGES}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Score:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from equivox.core.coverage import STAGES
 from equivox.core.scores import NAN, Score
 
 EVIDENCE = (
@@ -33,9 +34,6 @@ EVIDENCE = (
 )
 """The fields of a score that are given in addition to its value, as `equivox.core.scores.Score` defines them; the last,
 `coverage`, is the share of its requested responses that it uses (0 to 1)."""
-
-COUNTS = ("requested", "generated", "answered", "parsed", "used")
-"""The counts of `equivox.core.coverage.Coverage`, in the order in which responses are lost."""
 
 COMMON_BREAKDOWNS = frozenset({"arithmetic", "letter", "unit", "words"})
 """Kinds of breakdown (the word before `=`) that every task of a family has."""
@@ -74,7 +72,7 @@ def flat_metrics(scores: Sequence[Score]) -> dict[str, float]:
             flat[f"{name}_cannot_tell"] = float(score.untold is not None) if score.defined else NAN
             flat[f"{name}_coverage"] = float(score.coverage.share)
     headline = next((score for score in scores if score.is_whole), scores[0])
-    return flat | {f"coverage_{count}": float(getattr(headline.coverage, count)) for count in COUNTS}
+    return flat | {f"coverage_{count}": float(getattr(headline.coverage, count)) for count in STAGES}
 
 
 def metric_key(score: Score) -> str:

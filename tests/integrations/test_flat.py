@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from sample_runs import sample_run
 
-from equivox.core.coverage import Coverage
+from equivox.core.coverage import STAGES, Coverage
 from equivox.core.scores import Score
-from equivox.integrations.flat import COUNTS, EVIDENCE, flat_metrics, metric_key
+from equivox.integrations.flat import EVIDENCE, flat_metrics, metric_key
 from equivox.run.scoring import read_scores
 
 COVERAGE = Coverage(requested=8, generated=8, answered=7, parsed=6, used=2)
@@ -55,7 +55,7 @@ def test_a_score_gives_its_value_and_every_piece_of_its_evidence() -> None:
         *(f"ntvd_{field}" for field in EVIDENCE),
         "ntvd_cannot_tell",
         "ntvd_coverage",
-        *(f"coverage_{count}" for count in COUNTS),
+        *(f"coverage_{count}" for count in STAGES),
     ]
     assert (flat["ntvd"], flat["ntvd_null_mean"], flat["ntvd_estimate"], flat["ntvd_p_cluster"]) == (
         31.25,
@@ -65,7 +65,7 @@ def test_a_score_gives_its_value_and_every_piece_of_its_evidence() -> None:
     )
     # 2 used of 8 requested
     assert flat["ntvd_coverage"] == 0.25
-    assert [flat[f"coverage_{count}"] for count in COUNTS] == [8, 8, 7, 6, 2]
+    assert [flat[f"coverage_{count}"] for count in STAGES] == [8, 8, 7, 6, 2]
     # never tested as published: not 0, not 1
     assert math.isnan(flat["ntvd_p_paper"])
     assert math.isnan(flat["ntvd_q"])

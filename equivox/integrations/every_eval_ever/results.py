@@ -20,6 +20,7 @@ from equivox.annotate import AnnotatorIdentity
 from equivox.annotate.model import asked_prompts
 from equivox.annotate.rules import FOR_SIMULATED, misread_by_rules
 from equivox.audit.stored import StoredAudit, stored_audits
+from equivox.core.coverage import STAGES
 from equivox.core.files import read_document
 from equivox.core.hashing import digest
 from equivox.core.redact import without_places
@@ -314,12 +315,11 @@ def details(score: Score) -> dict[str, str]:
         "group_with_fewest_used": group,
         "share_used_in_that_group": _number(share) if group else "",
     }
-    counts = ("requested", "generated", "answered", "parsed", "used", "truncated", "withheld")
     return {
         **{name: _number(number) for name, number in numbers.items() if math.isfinite(number)},
         **{name: text for name, text in words.items() if text},
         "clusters": str(score.n_clusters),
-        **{f"responses_{count}": str(getattr(coverage, count)) for count in counts},
+        **{f"responses_{count}": str(getattr(coverage, count)) for count in (*STAGES, "truncated", "withheld")},
     }
 
 
