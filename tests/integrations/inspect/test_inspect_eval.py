@@ -21,6 +21,7 @@ from planted import TOLERATED, assert_same, evaluated, metrics, planted_model
 
 from equivox.core.errors import EquivoxError
 from equivox.core.scores import Score
+from equivox.dataset_builders import build, open_builder, sample_source
 from equivox.dataset_builders.opening import open_corpus
 from equivox.engines.messages import media_content
 from equivox.run.importing import import_responses
@@ -86,6 +87,18 @@ def test_metrics_are_the_scores_of_equivox_run_on_the_same_answers(own_run: Own,
         assert [part.type for part in media] == [task_medium(task)]
         assert text.type == "text"
         assert config.seed == about["seed"] % 2**31
+
+
+def test_a_build_of_another_corpus_is_asked_about_as_in_a_run(tmp_path: Path) -> None:
+    build(open_builder("l2_arctic", sample_source("l2_arctic")), tmp_path)
+    data, name = str(tmp_path / "l2_arctic"), "vibe_gender:advisory"
+    spec = RunSpec.typed(PLANTED, resolve_tasks(name), tmp_path / "own", data=data, limit=LIMIT)
+    scores, stored = execute(spec), stored_responses(spec.output)
+    assert {score.task for score in scores if ":" in score.task} == {"vibe_gender_on_l2_arctic:advisory"}
+    rows = plan_rows(spec.output)
+    answers = {(row["sample_id"], row["repeat"]): stored[row["key"]]["text"] for row in rows}
+    log = evaluated(name, planted_model(answers), tmp_path / "logs", data=data, limit=LIMIT, annotator="rules")
+    assert_same(metrics(log), [score for score in scores if ":" in score.task])
 
 
 def test_a_system_prompt_is_sent_before_the_message(tmp_path: Path) -> None:
