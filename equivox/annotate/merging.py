@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from equivox.core.errors import RequestError
 from equivox.core.lazy import NDArray, np
 from equivox.core.samples import Samples
-from equivox.core.scores import Merge, ScoringOptions
+from equivox.core.scores import ScoringOptions
 from equivox.core.task import Task
 
 if TYPE_CHECKING:
@@ -49,10 +49,7 @@ def merge_samples(
             values = samples[task.name].values(attribute)
             found = np.bincount(values.codes, minlength=len(values.names)).tolist()
             counts.setdefault(attribute, Counter()).update(dict(zip(values.names, found, strict=True)))
-    counts_as = {
-        attribute: merged(values, merge=options.merge, encoder=options.encoder, threshold=options.merge_threshold)
-        for attribute, values in sorted(counts.items())
-    }
+    counts_as = {attribute: merged(values, options) for attribute, values in sorted(counts.items())}
     rows = [
         {"attribute": attribute, "value": value, "counts_as": counts_as[attribute][value], "n": n}
         for attribute, values in sorted(counts.items())
@@ -82,25 +79,25 @@ def _with(samples: Samples, task: Task, counts_as: Mapping[str, Mapping[str, str
     return replace(samples, counts_as=kept)
 
 
-def merged(values: Mapping[str, int], *, merge: Merge, encoder: str = "", threshold: float = 1.0) -> dict[str, str]:
+def merged(values: Mapping[str, int], options: ScoringOptions) -> dict[str, str]:
     """Return the wording that each of `values` (wording → count) counts as.
 
-    >>> merged({"nurse": 5, "nurses": 2, "night nurse": 1}, merge="lemma")
+    >>> merged({"nurse": 5, "nurses": 2, "night nurse": 1}, ScoringOptions(merge="lemma"))
     {'nurse': 'nurse', 'nurses': 'nurse', 'night nurse': 'night nurse'}
     """
     # The most frequent wording represents its set; of equally frequent ones, the first in the alphabet.
     wordings = sorted(values, key=lambda value: (-values[value], value))
-    if merge == "none":
+    if options.merge == "none":
         return {value: value for value in values}
     leader: dict[str, str] = {}
     by_lemma = {value: leader.setdefault(lemmas(value), value) for value in wordings}
-    if merge == "lemma":
+    if options.merge == "lemma":
         return {value: by_lemma[value] for value in values}
     weight: Counter[str] = Counter()
     for value, n in values.items():
         weight[by_lemma[value]] += n
     leading = sorted(weight, key=lambda value: (-weight[value], value))
-    by_meaning = dict(zip(leading, unify(leading, encoder, threshold), strict=True))
+    by_meaning = dict(zip(leading, unify(leading, options.encoder, options.merge_threshold), strict=True))
     return {value: by_meaning[by_lemma[value]] for value in values}
 
 

@@ -241,7 +241,7 @@ def units_of(columns: Floats, design: Design) -> tuple[Units | None, tuple[str, 
     order = np.flatnonzero(kept)[np.lexsort([answers[kept], *means[kept].T[::-1], stratum[kept]])]
     share = np.where(common, members.sum(axis=1), 0.0) / members[common].sum()
     deals = share[:, None] / np.maximum(members, 1)
-    place = np.full(len(held), -1, dtype=np.int64)
+    place = np.empty(len(held), dtype=np.int64)
     place[order] = np.arange(len(order))
     mine = known & kept[cluster_of_row]
     return Units(

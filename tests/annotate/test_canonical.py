@@ -49,7 +49,7 @@ def test_a_wording_weighs_as_often_as_it_was_given(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(merging, "unify", alone)
     # Nurses lead with 6 answers in one wording before 5 answers in two.
-    merged({"doctor": 3, "doctors": 2, "nurse": 6}, merge="embedding", encoder="any", threshold=0.5)
+    merged({"doctor": 3, "doctors": 2, "nurse": 6}, ScoringOptions(merge="embedding"))
     assert led == ["nurse", "doctor"]
 
 
@@ -66,11 +66,11 @@ def test_an_option_is_stored_as_it_was_offered() -> None:
 
 def test_the_most_frequent_wording_stands_for_its_lemma() -> None:
     counts = {"teacher": 2, "teachers": 5, "school teacher": 1, "School Teachers".casefold(): 1}
-    assert merged(counts, merge="lemma") == {
+    assert merged(counts, ScoringOptions(merge="lemma")) == {
         "teacher": "teachers", "teachers": "teachers",
         "school teacher": "school teacher", "school teachers": "school teacher",
     }  # fmt: skip
-    assert merged(counts, merge="none") == {value: value for value in counts}
+    assert merged(counts, ScoringOptions(merge="none")) == {value: value for value in counts}
 
 
 def row(**values: tuple[str, ...]) -> Row:

@@ -166,6 +166,9 @@ def test_what_noise_adds_is_most_where_half_of_the_groups_share_each_end() -> No
     # Each draw moves one of four groups up by 1. Where two lie at the upper end, s above the two others, the largest
     # difference is s + 1 in two draws and s in two: s + 1/2 on average, which is what was observed, 3.
     assert _most_added(np.array([0.0, 1.0, 2.0, 3.0]), np.eye(4)) == pytest.approx(0.5)
+    # Groups that are far apart keep their places: noise adds nothing, also where it happens to bring them closer.
+    for noise in ([[1.0, -1.0], [-1.0, 1.0]], [[1.0, -1.0]]):
+        assert _most_added(np.array([0.0, 10.0]), np.array(noise)) == 0
 
 
 def test_order_and_names_change_nothing() -> None:

