@@ -73,7 +73,7 @@ class SoundReader:
             transcript, _, said = texts.partition(SAID)
             wanted = {str(one.number.measure): one.name for one in segment.attributes if one.number is not None}
             try:
-                found = measures_of(self.load(sha256), length_of(transcript, "words"), wanted, name=sha256[:12])
+                found = measures_of(self.load(sha256), length_of(transcript, "words"), wanted, name=sha256)
             except MediaError:
                 found = {}
             errors, words = word_errors(said, transcript)

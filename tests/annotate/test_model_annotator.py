@@ -97,7 +97,13 @@ def test_the_schema_is_closed_and_bounded(task: Task) -> None:
             assert node["anyOf"] == [{"type": "number"}, {"const": "unstated", "type": "string"}]
         else:
             assert node["type"] == "string" and node["maxLength"] <= 60
-    assert "$ref" not in json.dumps(schema)
+    assert "$ref" not in json.dumps(schema) and '"title"' not in json.dumps(schema)
+
+
+def test_an_attribute_called_title_stays_in_the_schema() -> None:
+    assert json_schema((Attribute(name="title", asks="the title"),))["properties"] == {
+        "title": {"type": "string", "minLength": 1, "maxLength": 60, "description": "the title"}
+    }
 
 
 @pytest.mark.parametrize(
@@ -359,6 +365,9 @@ def test_an_annotator_takes_the_words_that_models_take() -> None:
     assert annotator_effort(priced, 3, EstimateFields(annotation_prompt_tokens=1000)).cost == pytest.approx(
         3 * (2000 + 1200) / 1e6
     )
+    # The name is that of a folder.
+    named = f"endpoint:model_name=org/{'judge' * 50},base_url=http://127.0.0.1:9/v1"
+    assert annotator_name(named) == f"endpoint-org-{'judge' * 50}"[:100]
     # A packaged model that is no packaged annotator.
     assert open_annotator("gpt-4o").identity.name == "gpt-4o"
     with pytest.raises(RequestError, match=r"code from the model's repository .* would run with phi-4-multimodal"):

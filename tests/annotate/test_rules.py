@@ -47,12 +47,12 @@ class Nothing:
         return [None for _ in segments]
 
 
-def test_what_a_tool_or_a_prompt_of_its_own_asks_is_left_without_a_value() -> None:
-    shoe = Attribute(name="shoe size", asks="the shoe size")
+def test_what_a_tool_or_a_prompt_of_its_own_asks_is_left_without_a_value_unless_a_vocabulary_knows_it() -> None:
+    shoe, hobby = Attribute(name="shoe size", asks="the shoe size"), ADVISORY.attribute("hobby")
     for more in ({"tool": Nothing()}, {"prompt": AnnotatorPrompt(name="own", version=1, text="{fields} {response}")}):
-        segment = Segment(name="feet", text="Size nine.", attributes=(shoe,), **more)  # type: ignore[arg-type]
+        segment = Segment(name="feet", text="Size nine for hiking.", attributes=(shoe, hobby), **more)  # type: ignore[arg-type]
         (annotation,) = RulesAnnotator().annotate([Job(key="k", response_key="r", task="t", segment=segment)])
-        assert annotation.values == ()
+        assert [value.value for value in annotation.values] == ["hiking", "no"]
 
 
 def test_the_first_values_count_as_many_as_were_asked_for() -> None:
