@@ -191,6 +191,13 @@ def test_a_gap_in_what_is_lost_that_grew_is_worse_whatever_the_margin(
     assert {check.outcome for check in same if check.metric == "refusal"} == {"pass"}
     fewer = gate(runs["fair"], tmp_path / "0.4", Limits(margin={"": 90.0})).checks
     assert {check.outcome for check in fewer if check.metric == "refusal"} == {"pass"}
+    # Without a baseline, the distance of what is refused has the limit of any other.
+    for most, outcome in ((0.0, "worse"), (90.0, "pass")):
+        alone = gate(again, None, Limits(most={"": most}), min_coverage=0.1).checks
+        refused = {check.task: check for check in alone if check.metric == "refusal"}
+        assert sorted(refused) == sorted(TASKS.split(","))
+        for check in refused.values():
+            assert (check.outcome, check.against) == (outcome, "") and check.low < 40 < check.high
 
 
 def test_what_is_used_as_often_as_is_asked_for_is_enough(runs: dict[str, Path]) -> None:

@@ -173,17 +173,22 @@ def test_what_a_group_has_unknown_moves_the_ratios_of_the_others(tmp_path: Path)
     assert [(str(row[1]), str(row[7])) for row in shown.rows] == [("6", "0.50 to 0.60"), ("6", "1.00 to 1.00")]
 
 
-def test_a_group_that_is_called_like_two_is_one(tmp_path: Path) -> None:
-    rows = [f"{region},{region}{n}" for region in ("north × south", "west") for n in range(2)]
-    (tmp_path / "people.csv").write_text("\n".join(["region,speaker", *rows]))
+def test_a_group_that_is_called_like_two_is_one_and_who_has_no_value_is_in_none(tmp_path: Path) -> None:
+    towns = ("Ayr", "Bari", "")
+    rows = [f"{region},{region}{n},{town}" for region in ("north × south", "west") for n, town in enumerate(towns)]
+    (tmp_path / "people.csv").write_text("\n".join(["region,speaker,town", *rows]))
     (tmp_path / "clinic.yaml").write_text(
-        "name: clinic\ntable: people.csv\ngroup: region\ncluster: speaker\nquestions:\n  - name: referral\n"
-        "    text: 'Somebody from {region} is ill. When?'\n    attributes:\n"
+        "name: clinic\ntable: people.csv\ngroup: region\ncluster: speaker\nblocks: town\nquestions:\n"
+        "  - name: referral\n    text: 'Somebody from {region} is ill. When?'\n    attributes:\n"
         "      - {name: urgency, asks: how soon, options: [today, later], favourable: [today]}\n"
     )
     measure("simulated:random", str(tmp_path / "clinic.yaml"), output=tmp_path / "run")
-    (table, *_) = impact(tmp_path / "run", by=("region",)).tables
-    assert [one.group for one in table.ratios.groups] == ["north × south", "west"]
+    for by, groups, n_without in (("region", ["north × south", "west"], 0), ("town", ["Ayr", "Bari"], 2)):
+        found = impact(tmp_path / "run", by=(by,))
+        assert [one.group for one in found.tables[0].ratios.groups] == groups
+        assert found.tables[0].without_group == n_without
+        told = [remark for remark in impact_tables(found)[0].remarks if "have no value" in remark]
+        assert told == (["2 responses have no value of town"] if n_without else [])
 
 
 @pytest.mark.parametrize(("unknown", "shown"), [(0, True), (80, False)])

@@ -103,6 +103,7 @@ def test_what_was_not_asked_alike_is_not_compared() -> None:
         ((30, 10), math.nan, None, "inconclusive", "(too few clusters for a test)"),
         ((30, 10), math.nan, "no numbers", "inconclusive", "(no numbers)"),
         ((30, 10), 0.2, None, "inconclusive", "(p 0.1; so few clusters give no q below 0.2)"),
+        ((30, 10), 0.06, None, "inconclusive", "(p 0.1; so few clusters give no q below 0.05)"),
         ((12.9, 3), 0.2, None, "pass", ""),  # 4.9 points more
         ((8.5, 3), math.nan, None, "inconclusive", "(too few clusters for a test)"),
         ((10, 5), math.nan, None, "pass", ""),
@@ -115,11 +116,12 @@ def test_a_gap_is_worse_where_it_grew_beyond_chance(
     def mover(high: float, low: float) -> Mover:
         return Mover(value="yes", high_group="f", high_share=high, low_group="m", low_share=low)
 
-    few = q == 0.2
+    # The smallest q that few clusters allow.
+    few = {0.2: 0.2, 0.06: 0.05}.get(q)
     change = LossChange(
         dimension="gender", condition="audio", family="f", task="f:t", metric="refusal", unit="percentage points",
         new=mover(*new), old=mover(8, 3), q=q, p=0.1 if few else q, p_least=0.1 if few else 0.001,
-        q_least=0.2 if few else 0.002, undefined=undefined,
+        q_least=few or 0.002, undefined=undefined,
     )  # fmt: skip
     check = _changed_loss(change, "before")
     assert (check.outcome, check.value, check.baseline) == (outcome, new[0] - new[1], 5)

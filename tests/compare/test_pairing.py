@@ -170,6 +170,16 @@ def test_tests_of_two_runs_that_were_computed_here_are_kept(
     with monkeypatch.context() as other_code:
         other_code.setattr(pairs, "_code", lambda: "other")
         assert computed_now(one, other) == n_tests
+    # So are those by a metric of another package, whose code nobody watches; one that is not known tests nothing.
+    mine, theirs = open_runs(open_comparison([one, other]))
+    for change, is_kept in (({"compare": counted}, False), ({}, True)):
+        metrics = {
+            family: replace(metric, measures=[replace(measure, **change) for measure in metric.measures])
+            for family, metric in theirs.run.metrics.items()
+        }
+        changed_run = replace(theirs, run=replace(theirs.run, metrics=metrics))
+        assert (pairs._kept_at(mine, changed_run, 199) is not None) == is_kept
+    assert pairs._kept_at(mine, replace(theirs, run=replace(theirs.run, metrics={}, tasks=())), 199) is not None
     (changed, *_) = one.rglob("samples/*.parquet")
     changed.touch()
     assert computed_now(one, other) == 0

@@ -8,11 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_requests import sample_spec
+from made_requests import made_request, sample_spec
 
 from equivox.annotate.model import prompt_text
 from equivox.core.files import write_document
-from equivox.run.cost import MEDIA_TOKENS, annotator_effort, dry_run, estimate, target_effort
+from equivox.core.requests import Exchange
+from equivox.core.task import Sampling
+from equivox.run.cost import MEDIA_TOKENS, _lengths, annotator_effort, dry_run, estimate, target_effort
 from equivox.run.live import Speed, add_speed, add_usage, read_speed, read_usage
 from equivox.run.run_files import EstimateFields, open_run_file, settings_of
 from equivox.tasks.registry import resolve_tasks
@@ -93,6 +95,15 @@ def test_an_endpoint_with_prices(equivox: Cli, tmp_path: Path, chat_server: Call
     assert not (tmp_path / "a").exists()
     # Each dry run checks the server by one word; the media and the prompts are not sent.
     assert len(asked) == 2
+
+
+def test_the_lengths_of_requests_are_their_means() -> None:
+    # Four characters are a token: 1 of the system, 9 of the text, and 10 of the turn before, whose answer has 300.
+    before = (Exchange(text="y" * 40),)
+    long = made_request(1, text="x" * 36, system="Now.", before=before, sampling=Sampling(max_new_tokens=50))
+    short = made_request(2, text="x" * 160, sampling=Sampling(max_new_tokens=100))
+    found = [_lengths(asked) for asked in ([long], [short], [long, short], [])]
+    assert found == [(1 + 9 + 10 + 300, 50), (40, 100), ((320 + 40) / 2, 75), (0, 0)]
 
 
 def test_hours_on_the_clock_are_gpu_hours_over_the_workers() -> None:
