@@ -13,7 +13,7 @@ from equivox.statistics import inputs
 from equivox.statistics.comparison import added_by_noise, bracketed, least_p_distance
 from equivox.statistics.encode import encode_design
 from equivox.statistics.inputs import Floats, LabelColumn, NumberColumn
-from equivox.statistics.intervals import student_half, student_p
+from equivox.statistics.intervals import TINY, student_half, student_p
 from equivox.statistics.noise import N_NOISE
 from equivox.statistics.permutation import least_p, p_value, sizes_and_order
 from equivox.statistics.totals import further_interval, with_width
@@ -21,6 +21,9 @@ from equivox.statistics.unit_means import NO_SUPPORT, Units, gap, interval_at, u
 
 _A, _B, _APART, _SUM = range(4)
 """The columns of numbers: of each model, a - b, and a + b."""
+
+ROUNDED = 1e-9
+"""Numbers that part by less than this share of their size are equal, whatever their unit; see `unit_means.size_of`."""
 
 ONE_CLUSTER = "a group has one cluster with numbers of both models: how far chance alone goes is not known"
 
@@ -195,7 +198,8 @@ def _several_groups(units: Units, n_resamples: int, confidence: float, rng: np.r
     change = np.subtract(*(np.ptp(means[:, model] + noise[:, :, model], axis=1) for model in (_A, _B)))
     most_a, most_b = (_most_added(means[:, model], noise[:N_NOISE, :, model]) for model in (_A, _B))
     difference = float(np.subtract(*np.ptp(means, axis=0)))
-    p, *ends = bracketed(change, difference - most_a, difference + most_b, confidence)
+    tie = min(TINY, ROUNDED * max(units.size(_A), units.size(_B)))
+    p, *ends = bracketed(change, difference - most_a, difference + most_b, confidence, tie=tie)
     return p, least_p_distance(n_resamples), with_width(*ends)
 
 
@@ -226,4 +230,7 @@ def _most_added(means: Floats, noise: Floats) -> float:
     others keeps its place, and noise adds nothing.
     """
     upper = np.where(2 * np.argsort(np.argsort(means, kind="stable"), kind="stable") >= len(means), 0.5, -0.5)
-    return added_by_noise(float(np.ptp(means)), lambda size: float(np.ptp(size * upper + noise, axis=1).mean()))
+    observed = float(np.ptp(means))
+    return added_by_noise(
+        observed, lambda size: float(np.ptp(size * upper + noise, axis=1).mean()), xtol=min(2e-12, ROUNDED * observed)
+    )

@@ -270,20 +270,22 @@ def _distance(tables: TwoTables, n_draws: int, confidence: float, rng: np.random
     }
 
 
-def bracketed(change: Floats, least: float, most: float, confidence: float) -> tuple[float, float, float]:
+def bracketed(
+    change: Floats, least: float, most: float, confidence: float, *, tie: float = TINY
+) -> tuple[float, float, float]:
     """Return p and interval of a difference between `least` and `most`, from draws of how noise changes it.
 
-    p is twice the tail of the change beyond the difference so bracketed.
+    p is twice the tail of the change beyond the difference so bracketed; what is nearer to it than `tie` is equal.
     """
     change = change - change.mean()
-    further = int(min((change >= least - TINY).sum(), (change <= most + TINY).sum()))
+    further = int(min((change >= least - tie).sum(), (change <= most + tie).sum()))
     tail = (1 - confidence) / 2
     ends = least - float(np.quantile(change, 1 - tail)), most - float(np.quantile(change, tail))
     return min(1.0, 2 * (1 + further) / (1 + len(change))), *ends
 
 
-def added_by_noise(observed: float, longer: Callable[[float], float], xtol: float = 2e-12) -> float:
-    """Return what noise has added to an observed distance; `longer` is the mean with noise of a true distance."""
+def added_by_noise(observed: float, longer: Callable[[float], float], xtol: float) -> float:
+    """Return what noise has added to an observed distance, to `xtol`; `longer` is the mean with noise of a true one."""
     from scipy.optimize import brentq
 
     def beyond(size: float) -> float:

@@ -134,11 +134,16 @@ def test_a_model_against_itself_has_a_p_of_one() -> None:
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1e12])
-def test_the_unit_of_the_numbers_changes_no_p(unit: float) -> None:
-    a, b, groups = RNG.normal(size=24) + np.repeat([0, 3], 12), RNG.normal(size=24), np.repeat(list("fg"), 12)
-    own = compare_group_means(a, b, groups, clusters=range(24), n_resamples=999, rng=rng())
-    other = compare_group_means(a * unit, b * unit, groups, clusters=range(24), n_resamples=999, rng=rng())
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_the_unit_of_the_numbers_changes_nothing_else(n_groups: int, unit: float) -> None:
+    groups, draws = np.arange(n_groups).repeat(12), np.random.default_rng(2)
+    a, b = draws.normal(size=(2, len(groups)))
+    a += np.array([0, 3, 1])[groups]
+    design = {"clusters": range(len(groups)), "n_resamples": 999}
+    own = compare_group_means(a, b, groups, rng=rng(), **design)
+    other = compare_group_means(a * unit, b * unit, groups, rng=rng(), **design)
     assert other.p == pytest.approx(own.p) and own.p < 0.05
+    assert (other.ci_low / unit, other.ci_high / unit) == pytest.approx((own.ci_low, own.ci_high), rel=1e-6)
 
 
 def test_a_model_that_adds_one_number_to_all_of_anothers_is_no_further_from_no_bias() -> None:
