@@ -127,6 +127,18 @@ def test_several_groups_have_the_largest_difference_of_each() -> None:
     assert other.further == pytest.approx(-8) and other.ci_high < 0
 
 
+@pytest.mark.parametrize("crossed", [True, False])
+def test_the_interval_of_a_largest_difference_that_is_clear_is_student_s(crossed: bool) -> None:
+    # Groups that lie far apart keep their places, and b hardly varies: the upper end is that of a's furthest groups.
+    draws, group = np.random.default_rng(3), np.tile(np.arange(3), 6)
+    a, b = 100 * group + draws.normal(size=18), 10 * group + 1e-6 * draws.normal(size=18)
+    clusters = np.arange(18) // 3 if crossed else range(18)
+    found = compare_group_means(a, b, group, clusters=clusters, n_resamples=100_000, rng=rng())
+    high, low = a[group == 2], a[group == 0]
+    error = stats.sem(high - low) if crossed else math.hypot(stats.sem(high), stats.sem(low))
+    assert found.ci_high - found.further == pytest.approx(stats.t.isf(0.025, 5) * error, rel=0.03)
+
+
 def test_a_model_against_itself_has_a_p_of_one() -> None:
     same = RNG.normal(size=24)
     found = compare_group_means(same, same, np.repeat(list("fgh"), 8), clusters=range(24), n_resamples=999, rng=rng())
