@@ -9,6 +9,7 @@ from seeded import generator
 
 from equivox.core.errors import RequestError
 from equivox.statistics import compare_joint_shift, ntvd
+from equivox.statistics.comparison import _bias, bracketed
 from equivox.statistics.noise import Noise
 from equivox.statistics.two_models import ContrastNoise, _short
 
@@ -339,3 +340,24 @@ def test_noise_has_one_root_where_columns_depend_on_each_other() -> None:
     np.testing.assert_allclose(root.T @ root, shares.T @ shares, atol=1e-9)
     np.testing.assert_allclose(_short(rotation @ shares), root, atol=1e-6)
     np.testing.assert_array_equal(_short(shares[:5]), shares[:5])
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "p"),
+    [
+        # Of seven changes one is as far out as 3, two are as 2, and what rounding leaves parts nothing.
+        (3 + 1e-13, 3 + 1e-13, 2 * 2 / 8),
+        (-3 - 1e-13, -3 - 1e-13, 2 * 2 / 8),
+        (2.0, 3.0, 2 * 3 / 8),
+        (-1.0, 1.0, 1.0),
+    ],
+)
+def test_p_and_interval_of_a_bracketed_difference_by_hand(least, most, p):
+    # Changes count from their mean, 5; a third of them lies between -1 and 1.
+    found = bracketed(np.arange(2.0, 9.0), least, most, 1 / 3)
+    assert found == pytest.approx((p, least - 1, most + 1))
+
+
+def test_noise_adds_nothing_to_a_distance_that_has_no_direction():
+    tables = SimpleNamespace(length=lambda spread: np.abs(spread).sum())
+    assert _bias(tables, np.zeros((2, 3)), np.zeros((2, 3)), np.ones((9, 2, 3))) == 0
