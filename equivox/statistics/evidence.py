@@ -40,10 +40,10 @@ class Evidence:
     distances, B x 2A, and `observed` has those of the groups as they are: A nTVDs, then A Euclidean distances.
     `noise` has normal draws of the deviations, B x G x V; `scales` turns those of each attribute into draws of
     Student's t, and `joint_scale` those of all together. `seen_noise` has draws without the noise that is only
-    supposed, where clusters are alike. `new_items` is the noise of other items beside that of the clusters, None
-    without items. `independent` are the variances of the deviations if responses were independent, G x V. `model` and
-    `seed` are where `noise` comes from; `same_units` is the noise if the same units were asked again, None unless units
-    are in every group.
+    supposed, where clusters are alike. `new_items` has the noise of other items beside that of the clusters, and its
+    standard errors; None without items. `independent` are the variances of the deviations if responses were
+    independent, G x V. `model` and `seed` are where `noise` comes from; `same_units` is the noise if the same units
+    were asked again, None unless units are in every group.
     """
 
     shares: Floats
@@ -56,8 +56,7 @@ class Evidence:
     seen_noise: Floats
     scales: list[Floats]
     joint_scale: Floats
-    new_items: Floats | None
-    item_errors: Floats | None
+    new_items: tuple[Floats, Floats] | None
     independent: Floats
     model: Noise
     same_units: Noise | None
@@ -129,7 +128,7 @@ def draw_evidence(
     seen = noise.draw(len(scaled), rng, seen=True) if noise.alike else scaled
     sizes = by_column(sizes_of(counts, parts), parts)
     shares = counts / sizes
-    new_items, item_errors = _with_items(noise, scaled, noise_of_items(answers, design, rng), rng)
+    new_items = _with_items(noise, scaled, noise_of_items(answers, design, rng), rng)
     compared = design.compared(np.unique(answers.rows))
     return Evidence(
         shares=shares,
@@ -143,7 +142,6 @@ def draw_evidence(
         scales=scales,
         joint_scale=joint_scale,
         new_items=new_items,
-        item_errors=item_errors,
         independent=of_deviations(shares * (1 - shares) / sizes),
         model=noise,
         same_units=noise_within_units(answers, design, weights),
@@ -160,10 +158,10 @@ def draw_evidence(
 
 def _with_items(
     noise: Noise, drawn: Floats, pulls: Floats | None, rng: np.random.Generator
-) -> tuple[Floats | None, Floats | None]:
+) -> tuple[Floats, Floats] | None:
     """Return draws of the noise and its errors with that of other items, from the pulls of these; None without any."""
     if pulls is None:
-        return None, None
+        return None
     flat = pulls.reshape(len(pulls), -1)
     of_items = (rng.standard_normal((len(drawn), len(flat))) @ flat).reshape(drawn.shape)
     return drawn + of_items, np.sqrt(noise.errors() ** 2 + (pulls**2).sum(axis=0))
@@ -297,8 +295,9 @@ def shift_numbers(evidence: Evidence, names: Sequence[str], by_group: Floats, la
         low = interval(seen_noise, seen_errors, lengths=seen_lengths)[0]
     effect = float((errors**2).sum() / max(evidence.independent[:, kept].sum(), 1e-300))
     new_low = new_high = math.nan
-    if evidence.new_items is not None and evidence.item_errors is not None:
-        own_low, own_high = interval(evidence.new_items[:, :, kept] * scale, evidence.item_errors[:, kept])
+    if evidence.new_items is not None:
+        new_noise, new_errors = evidence.new_items
+        own_low, own_high = interval(new_noise[:, :, kept] * scale, new_errors[:, kept])
         new_low, new_high = min(low, own_low), max(high, own_high)
     same_low, same_high = _of_same_units(evidence, kept, untested)
     unclipped = float(estimate_shift(deviations, seen_errors, slices).mean())

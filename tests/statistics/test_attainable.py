@@ -12,7 +12,7 @@ from scipy import stats
 
 from equivox.core.errors import RequestError
 from equivox.statistics import distribution_shift, least_p, least_p_over_clusters, sign_flip_test
-from equivox.statistics.permutation import all_labellings, random_labellings
+from equivox.statistics.permutation import all_labellings, random_labellings, random_row_labellings
 
 RNG = np.random.default_rng(0)
 
@@ -45,6 +45,12 @@ def test_every_permutation_is_drawn_equally_often(sizes: list[list[int]]) -> Non
     drawn, often = np.unique(random_labellings(np.array(sizes), 3_000, RNG), axis=0, return_counts=True)
     assert drawn.tolist() == sorted(every)
     assert stats.chisquare(often).pvalue > 0.001
+
+
+def test_every_row_is_dealt_to_each_group_equally_often() -> None:
+    share = random_row_labellings(np.array([100, 100]), 10_000, np.random.default_rng(1)).mean(axis=0)
+    # Each of 200 rows is in the second group in half of the draws, up to chance.
+    assert stats.chi2.sf(((share - 0.5) ** 2).sum() / (0.25 / 10_000), 199) > 0.001
 
 
 def test_drawn_permutations_never_give_less_than_one_of_them() -> None:

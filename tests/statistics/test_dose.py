@@ -147,6 +147,12 @@ def test_sides_by_hand() -> None:
     assert side("z", "d") == pytest.approx(100 * (1 / 7) / (1 / 7 + 1 / 5))
     # Without c there is no man: nothing tells the sides. An answer without a value has none.
     assert math.isnan(side("x", "c")) and math.isnan(side("", "d"))
+    # With more values than speakers, one that nobody has is 1/7 in both groups.
+    (unseen,) = group_side(
+        values_of("v"), EncodedLabels.of(["d"]), known=values_of(*"wxyz"), known_groups=EncodedLabels.of(list("ffmm")),
+        known_clusters=EncodedLabels.of(list("aabb")), group="f",
+    )  # fmt: skip
+    assert unseen == pytest.approx(50)
     with pytest.raises(RequestError, match="`group` is 'q'"):
         side("x", "d", "q")
 

@@ -229,6 +229,10 @@ def test_what_rounding_leaves_is_no_difference_in_any_unit() -> None:
     for unit in (1.0, 1e-12):
         found = group_means(np.array(values) * unit, ["a"] * 8 + ["b"] * 8, clusters=range(16), rng=rng())
         assert (found.p, found.distance_p) == (1.0, 1.0)
+        # Units in which three groups differ alike leave no noise to be seen.
+        alike = (np.arange(8)[:, None] / 10 + [0.1, 0.2, 0.4]).ravel() * unit
+        found = group_means(alike, list("abc") * 8, clusters=np.arange(8).repeat(3), rng=rng())
+        assert math.isnan(found.ci_low) and found.difference == pytest.approx(0.3 * unit)
 
 
 def test_order_and_names_change_nothing() -> None:
@@ -343,7 +347,7 @@ def test_what_is_called_detectable_is_found_in_four_of_five_samples(
 
 def test_the_size_that_is_looked_for_is_an_ntvd() -> None:
     found = group_means([*ONE, *OTHER], ["a"] * 12 + ["b"] * 9, clusters=range(21), rng=rng()).detectable
-    assert found is not None and found.sd is not None
+    assert found is not None and found.sd is not None and found.correlation == 0
     looked = found.looking_for(10.0)
     # Normal distributions that far apart share all but a tenth of their mass.
     apart = stats.norm(looked.shift, found.sd)
@@ -399,6 +403,11 @@ def test_how_alike_answers_of_a_cluster_are_is_what_clusters_add_to_the_variance
     effect = square / (within * (1 / 8 + 1 / 12))
     assert found.sd == pytest.approx(math.sqrt(within)) and found.answers == 4
     assert 0 < (effect - 1) / 3 < 1 and found.correlation == pytest.approx((effect - 1) / 3)
+    # Two answers of a cluster that are equal.
+    found = group_means(
+        np.repeat([0, 4, 1, 3, 2], 2), ["a"] * 4 + ["b"] * 6, clusters=np.arange(5).repeat(2), rng=rng()
+    ).detectable
+    assert found is not None and found.correlation == 1
 
 
 def test_a_level_that_all_items_of_a_stratum_share_is_no_pull_of_items() -> None:

@@ -278,9 +278,11 @@ def test_standard_errors_are_the_spread_of_what_is_drawn_with_other_items_too():
     found = evidence_of({"one": rng.random(240) < often}, speaker % 2, speaker, item)
     errors = found.model.errors()
     assert found.noise.std(axis=0) == pytest.approx(errors, rel=0.08)
-    assert found.new_items.std(axis=0) == pytest.approx(found.item_errors, rel=0.08)
+    assert found.new_items is not None
+    drawn, with_items = found.new_items
+    assert drawn.std(axis=0) == pytest.approx(with_items, rel=0.08)
     # Both kinds of noise have a part in it.
-    assert 1.2 < (found.item_errors / errors).min() < 1.8
+    assert 1.2 < (with_items / errors).min() < 1.8
 
 
 def test_the_interval_with_other_items_is_never_the_narrower_one():
