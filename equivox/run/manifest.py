@@ -106,8 +106,7 @@ def library_versions() -> Mapping[str, str]:
 def public_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return a manifest as it may be published: without the places of files on this machine."""
     command = dict(manifest["command"])
-    label = model_label(command["model"])
-    command["model"] = Path(label).name if label.endswith((".yaml", ".yml")) else redacted_text(label)
+    command["model"] = redacted_text(model_label(command["model"]))
     if command.get("data") not in {None, SAMPLE}:
         command["data"] = Path(command["data"]).resolve().name
     identity = {**manifest["identity"], "model": without_places(manifest["identity"]["model"])}

@@ -46,6 +46,19 @@ def test_of_the_place_of_the_data_the_name_is_published(
     assert public_manifest(manifest)["command"]["data"] == "corpora"
 
 
+@pytest.mark.parametrize(
+    ("model", "published"),
+    [
+        ("vllm:model_name=org/m,dtype=bfloat16", "vllm:org/m"),
+        ("transformers:model_name=/home/me/tiny", "transformers:tiny"),
+        ("/home/me/omni.yaml", "omni"),
+        ("of my own, in /home/me/notes.yaml", "notes"),
+    ],
+)
+def test_of_a_model_the_name_is_published(model: str, published: str, tmp_path: Path) -> None:
+    assert public_manifest(read_manifest(written(tmp_path, model=model)))["command"]["model"] == published
+
+
 @pytest.mark.parametrize("annotator", ["../rules", "a/b", ""])
 def test_an_annotator_that_is_no_file_name_is_damage(annotator: str, tmp_path: Path) -> None:
     with pytest.raises(DamageError, match="no file can be called after its annotator"):

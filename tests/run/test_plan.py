@@ -225,6 +225,12 @@ def test_a_unit_may_be_in_every_group_and_is_asked_whole() -> None:
     assert 10 < sum(two[f"u{n}", "f"] == "m" for n in range(40)) < 30
 
 
+@pytest.mark.parametrize("identity", [IDENTITY, TOLD])
+def test_shuffling_asks_nothing_new(identity: EngineIdentity) -> None:
+    shuffled = variant(name=f"{TASK.name}@shuffled", condition="shuffled")
+    assert keys(shuffled, identity) == keys(TASK, identity)
+
+
 def test_media_come_before_the_text_and_clip_by_clip() -> None:
     plan = planned(*(task for task in vibe.TASKS if task.family == "vibe_gender"))
     digests = [request.media[0].sha256 for request in plan.requests()]
