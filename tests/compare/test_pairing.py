@@ -265,6 +265,12 @@ def test_runs_of_a_cohort_are_held_against_the_first(runs: Sequence[Path]) -> No
     opened = [replace(one, run=replace(one.run, metrics=family)) for one in (first, other, other)]
     assert cohort_scores([*opened[:2], replace(opened[2], unreadable="it is torn")]) == []
     assert known == [None, None, "it is torn"]
+    # Two are a cohort. A run without the family is no member of it, and one alone has none.
+    known.clear()
+    assert cohort_scores(opened[:2]) == [] and known == [None, None]
+    known.clear()
+    rest = [score for score in other.run.scores if score.task != "vibe_gender:advisory"]
+    assert cohort_scores([opened[0], replace(opened[1], run=replace(opened[1].run, scores=rest))]) == known == []
 
 
 def test_a_cohort_is_written_with_its_parts_as_columns() -> None:
