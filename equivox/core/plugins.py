@@ -10,7 +10,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from equivox.core.errors import EquivoxError, RequestError, RunError, one_line
-from equivox.core.fields import typed
 from equivox.core.hashing import digest
 from equivox.core.redact import cleaned
 from equivox.core.text import visible
@@ -94,6 +93,8 @@ def freed(opened: Opened) -> Iterator[Opened]:
 
 def refuse_odd_identity(identity: Any, what: str) -> None:
     """Raise RequestError for the identity of `what`, an engine or an annotator, that cannot be written down."""
+    from equivox.core.fields import typed
+
     try:
         typed(type(identity), {own.name: getattr(identity, own.name) for own in fields(identity)})
         digest(identity.as_dict())
