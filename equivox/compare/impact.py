@@ -18,8 +18,7 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.lazy import NDArray, np
 from equivox.core.plain import as_plain
 from equivox.core.samples import Samples
-from equivox.core.task import CROSSED as CROSSED
-from equivox.core.task import Task
+from equivox.core.task import CROSSED, Task
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import public_manifest, read_manifest
 from equivox.run.scoring import open_samples

@@ -28,6 +28,7 @@ from equivox.compare.gate import Limits, gate
 from equivox.compare.impact import UNKNOWN, impact_records, impacts
 from equivox.compare.runs import ComparedRun, compared_run
 from equivox.configs import read_config_file
+from equivox.core.coverage import STAGES
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document
 from equivox.core.plain import as_plain
@@ -301,7 +302,6 @@ def _tables(run: Mapping[str, Any]) -> list[Table]:
     """Return the tables of one run; scores of attributes are in the JSON file alone."""
     whole = [one for one in run["scores"] if one["attribute"] is None]
     impact, labels, limits = run["impact"], run["validity"]["labels"], run["limits"]
-    counts = ("requested", "generated", "answered", "parsed", "used")
     gone = {one["by"]: one["without_group"] for one in impact["rows"] if one["without_group"]}
     return [
         _table("Measured", ("task", "metric", "verdict", "value", "interval", "n", "clusters", "from"), whole),
@@ -317,7 +317,7 @@ def _tables(run: Mapping[str, Any]) -> list[Table]:
             "Labels by people", ("what", "task", "attribute", "value", "interval", "n", "people", "from"), labels,
             [] if labels else [f"{DASH} labels by people: {NOT_STATED}"],
         ),
-        _table("Coverage", ("task", *counts, "from"), run["coverage"]),
+        _table("Coverage", ("task", *STAGES, "from"), run["coverage"]),
         _table("Files of the run", ("file", "SHA-256"), [{"file": n, "SHA-256": h} for n, h in run["hashes"].items()]),
     ]  # fmt: skip
 
@@ -338,10 +338,7 @@ def _table(caption: str, names: Sequence[str], rows: Sequence[Mapping[str, Any]]
     )
 
 
-_NUMBERS = frozenset(
-    {"value", "interval", "limit", "n", "clusters", "unknown", "share", "ratio", "people"}
-    | {"requested", "generated", "answered", "parsed", "used"}
-)
+_NUMBERS = frozenset({"value", "interval", "limit", "n", "clusters", "unknown", "share", "ratio", "people"} | {*STAGES})
 
 
 def _cell(name: str, one: Mapping[str, Any]) -> str:

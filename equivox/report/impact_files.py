@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from equivox.compare.impact import CROSSED, Impact, ImpactTable
+from equivox.compare.impact import Impact, ImpactTable
 from equivox.core.plain import split_by
+from equivox.core.task import CROSSED
 from equivox.report.numbers import DASH, percent, score_interval
 from equivox.report.table import Cell, Content, Table
 from equivox.statistics import GroupImpact

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from equivox.compare.pairs import PairedTest
 from equivox.compare.ranking import Judged, Rank
@@ -179,9 +179,7 @@ def _by_kind(run: ComparedRun, kinds: Mapping[tuple[str, str], Sequence[TaskVerd
 def _answer(told: Sequence[TaskVerdict]) -> str:
     """Return the answer to whether answers differ."""
     n = len(told)
-    found, none, untold, undefined = (
-        sum(one.verdict == what for one in told) for what in ("found", "not shown", "cannot tell", "undefined")
-    )
+    found, none, untold, undefined = (sum(one.verdict == what for one in told) for what in get_args(Verdict))
     if not n:
         return "Nothing was tested."
     if found:

@@ -17,6 +17,7 @@ from typing import Any
 from equivox.compare.impact import impacts
 from equivox.compare.ranking import judge
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
+from equivox.core.coverage import STAGES
 from equivox.core.scores import Score
 from equivox.core.version import __version__
 from equivox.report.comparison_tables import correlation_tables
@@ -260,21 +261,18 @@ def _movers(comparison: Comparison) -> Iterator[dict[str, Any]]:
             }
 
 
-COUNTS = ("requested", "generated", "answered", "parsed", "used")
-
-
 def _coverage(comparison: Comparison) -> dict[str, Any]:
     """Return the table of coverage by model and task."""
     rows: dict[tuple[str, ...], list[str]] = {}
     for run in comparison.runs:
         for score in run.scores:
             c = score.coverage
-            counts = [f"{getattr(c, name):,}" for name in COUNTS]
+            counts = [f"{getattr(c, name):,}" for name in STAGES]
             known = math.isfinite(score.worst_low) and c.used < c.requested
             worst = f"{score.name} {score_interval(score.worst_low, score.worst_high, score.unit)}" if known else ""
             if score.is_whole:
                 rows.setdefault((run.model, score.task, *counts), [run.model, score.task, *counts, worst])
-    columns = ("model", "task", *COUNTS, "worst case")
+    columns = ("model", "task", *STAGES, "worst case")
     table = Table(caption="Requests by model and task", columns=columns, align="llrrrrrl", rows=list(rows.values()))
     return {"n": len(rows), "table": as_html(table)}
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from equivox.core.attributes import Attribute
+from equivox.core.encoded import cross_count
 from equivox.core.lazy import NDArray, np, pa, pc
 from equivox.report.view.answers import METADATA, NEXT_VALUE, VALUES, joined_known
 
@@ -118,13 +119,12 @@ def _widest(
     part = np.zeros(len(table), np.int64)
     if within:
         part = table["stratum"].combine_chunks().dictionary_encode().indices.to_numpy()
-    sizes = np.bincount(part[answered] * n_groups + group[answered], minlength=(part.max() + 1) * n_groups)
+    sizes = cross_count(part[answered], group[answered], (int(part.max()) + 1, n_groups))
     part_of = np.zeros(n_codes, np.int64)
     part_of[codes] = part[rows]
-    among = sizes.reshape(-1, n_groups)[part_of]
-    distinct = np.unique(codes * len(table) + rows)
-    cells = distinct // len(table) * n_groups + group[distinct % len(table)]
-    counts = np.bincount(cells, minlength=n_codes * n_groups).reshape(n_codes, n_groups)
+    among = sizes[part_of]
+    code_of, row = np.divmod(np.unique(codes * len(table) + rows), len(table))
+    counts = cross_count(code_of, group[row], (n_codes, n_groups))
     shares = 100 * counts / np.maximum(among, 1)
     most, least = (np.where(among > 0, shares, other) for other in (-np.inf, np.inf))
     code = int(np.argmax(most.max(axis=1) - least.min(axis=1)))
@@ -188,7 +188,6 @@ def paired(first: pa.Table, second: pa.Table) -> tuple[pa.Table, dict[str, int]]
 
 
 def _identity(table: pa.Table, metadata: list[str]) -> Any:
-
     parts = [table["sample"], table["repeat"].cast(pa.string()), *(pc.fill_null(table[name], "") for name in metadata)]
     return pc.binary_join_element_wise(*parts, NEXT_VALUE)
 
@@ -200,7 +199,6 @@ def _flat(column: Any) -> Any:
 
 
 def _differ(one: Any, other: Any) -> Any:
-
     # Null is a value of its own here: no answer differs from an empty one.
     known = pc.fill_null(pc.not_equal(one, other), False)
     return pc.or_(known, pc.xor(pc.is_null(one), pc.is_null(other)))
