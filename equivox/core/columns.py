@@ -192,16 +192,16 @@ def groups_of(name: str, column: Sequence[str | None]) -> list[str]:
 
 
 def refuse_alike(name: str, groups: Iterable[str], *, case: bool = True) -> None:
-    """Raise RequestError if two groups are told apart by space, by how a sign is coded or, with `case`, by case alone.
+    """Raise RequestError if two groups differ in nothing but space, `.0`, how a sign is coded or, with `case`, case.
 
-    The two codings of an accent are one sign, and invisible signs are none. 1 and 1.0 are one group, too: a column of
-    whole numbers becomes one of floating-point numbers where a value is missing.
+    The two codings of an accent are one sign, and invisible signs are none. A column of whole numbers becomes one of
+    1.0 and 2.0 where a value is missing.
     """
     spelled: dict[str, str] = {}
     for group in dict.fromkeys(groups):  # a column of a million rows has few of them
         other = spelled.setdefault(_folded(group) if case else _shown(group), group)
         if other != group:
-            seen = repr if other.casefold().split() == group.casefold().split() else ascii
+            seen = repr if _whole(other.casefold()) == _whole(group.casefold()) else ascii
             raise RequestError(
                 f"`{name}` holds {seen(other)} and {seen(group)}, which differ in case, space or `.0`: write them alike"
             )
@@ -214,8 +214,12 @@ def _folded(group: str) -> str:
 
 def _shown(group: str) -> str:
     visible = "".join(sign for sign in group if unicodedata.category(sign) != "Cf")
-    spaced = " ".join(unicodedata.normalize("NFC", visible).split())
-    return re.sub(r"^(-?[0-9]+)\.0+$", r"\1", spaced)
+    return _whole(unicodedata.normalize("NFC", visible))
+
+
+def _whole(group: str) -> str:
+    """Return a group, or each of several that are crossed, with single spaces and without `.0` after a whole number."""
+    return re.sub(r"(?:^|(?<=× ))(-?[0-9]+)\.0+(?= ×|$)", r"\1", " ".join(group.split()))
 
 
 def row_coverage(used: Sequence[bool], groups: Sequence[str] | None = None) -> Coverage:

@@ -76,4 +76,6 @@ def test_a_whole_number_with_a_missing_one_beside_it_is_the_same_group() -> None
     # A column of 1 and 2 becomes one of 1.0 and 2.0 where pandas finds a value missing; two tables together have four.
     with pytest.raises(RequestError, match=r"`groups` holds '1' and '1\.0', which differ in case, space or `\.0`"):
         columns.ntvd(groups=["1", "2", "1.0", "2.0"] * 4, values=["tea", "ale"] * 8, n_resamples=99)
+    with pytest.raises(RequestError, match=r"`groups` holds 'f × 1' and 'f × 1\.0'"):
+        columns.ntvd(groups=["f × 1", "m × 2", "f × 1.0", "m × 2.0"] * 4, values=["tea", "ale"] * 8, n_resamples=99)
     columns.ntvd(groups=["1.5", "1.50", "10", "100"] * 4, values=["tea", "ale"] * 8, n_resamples=99)
