@@ -20,13 +20,14 @@ from typing import Any, Self
 from equivox.annotate.merging import as_scored
 from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.errors import DamageError, RequestError, StorageError
+from equivox.core.fields import typed
 from equivox.core.files import cache_folder, read_document, write_document
 from equivox.core.hashing import digest, seed_of
 from equivox.core.lazy import np, on_one_core
 from equivox.core.metric import Measure, PairedTask, PairedValues
 from equivox.core.plugins import told_in_one_line
 from equivox.core.samples import Samples, rows_of
-from equivox.core.scores import DEFAULT_OPTIONS, NAN, Score
+from equivox.core.scores import DEFAULT_OPTIONS, NAN, Score, odd_numbers
 from equivox.core.task import Task
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import file_hash, read_manifest
@@ -318,12 +319,26 @@ def tested(
     if measure.compare is None:
         return replace(test, undefined=measure.not_compared)
     rng = paired_generator(*(["conditions"] if conditions else []), 0, *named, measure.name)
-    named_measure = f"the paired test of {measure.name}"
-    with told_in_one_line(named_measure):
+    what = f"the paired test of {measure.name}"
+    with told_in_one_line(what):
         found = measure.compare(measure.name, tasks, n_resamples, rng)
-    if not isinstance(found, PairedValues) or (found.undefined is None and not math.isfinite(found.difference)):
-        raise RequestError(f"{named_measure} gave no number and no reason; return `PairedValues` with one of them")
-    return replace(test, **vars(found))
+    return replace(test, **_checked(found, what))
+
+
+def _checked(found: object, what: str) -> dict[str, Any]:
+    """Return the fields of a paired test, which may be somebody's; RequestError if it is none, or cannot be true."""
+    if not isinstance(found, PairedValues):
+        raise RequestError(f"{what} returned {type(found).__name__}; return `PairedValues`")
+    given = {name: value.item() if isinstance(value, np.generic) else value for name, value in vars(found).items()}
+    try:
+        own = typed(PairedValues, given)
+    except RequestError as error:
+        raise RequestError(f"{what} gave an odd field: {error}") from error
+    if own.undefined is None and not math.isfinite(own.difference):
+        raise RequestError(f"{what} gave no number and no reason; return `PairedValues` with one of them")
+    if (told := odd_numbers(own, ("p", "p_exchange", "p_least"), ("ci",))) is not None:
+        raise RequestError(f"{what} {told}")
+    return given
 
 
 def tasks_of(opened: OpenedRun, name: str) -> list[str]:

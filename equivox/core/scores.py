@@ -301,19 +301,11 @@ class Score:
                 f"has neither a number ({self.name} is {self.value}) nor a reason; say in `undefined` why it cannot be "
                 "known"
             )
-        if self.undefined is not None and not (self.undefined.strip() and math.isnan(self.value)):
-            return f"has a number, {self.value}, or an empty text beside `undefined`, the reason why there is no number"
-        for name in _PROBABILITIES:
-            if not (math.isnan(p := getattr(self, name)) or 0 <= p <= 1):
-                return f"has `{name}` {p}: use a probability, or NaN when undefined"
-        for name in ("ci", "new_items", "same_units", "worst"):
-            low, high = getattr(self, f"{name}_low"), getattr(self, f"{name}_high")
-            # Equal ends may differ by rounding.
-            if low > high and not math.isclose(low, high):
-                return f"has an interval from `{name}_low` {low} to `{name}_high` {high}: the lower end comes first"
-        if self.n_clusters < 0:
-            return f"has {self.n_clusters} clusters"
-        return None
+        if self.undefined is not None and not math.isnan(self.value):
+            return f"has the number {self.value} beside `undefined`, the reason why there is none; give one of both"
+        if self.undefined is not None and not self.undefined.strip():
+            return "has an empty text as `undefined`; say why there is no number"
+        return odd_numbers(self, _PROBABILITIES, ("ci", "new_items", "same_units", "worst"))
 
     @property
     def headline(self) -> float:
@@ -355,6 +347,19 @@ class Score:
             if isinstance(values.get(name), Mapping):
                 values[name] = typed(kind, values[name])
         return typed(cls, values)
+
+
+def odd_numbers(given: Any, probabilities: Iterable[str], intervals: Iterable[str]) -> str | None:
+    """Return which number of a score or a paired test cannot be true, in words; None if all can."""
+    for name in probabilities:
+        if not (math.isnan(p := getattr(given, name)) or 0 <= p <= 1):
+            return f"has `{name}` {p}: use a probability, or NaN when undefined"
+    for name in intervals:
+        low, high = getattr(given, f"{name}_low"), getattr(given, f"{name}_high")
+        # Equal ends may differ by rounding.
+        if low > high and not math.isclose(low, high):
+            return f"has an interval from `{name}_low` {low} to `{name}_high` {high}: the lower end comes first"
+    return f"has {given.n_clusters} clusters" if given.n_clusters < 0 else None
 
 
 _PROBABILITIES = ("p_paper", "p_cluster", "p_euclidean", "p_every_value", "p_these", "p_least")

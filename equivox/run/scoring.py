@@ -5,6 +5,7 @@ Multiple testing: each score has a q-value, with everything that is shown togeth
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -129,16 +130,19 @@ def _scored(tasks: Sequence[Task], name: str, score: Callable[[], Scored]) -> Sc
     metric = f"the metric {tasks[0].metric.name}"
     with told_in_one_line(f"{metric}, on {name},"):
         scored = score()
-    if not isinstance(scored, Scored) or not isinstance(scored.scores, Sequence):
+    if not isinstance(scored, Scored):
         raise RequestError(f"{metric} returned {type(scored).__name__} for {name}; return `Scored([…])`")
+    if not isinstance(scored.scores, Sequence) or not isinstance(scored.tables, Mapping):
+        raise RequestError(f"{metric} returned {scored!r:.60} for {name}; return `Scored([…], {{…}})`")
     known = {name, *(task.name for task in tasks)}
     scores: dict[Hashable, Score] = {}
     for given in scored.scores:
         if not isinstance(given, Score):
             raise RequestError(f"{metric} gave {type(given).__name__} among the scores of {name}; give `Score`s")
         try:
-            one = Score.from_dict(given.as_dict())
-        except RequestError as error:
+            written = json.dumps(given.as_dict(), ensure_ascii=False).encode()
+            one = Score.from_dict(json.loads(written))
+        except (TypeError, ValueError) as error:  # RequestErrors and texts that no file can hold are ValueErrors
             raise RequestError(f"{metric} gave a score of {name} with an odd field: {error}") from error
         if one.task not in known or one.condition != tasks[0].condition:
             raise RequestError(f"{metric} gave {name} a score of {one.task} ({one.condition}); give scores of {name}")
@@ -169,13 +173,14 @@ def _tables(folder: Path, scored: Scored, metric: Metric, of: str) -> Mapping[st
     """
     tables = dict(scored.tables)
     for name, rows in scored.tables.items():
-        if not re.fullmatch(r"[\w-]+", name):
+        if not isinstance(name, str) or not re.fullmatch(r"[\w-]+", name):
             raise RequestError(f"the metric {metric.name} calls a table {name!r}; use letters, digits, _ and -")
         with told_in_one_line(f"the table {name} of the metric {metric.name}, on {of},"):
+            tables[name] = list(rows)  # an iterator would be used up by the look at it
             if (column := scored.quoted.get(name)) is not None:
-                texts = stored_texts(folder, sorted({row["key"] for row in rows}))
-                tables[name] = [{**row, column: texts.get(row["key"]) or ""} for row in rows]
-            if nested := [field.name for field in _arrow_table(rows).schema if pa.types.is_nested(field.type)]:
+                texts = stored_texts(folder, sorted({row["key"] for row in tables[name]}))
+                tables[name] = [{**row, column: texts.get(row["key"]) or ""} for row in tables[name]]
+            if nested := [field.name for field in _arrow_table(tables[name]).schema if pa.types.is_nested(field.type)]:
                 raise TypeError(f"the column {nested[0]} holds lists or mappings; use plain values")
     return tables
 

@@ -14,13 +14,14 @@ import pytest
 from equivox.core.coverage import Coverage
 from equivox.core.scores import Score
 from equivox.report.verdicts import in_unit
-from equivox.run.scoring import with_common_q, with_q
+from equivox.run.scoring import read_records, with_common_q, with_q
 
 Cli = Callable[..., tuple[int, str, str]]
 TASKS = '''
 """A task with a metric of its own. Cannot say: anything."""
 import math
 from dataclasses import replace
+from decimal import Decimal
 
 from equivox.core.metric import Measure, Metric
 from equivox.core.scores import Score, Scored
@@ -50,15 +51,19 @@ TASKS = [replace(ADVISORY, name="odd:advisory", card=__doc__, metric=ODD)]
      ("None", "odd returned NoneType for odd:advisory"),
      ("Scored([])", "odd gave no score of odd:advisory as a whole; return one with `attribute=None`"),
      ('Scored([Score(**known | {"attribute": "hobby"}, value=1.0)])', "no score of odd:advisory as a whole"),
-     ("Scored(None)", "odd returned Scored for odd:advisory; return `Scored([…])`"),
+     ("Scored(None)", "odd returned Scored(scores=None, tables={}"),
+     ("Scored([Score(**known, value=1.0)], None)", "for odd:advisory; return `Scored([…], {…})`"),
+     ("Scored([Score(**known, value=1.0)], {1: [{'a': 1}]})", "odd calls a table 1; use letters, digits, _ and -"),
      ("Scored([known])", "odd gave dict among the scores of odd:advisory"),
      ("Scored([Score(**known, value='1')])", "odd field: Score: `value`: input should be a valid number, got '1'"),
      ("Scored([Score(**known, value=True)])", "`value`: input should be a valid number, got True"),
      ("Scored([Score(**known, value=1.0, notes='one')])", "`notes`: input should be a valid tuple, got 'one'"),
      ("Scored([Score(**known | {'p_cluster': 1.7}, value=1.0)])", "has `p_cluster` 1.7: use a probability, or NaN"),
      ("Scored([Score(**known, value=1.0, p_least=-0.1)])", "has `p_least` -0.1: use a probability, or NaN"),
-     ("Scored([Score(**known, value=1.0, undefined='few')])", "has a number, 1.0, or an empty text beside `undefined`"),
-     ("Scored([Score(**known, undefined=' ')])", "has a number, nan, or an empty text beside `undefined`"),
+     ("Scored([Score(**known, value=1.0, undefined='few')])", "has the number 1.0 beside `undefined`, the reason why"),
+     ("Scored([Score(**known, undefined=' ')])", "odd of odd:advisory has an empty text as `undefined`; say why"),
+     (r"Scored([Score(**known, undefined='\ud800')])", "with an odd field: 'utf-8' codec can't encode character"),
+     ("Scored([Score(**known, value=Decimal(1))])", "with an odd field: Object of type Decimal is not JSON"),
      ("Scored([Score(**known, value=1.0, ci_low=3.0, ci_high=2.0)])", "from `ci_low` 3.0 to `ci_high` 2.0: the lower"),
      ("Scored([Score(**known, value=1.0, n_clusters=-5)])", "odd of odd:advisory has -5 clusters"),
      ("Scored(2 * [Score(**known, value=1.0)])", "odd gave odd of odd:advisory twice; give it once"),
@@ -91,6 +96,14 @@ def test_numbers_of_numpy_are_stored_and_what_is_none_is_not_known(tmp_path: Pat
     assert code == 0
     stored = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"][0]
     assert (stored["value"], stored["n_clusters"], stored["p_cluster"]) == (0.5, 3, None)
+
+
+def test_a_table_that_is_an_iterator_is_stored(tmp_path: Path, equivox: Cli) -> None:
+    file = tmp_path / "odd_tasks.py"
+    file.write_text(TASKS.replace("RETURNED", "Scored([Score(**known, value=1.0)], {'x': iter([{'a': 7}])})"))
+    code, *_ = equivox("run", "simulated:random", file, "--data", "sample", "--limit", 4, "--output", tmp_path / "run")
+    assert code == 0
+    assert read_records(tmp_path / "run", "odd:advisory", "x") == [{"a": 7}]
 
 
 def test_percentage_points_are_no_percent() -> None:
