@@ -106,8 +106,8 @@ def build(
     ] = None,
 ) -> None:
     """Build a corpus: parquet with media and every column, a card, and what is unusual; or download a word list."""
+    from equivox.dataset_builders import added_builders, open_builder
     from equivox.dataset_builders import build as build_corpus
-    from equivox.dataset_builders import open_builder
     from equivox.dataset_builders.hub import download, open_hub_file, original_layout
     from equivox.dataset_builders.word_lists import SOURCES
 
@@ -125,7 +125,8 @@ def build(
             source = stack.enter_context(original_layout(copy, snapshot, output, demographics=demographics))
         elif source is None:
             raise RequestError("give `--source`, the folder of the corpus as distributed, or `--hub`, a copy of it")
-        stack.enter_context(told_in_one_line(f"the data-set builder {corpus}"))
+        if corpus in added_builders():
+            stack.enter_context(told_in_one_line(f"the data-set builder {corpus}"))
         builder = open_builder(corpus, source)
         if generate_images:
             _generate_images(builder, image_settings)
