@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,6 +13,7 @@ from equivox.configs import config_names, read_config_file
 from equivox.core.annotation import RULES, Annotation, Annotator, AnnotatorIdentity, Job, annotation_key
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields
+from equivox.core.files import is_file_name
 from equivox.core.plugins import ANNOTATORS, Plugin, added, refuse_odd_identity, told_in_one_line
 from equivox.core.progress import STOP_AFTER
 from equivox.core.requests import Workers
@@ -114,8 +115,8 @@ def _an_annotator(given: object, what: str) -> Annotator:
     """Return an annotator that somebody else made; RequestError for what is none, or has an odd identity."""
     if isinstance(given, Annotator) and isinstance(identity := getattr(given, "identity", None), AnnotatorIdentity):
         refuse_odd_identity(identity, what)
-        if PurePath(identity.name).name != identity.name:
-            raise RequestError(f"{what} is called {identity.name!r}, which no folder can be; give it another name")
+        if not is_file_name(identity.name):
+            raise RequestError(f"{what} is called {identity.name!r:.80}, which no folder can be; give it another name")
         return given
     raise RequestError(
         f"{what} is {given!r:.60}; its class derives from equivox.annotate.Annotator and sets `identity` "

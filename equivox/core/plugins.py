@@ -56,10 +56,13 @@ class Plugin:
 
 @contextmanager
 def told_in_one_line(named: str) -> Iterator[None]:
-    """Raise RunError, in one line without secrets, for whatever goes wrong in a plug-in: it is somebody's code."""
+    """Raise RunError, in one line without secrets, for whatever goes wrong in a plug-in: it is somebody's code.
+
+    MemoryError passes: the command line says what to do about it.
+    """
     try:
         yield
-    except EquivoxError:
+    except (EquivoxError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
         said = cleaned(str(error))
@@ -70,10 +73,12 @@ def told_in_one_line(named: str) -> Iterator[None]:
 
 
 class _Opened(Protocol):
-    """An engine or an annotator, as far as it is freed."""
+    """An engine or an annotator, as far as it is checked and freed."""
 
     @property
     def named(self) -> str: ...
+
+    def check(self, asked: Any, /) -> None: ...
 
     def close(self) -> None: ...
 
@@ -83,12 +88,31 @@ Opened = TypeVar("Opened", bound=_Opened)
 
 @contextmanager
 def freed(opened: Opened) -> Iterator[Opened]:
-    """Yield an engine or an annotator, and close it at the end; RunError, in one line, for what goes wrong in that."""
+    """Yield an engine or an annotator, and close it at the end; RunError, in one line, for what goes wrong in that.
+
+    An error before that stays the one that is told: what is broken often cannot be closed either.
+    """
     try:
         yield opened
-    finally:
-        with told_in_one_line(opened.named):
-            opened.close()
+    except BaseException as error:
+        try:
+            close(opened)
+        except EquivoxError as second:
+            error.add_note(str(second))
+        raise
+    close(opened)
+
+
+def check(opened: _Opened, asked: Any) -> None:
+    """Let an engine check requests, or an annotator tasks; RunError, in one line, for what goes wrong in that."""
+    with told_in_one_line(opened.named):
+        opened.check(asked)
+
+
+def close(opened: _Opened) -> None:
+    """Close an engine or an annotator; RunError, in one line, for what goes wrong in that."""
+    with told_in_one_line(opened.named):
+        opened.close()
 
 
 def refuse_odd_identity(identity: Any, what: str) -> None:
@@ -98,7 +122,7 @@ def refuse_odd_identity(identity: Any, what: str) -> None:
     try:
         typed(type(identity), {own.name: getattr(identity, own.name) for own in fields(identity)})
         digest(identity.as_dict())
-    except (RequestError, TypeError) as error:
+    except (TypeError, ValueError, RecursionError) as error:  # a RequestError is a ValueError
         raise RequestError(f"{what} has an odd `identity`: {error}") from error
 
 

@@ -22,7 +22,7 @@ from typing import Any
 from equivox.annotate import Annotator, evaluation_of, open_annotator
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, refuse_unusable_folder, return_freed_memory, write_table
-from equivox.core.plugins import freed, told_in_one_line
+from equivox.core.plugins import check, close, freed
 from equivox.core.progress import Progress, no_progress
 from equivox.core.redact import remember_secrets
 from equivox.core.requests import EngineIdentity
@@ -115,8 +115,7 @@ class PreparedRun:
             note_served_models(spec.output, self.engine)
         if not self.keep_open:
             # The measured model's memory is freed before a model that annotates is loaded.
-            with freed(self.engine):
-                pass
+            close(self.engine)
 
     def _begin(self) -> None:
         """Write the manifest, the tasks and the plan if they do not exist; there are no hashes until it is scored."""
@@ -174,9 +173,9 @@ def checked(
         engine,
         engine or open_engine(spec.model, tasks, spec.workers, trust_remote_code=spec.trust_remote_code),
     )
-    remember_secrets(engine.identity.settings, also=engine.identity.public)
-    refuse_overrides(engine.identity, spec.sampling)
     with nullcontext() if given else freed(engine):
+        remember_secrets(engine.identity.settings, also=engine.identity.public)
+        refuse_overrides(engine.identity, spec.sampling)
         # Nothing but the run holds its plan and its samples while it goes on: of a million requests they are large.
         yield _checked(spec, tasks, annotator, engine, {} if corpora is None else corpora, keep_open=given is not None)
 
@@ -207,10 +206,8 @@ def _checked(
     pending = pending_rows(spec.output, plan, retry_failed=spec.retry_failed)
     sendable = plan.requests(pending[plan.usable[pending]])
     if len(pending):
-        with told_in_one_line(engine.named):
-            engine.check(sendable)
-        with told_in_one_line(annotator.named):
-            annotator.check(tasks)
+        check(engine, sendable)
+        check(annotator, tasks)
         check_tools(tasks)
         if changed := next((task.condition for task in tasks if dose_of(task.condition)), None):
             require_world(f"the condition {changed}")
@@ -277,8 +274,7 @@ def annotate_run(
     """Annotate a finished run with another annotator and score its annotations; those of others stay unchanged."""
     tasks = read_tasks(folder)
     with freed(open_annotator(annotator, workers)) as opened:
-        with told_in_one_line(opened.named):
-            opened.check(tasks)
+        check(opened, tasks)
         check_tools(tasks)
         with writing(folder):
             others = _others(folder, opened.identity.name)

@@ -20,7 +20,7 @@ from equivox.annotate import RULES, Annotator, AnnotatorFile, open_annotator, op
 from equivox.annotate.merging import load_encoder
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import EquivoxError
-from equivox.core.plugins import freed
+from equivox.core.plugins import check, freed
 from equivox.core.progress import Progress
 from equivox.core.scores import Score
 from equivox.core.task import Task
@@ -131,7 +131,7 @@ def _read(runs: Sequence[Finished], name: str, evaluations: int, workers: Worker
                     for annotator in annotators:
                         opened.enter_context(freed(annotator))
                 for annotator in annotators:
-                    annotator.check(run.tasks)
+                    check(annotator, run.tasks)
                     with writing(run.folder):
                         annotate_responses(
                             run.folder, run.tasks, annotator, run.spec.options,
@@ -198,7 +198,7 @@ def missing(settings: Sequence[Setting], output: Path) -> dict[tuple[str, str], 
                 check_output(setting.spec(model, output).output)
         for annotator in setting.file.annotators:
             with _noted(note, "annotators", annotator), freed(open_annotator(annotator)) as opened:
-                opened.check(setting.varied)
+                check(opened, setting.varied)
             if annotator in config_names("annotators") and annotator != RULES:
                 file = read_config_file(AnnotatorFile, annotator, "annotators")
                 for why in _key(file.engine, file.model_parameters):
@@ -218,7 +218,7 @@ def _check_model(model: str, setting: Setting, tasks: Sequence[Task], corpora: d
         plans = [
             make_plan([task], corpora, engine.identity, limit=few[task.name], seed=setting.file.seed) for task in tasks
         ]
-        engine.check([request for plan in plans for request in plan.requests()])
+        check(engine, [request for plan in plans for request in plan.requests()])
 
 
 def _lacking(model: str) -> Iterator[tuple[str, str]]:

@@ -319,6 +319,7 @@ ODD = AnnotatorIdentity(name="odd", version="1")
             "has an odd `identity`: AnnotatorIdentity: `version`: input",
         ),
         ({"identity": replace(ODD, name="../odd")}, "somebody's is called '../odd', which no folder can be"),
+        ({"identity": replace(ODD, name="..")}, "somebody's is called '..', which no folder can be"),
         ({"identity": ODD, "__init__": gone}, "the annotator odd of somebody's failed (SystemExit: 0)"),
         ({"identity": ODD, "check": gone}, "the annotator odd failed (SystemExit: 0)"),
         ({"identity": ODD, "close": gone}, "the annotator odd failed (SystemExit: 0)"),

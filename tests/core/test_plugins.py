@@ -6,11 +6,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from commands import Cli
 
 from equivox.core import plugins
+from equivox.core.errors import RequestError, RunError
+from equivox.core.plugins import freed, told_in_one_line
 from equivox.dataset_builders import opening
 from equivox.tasks import registry
 
@@ -152,3 +155,25 @@ def test_the_command_line_warns_in_one_line_on_stderr(install: Install) -> None:
         "(ModuleNotFoundError: No module named 'nowhere_at_all'); update or uninstall it"
     ]
     assert STORY in done.stdout
+
+
+def test_what_cannot_be_closed_hides_no_error_before_it() -> None:
+    def close() -> None:
+        raise ConnectionError("the server is gone")
+
+    opened = SimpleNamespace(named="the engine e of m", close=close)
+    told = (
+        "the engine e of m failed (ConnectionError: the server is gone); what was stored stays, and --debug says where"
+    )
+    with pytest.raises(RunError) as alone, freed(opened):
+        pass
+    assert str(alone.value) == told
+    for first in (RequestError("no such task"), KeyboardInterrupt()):
+        with pytest.raises(type(first)) as found, freed(opened):
+            raise first
+        assert found.value is first and found.value.__notes__ == [told]
+
+
+def test_too_little_memory_is_no_fault_of_a_plug_in() -> None:
+    with pytest.raises(MemoryError), told_in_one_line("the engine e of m"):
+        raise MemoryError

@@ -194,6 +194,10 @@ def gone(*_: object) -> Any:
             {"identity": replace(Odd.identity, settings={"a": object()})},
             "`model` has an odd `identity`: Object of",
         ),
+        (
+            {"identity": replace(Odd.identity, settings={"a": "\ud800"})},
+            "`model` has an odd `identity`: 'utf-8' codec can't encode",
+        ),
         ({"modalities": "audio"}, "`model` has 'audio' as `modalities`; give a frozenset of texts"),
         ({"able": None}, "`model` has None as `able`; give a frozenset of texts"),
         ({"check": gone}, "the engine odd of m failed (SystemExit: 0); what was stored stays"),

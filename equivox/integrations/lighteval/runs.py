@@ -23,7 +23,7 @@ from equivox.core.errors import EquivoxError, RequestError
 from equivox.core.files import cache_folder, write_table
 from equivox.core.lazy import pa
 from equivox.core.plain import split_by
-from equivox.core.plugins import freed
+from equivox.core.plugins import check, freed
 from equivox.core.progress import Progress, no_progress
 from equivox.core.scores import DEFAULT_OPTIONS, Score
 from equivox.core.segments import check_tools
@@ -186,7 +186,7 @@ class Runs:
         """
         refuse_unable([task], ["hidden states"], "lighteval")
         with freed(open_annotator(self.settings.annotator)) as annotator:
-            annotator.check([task])
+            check(annotator, [task])
         check_tools([task])
         plan = self._plan([task], _NOBODY)
         rows = [_document_row(n, row["group"], request) for n, (row, request) in enumerate(plan.described())]
@@ -294,7 +294,7 @@ class Runs:
             sampling=sampling,
         )
         if len(pending := pending_rows(spec.output, plan, retry_failed=False)):
-            engine.check(plan.requests(pending[plan.usable[pending]]))
+            check(engine, plan.requests(pending[plan.usable[pending]]))
         with writing(spec.output):
             PreparedRun(
                 spec=spec, tasks=tasks, plan=plan, identity=identity, engine=engine,
