@@ -16,7 +16,7 @@ from equivox.core.fields import checked_fields
 from equivox.core.files import is_file_name
 from equivox.core.plugins import ANNOTATORS, Plugin, added, refuse_odd_identity, told_in_one_line
 from equivox.core.progress import STOP_AFTER
-from equivox.core.requests import Workers
+from equivox.core.requests import Engine, Workers
 from equivox.core.segments import Status, Value
 from equivox.core.task import Sampling
 
@@ -112,11 +112,13 @@ def open_annotator(name: str, workers: Workers | None = None) -> Annotator:
 
 
 def _an_annotator(given: object, what: str) -> Annotator:
-    """Return an annotator that somebody else made; RequestError for what is none, or has an odd identity."""
+    """Return an annotator that somebody else made; RequestError for what is none, or has an odd attribute."""
     if isinstance(given, Annotator) and isinstance(identity := getattr(given, "identity", None), AnnotatorIdentity):
         refuse_odd_identity(identity, what)
         if not is_file_name(identity.name):
             raise RequestError(f"{what} is called {identity.name!r:.80}, which no folder can be; give it another name")
+        if not isinstance(given.engine, Engine | None):
+            raise RequestError(f"{what} has {given.engine!r:.60} as `engine`; give an equivox.engines.Engine, or None")
         return given
     raise RequestError(
         f"{what} is {given!r:.60}; its class derives from equivox.annotate.Annotator and sets `identity` "

@@ -232,6 +232,8 @@ def an_engine(given: Any, what: str) -> Engine:
         for name in ("modalities", "able"):
             if isinstance(odd := getattr(given, name), str) or not isinstance(odd, Collection):
                 raise RequestError(f"{what} has {odd!r:.60} as `{name}`; give a frozenset of texts")
+        if not isinstance(given.audio_sent, str):
+            raise RequestError(f"{what} has {given.audio_sent!r:.60} as `audio_sent`; give a text")
         return given
     raise RequestError(
         f"{what} is no engine but {given!r:.60}; its class derives from equivox.engines.Engine and sets `identity` "

@@ -321,6 +321,7 @@ ODD = AnnotatorIdentity(name="odd", version="1")
         ({"identity": replace(ODD, name="../odd")}, "somebody's is called '../odd', which no folder can be"),
         ({"identity": replace(ODD, name="..")}, "somebody's is called '..', which no folder can be"),
         ({"identity": ODD, "__init__": gone}, "the annotator odd of somebody's failed (SystemExit: 0)"),
+        ({"identity": ODD, "engine": "gpt-4o"}, "somebody's has 'gpt-4o' as `engine`; give an equivox.engines.Engine"),
         ({"identity": ODD, "check": gone}, "the annotator odd failed (SystemExit: 0)"),
         ({"identity": ODD, "close": gone}, "the annotator odd failed (SystemExit: 0)"),
     ],

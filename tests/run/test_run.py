@@ -199,6 +199,7 @@ def gone(*_: object) -> Any:
             "`model` has an odd `identity`: 'utf-8' codec can't encode",
         ),
         ({"modalities": "audio"}, "`model` has 'audio' as `modalities`; give a frozenset of texts"),
+        ({"audio_sent": 7}, "`model` has 7 as `audio_sent`; give a text"),
         ({"able": None}, "`model` has None as `able`; give a frozenset of texts"),
         ({"check": gone}, "the engine odd of m failed (SystemExit: 0); what was stored stays"),
         ({"usage": property(gone)}, "the engine odd of m failed (SystemExit: 0)"),
