@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from equivox.core.errors import EquivoxError, RequestError, RunError, one_line
@@ -88,19 +88,26 @@ Opened = TypeVar("Opened", bound=_Opened)
 
 @contextmanager
 def freed(opened: Opened) -> Iterator[Opened]:
-    """Yield an engine or an annotator, and close it at the end; RunError, in one line, for what goes wrong in that.
+    """Yield an engine or an annotator, and close it at the end; RunError, in one line, for what goes wrong in that."""
+    with afterwards(partial(close, opened)):
+        yield opened
 
-    An error before that stays the one that is told: what is broken often cannot be closed either.
+
+@contextmanager
+def afterwards(do: Callable[[], None]) -> Iterator[None]:
+    """Call `do` at the end, whatever happens before.
+
+    An error before it stays the one that is told: what is broken often cannot be closed, or say what it used, either.
     """
     try:
-        yield opened
+        yield
     except BaseException as error:
         try:
-            close(opened)
+            do()
         except EquivoxError as second:
             error.add_note(str(second))
         raise
-    close(opened)
+    do()
 
 
 def check(opened: _Opened, asked: Any) -> None:

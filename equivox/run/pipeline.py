@@ -22,7 +22,7 @@ from typing import Any
 from equivox.annotate import Annotator, evaluation_of, open_annotator
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, refuse_unusable_folder, return_freed_memory, write_table
-from equivox.core.plugins import check, close, freed
+from equivox.core.plugins import afterwards, check, close, freed
 from equivox.core.progress import Progress, no_progress
 from equivox.core.redact import remember_secrets
 from equivox.core.requests import EngineIdentity
@@ -104,18 +104,19 @@ class PreparedRun:
         """Generate the responses that are missing; the engine's memory is free afterwards, unless it was given."""
         spec = self.spec
         self._begin()
-        try:
-            with noting(spec.output, progress) as noted:
-                generate(
-                    spec.output, self.plan, self.engine,
-                    retry_failed=spec.retry_failed, stop_after=spec.stop_after, progress=noted,
-                )  # fmt: skip
-        finally:
-            add_usage(spec.output, self.engine.used)
-            note_served_models(spec.output, self.engine)
+        with afterwards(self._note_use), noting(spec.output, progress) as noted:
+            generate(
+                spec.output, self.plan, self.engine,
+                retry_failed=spec.retry_failed, stop_after=spec.stop_after, progress=noted,
+            )  # fmt: skip
         if not self.keep_open:
             # The measured model's memory is freed before a model that annotates is loaded.
             close(self.engine)
+
+    def _note_use(self) -> None:
+        """Store what was used of a server, and under which names it answered."""
+        add_usage(self.spec.output, self.engine.used)
+        note_served_models(self.spec.output, self.engine)
 
     def _begin(self) -> None:
         """Write the manifest, the tasks and the plan if they do not exist; there are no hashes until it is scored."""

@@ -214,6 +214,18 @@ def test_an_engine_with_odd_parts_is_refused_in_one_line(odd: dict[str, Any], to
     assert str(found.value).startswith(told) and "\n" not in str(found.value)
 
 
+def test_an_engine_that_failed_is_told_before_its_usage_that_is_not_known(tmp_path: Path) -> None:
+    def generate(self: Engine, requests: Iterable[Request]) -> Iterator[Response]:
+        vars(self)["lost"] = True
+        raise ConnectionError("the server is gone")
+
+    usage = property(lambda self: gone() if vars(self) else {})
+    broken = {"identity": Odd.identity, "generate": generate, "usage": usage}
+    with pytest.raises(RunError, match=r"failed \(ConnectionError: the server is gone\)") as found:
+        measure(type("Parts", (Engine,), broken)(), [TASK], output=tmp_path / "run", data="sample", limit=4)
+    assert "failed (SystemExit: 0)" in found.value.__notes__[0]
+
+
 def test_what_is_no_number_in_a_usage_is_left_out(tmp_path: Path) -> None:
     used = {"requests": 4, "cost": math.nan, "prompt_tokens": "many", "odd": object(), "retries": 1.0}
     engine = type("Parts", (ScriptedEngine,), {"usage": used, "served_as": "other"})(["I suggest chess."] * 24)
