@@ -95,7 +95,7 @@ class PoolWorker:
                     responses.close()
         except EquivoxError as error:
             self._said.put(error)
-        except Exception as error:  # any failure of an engine ends the run, in the words of that engine
+        except (Exception, SystemExit) as error:  # any failure of an engine ends the run, in the words of that engine
             self._said.put(RunError(f"{type(error).__name__}: {error}"))
         finally:
             if self._engine is not None:

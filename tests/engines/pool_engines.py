@@ -76,6 +76,13 @@ class CannotLoad(Answering):
         raise RequestError("tiny needs 80 GB, the GPU has 24; give it several (tensor_parallel_size)")
 
 
+class Leaving(Answering):
+    """Ends its process, as it thinks."""
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+        raise SystemExit(0)
+
+
 class OtherModel(Answering):
     """Is another version of its model wherever it is not opened first."""
 

@@ -113,6 +113,16 @@ def test_an_engine_that_gathers_requests_answers_what_a_lost_worker_had(connecte
         pool.close()
 
 
+@pytest.mark.timeout(60)
+def test_an_engine_that_leaves_has_failed(connected: None) -> None:
+    pool = PoolEngine(engines.Leaving, Workers(1))
+    try:
+        with pytest.raises(RunError, match=r"^worker 1: SystemExit: 0"):
+            list(pool.generate([request(1)]))
+    finally:
+        pool.close()
+
+
 @pytest.mark.long
 def test_a_worker_that_is_killed_from_outside(connected: None) -> None:
     pool = PoolEngine(partial(engines.Answering, 0.01), Workers(2))
