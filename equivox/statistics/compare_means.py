@@ -13,7 +13,7 @@ from equivox.statistics import inputs
 from equivox.statistics.comparison import added_by_noise, bracketed, least_p_distance
 from equivox.statistics.encode import encode_design
 from equivox.statistics.inputs import Floats, LabelColumn, NumberColumn
-from equivox.statistics.intervals import TINY, student_half, student_p
+from equivox.statistics.intervals import student_half, student_p
 from equivox.statistics.noise import N_NOISE
 from equivox.statistics.permutation import least_p, p_value, sizes_and_order
 from equivox.statistics.totals import further_interval, with_width
@@ -198,7 +198,7 @@ def _several_groups(units: Units, n_resamples: int, confidence: float, rng: np.r
     change = np.subtract(*(np.ptp(means[:, model] + noise[:, :, model], axis=1) for model in (_A, _B)))
     most_a, most_b = (_most_added(means[:, model], noise[:N_NOISE, :, model]) for model in (_A, _B))
     difference = float(np.subtract(*np.ptp(means, axis=0)))
-    tie = min(TINY, ROUNDED * max(units.size(_A), units.size(_B)))
+    tie = ROUNDED * max(units.size(_A), units.size(_B))
     p, *ends = bracketed(change, difference - most_a, difference + most_b, confidence, tie=tie)
     return p, least_p_distance(n_resamples), with_width(*ends)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -158,11 +159,17 @@ def test_the_unit_of_the_numbers_changes_nothing_else(n_groups: int, unit: float
     assert (other.ci_low / unit, other.ci_high / unit) == pytest.approx((own.ci_low, own.ci_high), rel=1e-6)
 
 
-def test_a_model_that_adds_one_number_to_all_of_anothers_is_no_further_from_no_bias() -> None:
-    # b differs from a by .1 in every answer, and by what rounding leaves of it.
-    a = RNG.normal(size=24) + np.repeat([0, 3], 12)
-    found = compare_group_means(a, a + 0.1, np.repeat(list("fg"), 12), clusters=range(24), n_resamples=999, rng=rng())
-    assert found.p == 1.0
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e5])
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_a_model_that_adds_one_number_to_all_of_anothers_is_no_further_from_no_bias(n_groups: int, unit: float) -> None:
+    # b differs from a by .1 units in every answer, and by what rounding leaves. Answers vary within groups, or not.
+    groups = np.tile(np.arange(n_groups), 6)
+    for seed, spread, crossed in itertools.product(range(6), (0, 1), (True, False)):
+        draws = np.random.default_rng(seed)
+        a = (spread * draws.normal(size=len(groups)) + draws.normal(size=n_groups)[groups]) * unit
+        clusters = np.arange(len(a)) // (n_groups if crossed else 1)
+        found = compare_group_means(a, a + 0.1 * unit, groups, clusters=clusters, n_resamples=999, rng=rng())
+        assert found.p == 1.0
 
 
 @pytest.mark.parametrize("n_groups", [2, 3])
