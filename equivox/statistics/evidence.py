@@ -43,7 +43,8 @@ class Evidence:
     supposed, where clusters are alike. `new_items` has the noise of other items beside that of the clusters, and its
     standard errors; None without items. `independent` are the variances of the deviations if responses were
     independent, G x V. `model` and `seed` are where `noise` comes from; `same_units` is the noise if the same units
-    were asked again, None unless units are in every group.
+    were asked again, None unless units are in every group. `n_clusters` are those that are compared, and `answers` is
+    the mean number of their responses.
     """
 
     shares: Floats
@@ -129,7 +130,9 @@ def draw_evidence(
     sizes = by_column(sizes_of(counts, parts), parts)
     shares = counts / sizes
     new_items = _with_items(noise, scaled, noise_of_items(answers, design, rng), rng)
-    compared = design.compared(np.unique(answers.rows))
+    used = np.unique(answers.rows)
+    compared = design.compared(used)
+    n_clusters = design.n_units(compared)
     return Evidence(
         shares=shares,
         response=response,
@@ -147,9 +150,9 @@ def draw_evidence(
         same_units=noise_within_units(answers, design, weights),
         seed=int(rng.integers(2**63)),
         slices=slices,
-        n_used=len(np.unique(answers.rows)),
-        n_clusters=design.n_units(compared),
-        answers=len(compared) / max(design.n_units(compared), 1),
+        n_used=len(used),
+        n_clusters=n_clusters,
+        answers=len(compared) / max(n_clusters, 1),
         notes=tuple(notes),
         n_resamples=n_resamples,
         confidence=confidence,
