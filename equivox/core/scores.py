@@ -302,7 +302,7 @@ class Score:
                 "known"
             )
         if self.undefined is not None and not math.isnan(self.value):
-            return f"has the number {self.value} beside `undefined`, the reason why there is none; give one of both"
+            return f"has the number {self.value} beside `undefined`, the reason why there is none; give one of them"
         if self.undefined is not None and not self.undefined.strip():
             return "has an empty text as `undefined`; say why there is no number"
         return odd_numbers(self, _PROBABILITIES, ("ci", "new_items", "same_units", "worst"))
