@@ -61,7 +61,7 @@ def drawn(kind: Kind, clusters: int, crossed: bool, rng: np.random.Generator) ->
 
 def table(runs: int, seed: int) -> Iterator[str]:
     """Yield one line per population and design: the level, and how often the interval holds the true difference."""
-    groups = np.repeat(["a", "b"], 1)
+    groups = np.array(["a", "b"])
     for kind in KINDS:
         for name, clusters, crossed in DESIGNS:
             rng = np.random.default_rng(seed)

@@ -7,10 +7,12 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from numbers import Real
 from typing import Any, Literal, Self
 
 from equivox.core.errors import RequestError
 from equivox.core.hashing import KEY_LENGTH, digest
+from equivox.core.plain import as_plain
 from equivox.core.plugins import told_in_one_line
 from equivox.core.progress import Event
 from equivox.core.redact import redacted
@@ -207,8 +209,8 @@ class Engine:
     def used(self) -> dict[str, float]:
         """The `usage`, without what is no number; RunError, in one line, if the engine cannot say it."""
         with told_in_one_line(self.named):
-            counted = ((name, used) for name, used in self.usage.items() if isinstance(used, int | float))
-            return {name: used for name, used in counted if math.isfinite(used)}
+            counted = ((name, used) for name, used in self.usage.items() if isinstance(used, Real))
+            return {name: as_plain(used) for name, used in counted if math.isfinite(used)}
 
     def event(self, stage: str, done: int, total: int, *, failed: int = 0) -> Event:
         """Return how far a stage is, with what this engine says of its workers and of what it used."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from made_requests import sample_spec
 
@@ -227,10 +228,10 @@ def test_an_engine_that_failed_is_told_before_its_usage_that_is_not_known(tmp_pa
 
 
 def test_what_is_no_number_in_a_usage_is_left_out(tmp_path: Path) -> None:
-    used = {"requests": 4, "cost": math.nan, "prompt_tokens": "many", "odd": object(), "retries": 1.0}
+    used = {"requests": 4, "cost": math.nan, "prompt_tokens": "many", "odd": object(), "retries": np.int64(1)}
     engine = type("Parts", (ScriptedEngine,), {"usage": used, "served_as": "other"})(["I suggest chess."] * 24)
     measure(engine, [TASK], output=tmp_path / "run", data="sample", limit=4)
-    assert read_usage(tmp_path / "run") == {"requests": 4, "retries": 1.0}
+    assert read_usage(tmp_path / "run") == {"requests": 4, "retries": 1}
     assert read_manifest(tmp_path / "run")["served_as"] == ["other"]
 
 
