@@ -341,7 +341,7 @@ def _degrees(spreads: Sequence[tuple[Floats, Floats, float]], slices: Sequence[s
     sizes = []
     for code, (square, simple, freedom) in enumerate(own):
         total = square.sum(axis=0)
-        if not total.any():
+        if total.sum() <= ALIKE:  # The clusters are alike; what rounding leaves says nothing.
             continue
         left = np.maximum(total - square, 0.0) * ((freedom + 1) / freedom)
         moved = left * freedom / (freedom + PRIOR_DEGREES) + simple * (left.sum(axis=1, keepdims=True) / total.sum())

@@ -252,6 +252,18 @@ def test_groups_that_share_no_answer_may_share_some_elsewhere(design_of):
     assert not any("supposes one more cluster" in note for note in found.notes)
 
 
+def test_what_rounding_leaves_of_clusters_that_are_alike_says_nothing_of_the_noise():
+    # All clusters of a group give one answer. 7 of 25 times 25 is 7 less a rounding error; 8 of 25 times 25 is 8.
+    def found(sizes):
+        groups = [group for group in "abc" for size in sizes for _ in range(size)]
+        clusters = [f"{group}{n}" for group in "abc" for n, size in enumerate(sizes) for _ in range(size)]
+        return distribution_shift([[group] for group in groups], groups, clusters=clusters, rng=generator())
+
+    even, rounded = found((8, 8, 9)), found((7, 9, 9))
+    assert even.p_cluster < 0.01 and 0 < even.ci_low < 50
+    assert rounded.ci_low == pytest.approx(even.ci_low)
+
+
 def test_one_cluster_per_group_falls_back_to_responses():
     groups, clusters = design(n_clusters=2, responses=40)
     found = distribution_shift(answers(80), groups, clusters=clusters, rng=generator())
