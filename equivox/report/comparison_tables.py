@@ -308,13 +308,21 @@ def _cohort_remarks(scores: Sequence[CohortScore], why: str) -> list[str]:
 
 
 def correlation_tables(found: Sequence[TaskCorrelation]) -> list[Table]:
-    """Return the correlations of tasks over models, a table per dimension and condition."""
+    """Return the correlations of tasks over models, a table per dimension and condition.
+
+    Where no correlation is known, as with two models, a table has the reason and no rows.
+    """
     tables = []
     for key, pairs in split_by(found, lambda c: (c.dimension, c.condition, c.metric)).items():
         missing = Counter(c.undefined for c in pairs if c.undefined)
+        caption = f"Pearson's r of the tasks' {key[2]} over models, {key[0]}, condition {key[1]}"
+        remarks = [f"{DASH} {n} of {len(pairs)} pairs: {reason}" for reason, n in missing.items()]
+        if all(math.isnan(c.r) for c in pairs):
+            tables.append(Table(caption=caption, columns=(), align="", rows=(), remarks=remarks))
+            continue
         tables.append(
             Table(
-                caption=f"Pearson's r of the tasks' {key[2]} over models, {key[0]}, condition {key[1]}",
+                caption=caption,
                 columns=("task", "task", "models", "r", "95 % interval", "p", "q", "r of estimates"),
                 align="llrrrrrr",
                 rows=[
@@ -325,7 +333,7 @@ def correlation_tables(found: Sequence[TaskCorrelation]) -> list[Table]:
                     ]
                     for c in pairs
                 ],
-                remarks=[f"{DASH} {n} of {len(pairs)} pairs: {reason}" for reason, n in missing.items()],
+                remarks=remarks,
             )
         )
     return tables

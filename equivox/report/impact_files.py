@@ -10,6 +10,7 @@ from equivox.core.plain import split_by
 from equivox.core.task import CROSSED
 from equivox.report.numbers import DASH, percent, score_interval
 from equivox.report.table import Cell, Content, Table
+from equivox.report.verdicts import listed
 from equivox.statistics import GroupImpact
 
 NOT_AN_AUDIT = (
@@ -126,7 +127,7 @@ def _said_once(tables: Sequence[tuple[str, Table]]) -> list[str]:
 
 
 def _favoured(table: ImpactTable) -> str:
-    names = " and ".join(table.ratios.favoured)
+    names = listed(table.ratios.favoured, most=len(table.ratios.groups))
     if len(table.ratios.favoured) == len(table.ratios.groups):
         return "most favoured: none, all shares are equal"
     shown = [one.group for one in table.ratios.groups if one.high < 1 and one.most < 1]

@@ -40,7 +40,7 @@ from equivox.core.segments import WHOLE, AnnotationScheme, Segment, SegmentAnnot
 from equivox.core.task import Task
 from equivox.metrics.genres.metric import METRIC as GENRES
 from equivox.metrics.ntvd.metric import METRIC
-from equivox.report.comparison_tables import contrast_tables
+from equivox.report.comparison_tables import contrast_tables, correlation_tables
 from equivox.report.score_tables import marks, task_tables
 from equivox.run.panel import PANEL
 from equivox.run.spec import RunSpec
@@ -231,6 +231,13 @@ def test_what_differs_between_runs_is_told_once() -> None:
     assert not one.read_by_rules and one.marks == (NOT_AUDITED,)
     by_group = {"f": 10.0, "m": 35.0, "x": 20.0}
     assert ValueShares(model="m", task="f:t", attribute="a", value="v", by_group=by_group).spread == 25
+
+
+def test_a_table_of_correlations_that_are_not_known_has_the_reason_alone() -> None:
+    (two,) = correlation_tables(task_correlations(comparison({"a": [1.0, 2.0], "b": [2.0, 1.0], "c": [3.0, 1.0]})))
+    assert not two.rows and two.remarks == ["— 3 of 3 pairs: 2 known pairs: a correlation needs three"]
+    (three,) = correlation_tables(task_correlations(comparison({"a": [1.0, 2.0, 3.0], "b": [1.0, 3.0, 2.0]})))
+    assert len(three.rows) == 1
 
 
 def test_a_comparison_of_one_run_has_no_correlations() -> None:

@@ -247,3 +247,15 @@ def test_the_fingerprint_is_that_of_before() -> None:
 def test_a_wrong_declaration_is_refused(given: dict[str, object], words: str) -> None:
     with pytest.raises(RequestError, match=words):
         Attribute(**{"name": "pay", "asks": "the pay", "options": ("a", "b"), **given})  # type: ignore[arg-type]
+
+
+def test_groups_that_share_the_largest_share_are_listed() -> None:
+    values = {"a": [1.0] * 4, "b": [1.0] * 4, "c": [1.0] * 4, "d": [1.0, 1.0, 1.0, 0.0]}
+    verdicts = [value for own in values.values() for value in own]
+    ratios = impact_ratios(verdicts, groups=[group for group in values for _ in range(4)], clusters=None)
+    unknown = {group: {"failed": 0, "refused": 0, "unstated": 0} for group in values}
+    table = ImpactTable(
+        task="t", attribute="a", favourable=("yes",), by=("gender",), ratios=ratios, unknown=unknown, without_group=0
+    )
+    (shown,) = impact_tables(Impact(run=ComparedRun("m", Path(), "a", ()), data={}, tables=(table,)))
+    assert shown.remarks[0] == "largest share: a, b and c; no other group is shown to be less favoured"
