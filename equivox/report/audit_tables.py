@@ -132,18 +132,13 @@ def stage_table(measures: Sequence[Mapping[str, Any]], left_out: Mapping[str, in
 
 
 def missing_table(found: Mapping[tuple[str, str], Sequence[str]]) -> Table:
-    """Return what is missing before a run file can be run, and what waits for it."""
+    """Return what is missing before a run file can be run, and what waits for it, a line each: reasons are long."""
     order = list(dict.fromkeys(kind for kind, _ in found))
-    return Table(
-        caption=f"{len(found)} missing",
-        columns=("kind", "reason", "needed by"),
-        align="lll",
-        rows=[
-            [kind, why, _few(waiting)]
-            for (kind, why), waiting in sorted(found.items(), key=lambda entry: order.index(entry[0][0]))
-        ],
-        grouped=1,
-    )
+    lines = [
+        f"{kind}, needed by {_few(waiting)}: {why}"
+        for (kind, why), waiting in sorted(found.items(), key=lambda entry: order.index(entry[0][0]))
+    ]
+    return Table(caption=f"{len(found)} missing", columns=(), align="", rows=(), remarks=lines)
 
 
 def _few(names: Sequence[str]) -> str:

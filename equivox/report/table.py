@@ -105,7 +105,8 @@ def print_tables(console: Console, tables: Iterable[Table]) -> None:
         if table.rows:
             console.print(grid)
         for remark in table.remarks:
-            console.print(Text(f"  {remark}", style="yellow" if remark.startswith(DASH) else "dim"))
+            style = "yellow" if remark.startswith(DASH) else "dim"
+            console.print(Text(f"  {remark}", style=style), soft_wrap=True)  # Remarks may hold commands, to be copied.
         notes |= dict.fromkeys(table.notes)
     for note in notes:
         console.print(Text(note, style="dim"))
