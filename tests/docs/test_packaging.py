@@ -84,7 +84,8 @@ def test_the_sdist_carries_the_same(built: Path) -> None:
     (sdist,) = built.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = [name.partition("/")[2] for name in archive.getnames()]
-    assert [name for name in CARRIED if name not in names] == []
+    assert [name for name in (*CARRIED, "README.md", "CHANGELOG.md", "constraints.txt") if name not in names] == []
+    assert not [name for name in names if name.startswith(("tests/", "benchmarks/", "validity/"))]
 
 
 def test_the_base_install_asks_for_nothing_heavy(wheel: Path) -> None:
