@@ -17,7 +17,7 @@ from equivox.core.scores import LEVEL, NAN
 from equivox.core.variants import is_intervention
 from equivox.report.doses import DOSES_NOTE, dose_question, doses_in_words, trend_tables
 from equivox.report.interventions import INTERVENTIONS_NOTE, interventions_in_words, what_changes
-from equivox.report.numbers import DASH, not_tested, p_value, score_interval, score_value, stars
+from equivox.report.numbers import DASH, how_many, not_tested, p_value, score_interval, score_value, stars
 from equivox.report.ranks import in_order, rank_interval
 from equivox.report.score_tables import STARS, grid, marks, mean_table, share_table, task_tables
 from equivox.report.table import Table
@@ -58,7 +58,7 @@ def comparison_tables(comparison: Comparison, contrasts: Sequence[DimensionContr
                 refusals += [table, mean_table(caption, own)]
             else:
                 told = Counter(s.undefined for _, s in own)
-                lines = [f"{DASH} {n} of {len(own)} scores: {reason}" for reason, n in told.items()]
+                lines = [f"{DASH} {n} of {how_many(len(own), 'score')}: {reason}" for reason, n in told.items()]
                 refusals.append(Table(caption=caption, columns=(), align="", rows=(), remarks=lines))
     movers = [
         share_table(run.model, score, shares)
@@ -316,7 +316,7 @@ def correlation_tables(found: Sequence[TaskCorrelation]) -> list[Table]:
     for key, pairs in split_by(found, lambda c: (c.dimension, c.condition, c.metric)).items():
         missing = Counter(c.undefined for c in pairs if c.undefined)
         caption = f"Pearson's r of the tasks' {key[2]} over models, {key[0]}, condition {key[1]}"
-        remarks = [f"{DASH} {n} of {len(pairs)} pairs: {reason}" for reason, n in missing.items()]
+        remarks = [f"{DASH} {n} of {how_many(len(pairs), 'pair')}: {reason}" for reason, n in missing.items()]
         if all(math.isnan(c.r) for c in pairs):
             tables.append(Table(caption=caption, columns=(), align="", rows=(), remarks=remarks))
             continue

@@ -10,7 +10,18 @@ from equivox.compare.runs import ComparedRun, ValueShares
 from equivox.core.metric import Measure
 from equivox.core.plain import split_by
 from equivox.core.scores import Score
-from equivox.report.numbers import DASH, UNEVEN, UNTOLD, p_value, percent, score_interval, score_value, share, stars
+from equivox.report.numbers import (
+    DASH,
+    UNEVEN,
+    UNTOLD,
+    how_many,
+    p_value,
+    percent,
+    score_interval,
+    score_value,
+    share,
+    stars,
+)
 from equivox.report.table import Cell, Strip, Table
 
 Rows = Sequence[tuple[ComparedRun, Score]]
@@ -231,7 +242,7 @@ def reasons(rows: Rows, *, named: bool = True) -> list[str]:
     return [
         *(f"{DASH} {_places(places)}: {reason}" for reason, places in undefined.items()),
         *untold_lines([score for _, score in rows]),
-        *(f"note on {count} of {len(rows)} scores: {note}" for note, count in notes.items()),
+        *(f"note on {count} of {how_many(len(rows), 'score')}: {note}" for note, count in notes.items()),
         *marks(run for run, _ in rows),
     ]
 
@@ -250,7 +261,7 @@ def untold_lines(scores: Sequence[Score]) -> list[str]:
     """Return a line for each reason why scores without a finding say nothing, with the number of such scores."""
     told = split_by((score for score in scores if score.untold is not None), lambda score: score.untold)
     return [
-        f"{UNTOLD} {len(own)} of {len(scores)} scores: this design cannot tell: {reason}{_enough(own)}"
+        f"{UNTOLD} {len(own)} of {how_many(len(scores), 'score')}: this design cannot tell: {reason}{_enough(own)}"
         for reason, own in told.items()
     ]
 
