@@ -70,9 +70,11 @@ def make(
 ) -> int:
     """Make a corpus of your own with models: texts, their labels, their speech, or descriptions of images.
 
-    rewrite: sentences about people in the first person. label: which continuation is a stereotype, breaks one or is
-    irrelevant. filter: the texts on which annotators agree. synthesize: their speech, in the layout of Spoken
-    StereoSet. describe: the images of narrative elements of GENRES, for `data build --generate-images`.
+    rewrite: sentences about people in the first person.
+    label: which continuation is a stereotype, breaks one or is irrelevant.
+    filter: the texts on which annotators agree.
+    synthesize: their speech, in the layout of Spoken StereoSet.
+    describe: GENRES' narrative elements, for `data build --generate-images`.
     """
     from equivox.engines import open_engine
 
