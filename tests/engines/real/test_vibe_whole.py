@@ -17,12 +17,12 @@ pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine
 
 from asking import SMALL
 from made_requests import plan_rows
-from test_vllm_run import name, responses
+from test_vllm_run import name
 
 from equivox.annotate.schema import response_form
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
-from equivox.run.store import stored_annotations
+from equivox.run.store import stored_annotations, stored_responses
 from equivox.tasks.registry import resolve_tasks
 from equivox.tasks.vibe import TASKS
 
@@ -54,7 +54,7 @@ def test_ten_tasks_from_clips_to_scores(model: Callable[[str], str], tmp_path: P
     )
     scores = execute(spec)
     assert [s.task for s in scores if s.is_whole] == [task.name for task in TASKS]
-    stored = responses(folder)
+    stored = stored_responses(folder)
     assert len(stored) == len({row["key"] for row in plan_rows(folder)}) == 10 * LIMIT
     assert all(record["error"] is None and record["media_items"] == 1 for record in stored.values())
     assert all(record["media_tokens"] > 20 for record in stored.values())
@@ -81,8 +81,8 @@ def test_ten_tasks_from_clips_to_scores(model: Callable[[str], str], tmp_path: P
     } == before
     assert [s.as_dict() for s in again] == [s.as_dict() for s in scores]
     shards[-1].unlink()
-    kept = responses(folder)
+    kept = stored_responses(folder)
     execute(replace(spec))
-    after = responses(folder)
+    after = stored_responses(folder)
     assert after.keys() == stored.keys()
     assert {key: after[key] for key in kept} == kept
