@@ -56,7 +56,7 @@ def test_no_text_acts(text: str) -> None:
     assert printed(tex(text)).replace("−", "-") == plain.replace("−", "-")
 
 
-def comparison() -> tuple[Comparison, Judged]:
+def comparison(tasks: int = 2) -> tuple[Comparison, Judged]:
     runs, tests, standings, cohorts = [], [], [], []
     for number, model in enumerate(HOSTILE):
         scores = [
@@ -64,7 +64,7 @@ def comparison() -> tuple[Comparison, Judged]:
                 task=f"family:{HOSTILE[(number + shift) % 6]}", condition=r"\condition", dimension="100 %",
                 value=float(number), p_cluster=0.01, undefined=r"no \reason_ at all" if number == 3 else None,
             )
-            for shift in (0, 1)
+            for shift in range(tasks)
         ]  # fmt: skip
         runs.append(ComparedRun(model, Path("x"), "rules", scores, {"family": METRIC}))
         common = SUBJECT | {"dimension": "100 %", "condition": "a", "family": "f_f", "task": model}
@@ -85,7 +85,7 @@ def latex_tables(compared: Comparison, judged: Judged) -> dict[str, str]:
 
 
 def test_the_tables_hold_the_numbers() -> None:
-    found = latex_tables(*comparison())
+    found = latex_tables(*comparison(tasks=6))
     assert set(found) == {"scores", "ranks", "paired_tests", "cohort", "correlations"}
     assert r"\ensuremath{-}1.50{*}{*}" in found["paired_tests"]
     assert "1--2 & ab" in found["ranks"]

@@ -23,7 +23,7 @@ from equivox.metrics.genres.annotation.scheme import PROFILE, narrative_attribut
 from equivox.metrics.genres.annotation.tools import TransformersClassifier
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
-from equivox.run.store import stored_annotations
+from equivox.run.store import stored_annotations, stored_responses
 from equivox.tasks.registry import resolve_tasks
 
 LIMIT = 4
@@ -100,9 +100,7 @@ def test_images_arrive_and_noise_is_counted_as_noise(model: Callable[[str], str]
         output=folder,
     )
     scores = execute(spec)
-    from test_vllm_run import responses
-
-    stored = responses(folder)
+    stored = stored_responses(folder)
     assert len(stored) == 2 * LIMIT
     assert all(record["error"] is None for record in stored.values())
     assert all(record["media_items"] == 1 and record["media_tokens"] > 0 for record in stored.values())

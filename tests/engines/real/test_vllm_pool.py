@@ -48,6 +48,7 @@ def workers_here() -> list[int]:
     return found
 
 
+@pytest.mark.long  # four processes of vLLM: a minute on an idle machine, four beside other tests
 @pytest.mark.timeout(500)
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_two_workers_answer_as_one_and_a_killed_one_loses_nothing(
