@@ -64,7 +64,8 @@ def _run(arguments: list[str]) -> int:
             raise
         return _fail(str(error), error.exit_code)
     except typer.TyperException as error:
-        return _fail(" ".join(error.format_message().split()) + " (--help shows what is known)", EXIT_REQUEST)
+        # typer has no message for a group of commands that is named alone; it printed what is in the group.
+        return _fail(f"{error.format_message() or 'a command is missing'} (--help shows what is known)", EXIT_REQUEST)
     except MemoryError:
         if debug:
             raise

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 EXIT_DONE, EXIT_INCOMPLETE, EXIT_REQUEST, EXIT_INTERRUPTED = 0, 1, 2, 130
 
 _WIDTH = 400
-"""Wider than any table: a narrow terminal wraps lines rather than lose digits."""
+"""What a file or another program gets: wider than any table."""
 
 
 def echo(text: str = "", style: str = "") -> None:
@@ -32,8 +34,22 @@ def echo_error(text: str) -> None:
     print(visible(" ".join(text.split())), file=sys.stderr)
 
 
+def echo_paragraph(text: str) -> None:
+    """Print a text on stdout; a terminal wraps it between words, and indents each line as the first."""
+    if sys.stdout.isatty():
+        indent = " " * (len(text) - len(text.lstrip()))
+        text = textwrap.fill(
+            visible(text), _columns(), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
+    echo(text)
+
+
+def _columns() -> int:
+    return shutil.get_terminal_size().columns
+
+
 def console() -> Console:
-    """Return the console for results, on which every table has its natural width."""
+    """Return the console for results: as wide as the terminal, and wider than any table where there is none."""
     from rich.console import Console
     from rich.text import Text
 
@@ -48,7 +64,7 @@ def console() -> Console:
         return Text(visible(one.plain), style=one.style) if isinstance(one, Text) else one
 
     # Without `emoji=False` a name such as `endpoint:m:` loses its `:m:` to a picture.
-    return _Visible(highlight=False, emoji=False, width=_WIDTH)
+    return _Visible(highlight=False, emoji=False, width=_columns() if sys.stdout.isatty() else _WIDTH)
 
 
 def show_tables(tables: Iterable[Table]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo, echo_error, show_tables
+from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo, echo_error, echo_paragraph, show_tables
 from equivox.compare.agreement import agreement
 from equivox.compare.believing import believe
 from equivox.compare.runs import ComparedRun, compared_run, shown_together
@@ -130,8 +130,9 @@ def show_opening(first: Opening) -> None:
     """Print an opening: the question with its answer, a sentence a line, and why to trust them."""
     echo(f"{first.question} {first.answer}", "bold")
     for sentence in first.sentences:
-        echo(f"  {sentence}")
-    echo(f"  Trust: {' · '.join(map(str, first.trust))}\n")
+        echo_paragraph(f"  {sentence}")
+    echo_paragraph(f"  Trust: {' · '.join(map(str, first.trust))}")
+    echo()
 
 
 def _show_usage(folder: Path) -> None:

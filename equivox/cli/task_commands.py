@@ -67,7 +67,7 @@ def _list(tasks: Sequence[Task]) -> None:
         names = ", ".join(task.name.partition(":")[2] for task in own)
         echo(textwrap.fill(names, width, initial_indent="    ", subsequent_indent="    ", break_long_words=False))
     echo(
-        f"\n{len(tasks)} tasks. A family's name (vibe_gender) means all of its tasks, FAMILY:TASK one of them "
+        f"\n{len(tasks)} tasks. A family's name (vibe_gender) means all of its tasks,\nFAMILY:TASK one of them "
         "(vibe_gender:story);\n`equivox tasks FAMILY:TASK` shows what it asks."
     )
 

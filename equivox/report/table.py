@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from markupsafe import Markup, escape
@@ -21,6 +22,9 @@ K = TypeVar("K", bound=Hashable)
 
 
 Weight = Literal["", "bold", "underlined"]
+
+_GAP = 2
+"""Signs between two columns on a terminal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,35 +85,59 @@ class Table:
 
 
 def print_tables(console: Console, tables: Iterable[Table]) -> None:
-    """Print tables with their remarks, then each note once; of a table without rows, only the remarks are printed."""
-    from rich.markup import escape as unmarked
-    from rich.table import Table as Grid
+    """Print tables with their remarks, then each note once; of a table without rows, only the remarks are printed.
+
+    A table wider than the console is printed in parts below each other, each with the columns that name its rows; a
+    name that all rows of a group's column share is printed once, above.
+    """
     from rich.text import Text
 
     notes: dict[str, None] = {}
     for table in tables:
-        grid = Grid(box=None, pad_edge=False, header_style="dim")
-        cells = [[visible(str(cell)).replace("\n", " ") for cell in row] for row in [table.columns, *table.rows]]
-        turned = zip(zip(*cells, strict=True), table.align, strict=True)
-        columns = [_aligned(column) if letter == "r" else column for column, letter in turned]
-        for heading, *_ in columns:
-            grid.add_column(unmarked(heading), no_wrap=True)
-        before: tuple[str, ...] = ()
-        for row in list(zip(*columns, strict=True))[1:]:
-            same = [n < table.grouped and row[: n + 1] == before[: n + 1] for n in range(len(row))]
-            grid.add_row(*("" if repeated else unmarked(text) for text, repeated in zip(row, same, strict=True)))
-            before = row
-        # As a title of the grid, a caption would be wrapped to the grid's width.
         if table.caption and (table.rows or table.remarks):
             console.print(Text(table.caption, style="bold"))
         if table.rows:
-            console.print(grid)
+            _print_rows(console, table)
         for remark in table.remarks:
             style = "yellow" if remark.startswith(DASH) else "dim"
             console.print(Text(f"  {remark}", style=style), soft_wrap=True)  # Remarks may hold commands, to be copied.
         notes |= dict.fromkeys(table.notes)
     for note in notes:
         console.print(Text(note, style="dim"))
+
+
+def _print_rows(console: Console, table: Table) -> None:
+    """Print the rows of a table, in as many parts below each other as the console's width takes."""
+    from rich.cells import cell_len
+    from rich.markup import escape as unmarked
+    from rich.table import Table as Grid
+
+    cells = [[visible(str(cell)).replace("\n", " ") for cell in row] for row in [table.columns, *table.rows]]
+    turned = zip(zip(*cells, strict=True), table.align, strict=True)
+    columns = [_aligned(column) if letter == "r" else list(column) for column, letter in turned]
+    names = [list(zip(*columns[: n + 1], strict=True)) for n in range(table.grouped)]
+    for n, beside in enumerate(names):
+        columns[n][1:] = ["" if own == above else own[n] for above, own in pairwise(beside)]
+    widths = [max(map(cell_len, column)) + _GAP for column in columns]
+    n_names = len(table.align) - len(table.align.lstrip("l"))
+    naming = list(range(n_names))
+    if sum(widths) - _GAP > console.width:
+        for n in range(table.grouped):
+            if not any(columns[n][2:]):  # One name for all rows, such as that of the only model.
+                naming.remove(n)
+                console.print(f"{columns[n][0]}: {columns[n][1]}", style="dim", markup=False)
+    parts = [naming]
+    for n in range(n_names, len(columns)):
+        if len(parts[-1]) > len(naming) and sum(widths[own] for own in [*parts[-1], n]) - _GAP > console.width:
+            parts.append(naming)
+        parts[-1] = [*parts[-1], n]
+    for part in parts:
+        grid = Grid(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
+        for n in part:
+            grid.add_column(unmarked(columns[n][0]), no_wrap=True)
+        for row in zip(*(columns[n][1:] for n in part), strict=True):
+            grid.add_row(*map(unmarked, row))
+        console.print(grid, width=sum(widths[n] for n in part), crop=False)
 
 
 def _aligned(texts: Sequence[str]) -> list[str]:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from commands import Cli
 
+from equivox.cli.output import console, echo_paragraph
+
 HEAVY = ("numpy", "pyarrow", "datasets", "scipy", "pandas", "torch", "transformers", "vllm", "soundfile")
 
 
@@ -99,6 +101,25 @@ def test_a_wrong_request_is_one_line_exit_2_and_leaves_nothing(case: str, equivo
 def test_usage_errors_are_one_line_too(equivox: Cli) -> None:
     for arguments in (["bogus"], ["run", "simulated:oracle"], ["run", "m", "t", "-o", "x", "--limit", "many"]):
         equivox.refused(*arguments)
+
+
+@pytest.mark.parametrize("group", ["data", "audit"])
+def test_a_group_of_commands_alone_shows_them_and_says_that_one_is_missing(equivox: Cli, group: str) -> None:
+    code, out, err = equivox(group)
+    assert code == 2 and f"equivox {group}" in out
+    assert err == "equivox: a command is missing (--help shows what is known)\n"
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_terminal_wraps_sentences_between_words_and_a_file_does_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], terminal: bool
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    monkeypatch.setenv("COLUMNS", "20")
+    echo_paragraph("  women are less well-received than men")
+    lines = ["  women are less", "  well-received than", "  men"]
+    assert capsys.readouterr().out.splitlines() == (lines if terminal else ["  women are less well-received than men"])
+    assert console().width == (20 if terminal else 400)
 
 
 def test_the_output_of_another_run_is_refused_and_kept(equivox: Cli, tmp_path: Path) -> None:

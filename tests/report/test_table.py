@@ -40,8 +40,8 @@ def table(text: str = "x", **more: object) -> Table:
     return Table(**fields)  # type: ignore[arg-type]
 
 
-def printed(*tables: Table) -> list[str]:
-    console = Console(file=io.StringIO(), width=400, highlight=False)
+def printed(*tables: Table, width: int = 400) -> list[str]:
+    console = Console(file=io.StringIO(), width=width, highlight=False)
     print_tables(console, tables)
     return console.file.getvalue().splitlines()  # type: ignore[attr-defined,no-any-return]
 
@@ -67,6 +67,32 @@ def test_a_terminal_aligns_digits_and_leaves_out_repeats() -> None:
     assert lines[5] == "  — missing"
     assert [line for line in lines if line == "what it means"] == [lines[-1]]
     assert any(HOSTILE in line for line in printed(table(HOSTILE)))
+
+
+def test_a_narrow_terminal_gets_a_wide_table_in_parts_that_name_their_rows() -> None:
+    rows = [["m", "story", "1.50*", "0 to 2", "10"], ["m", "advisory", "12.25", "3 to 20", "9"]]
+    wide = Table(
+        caption="nTVD", columns=["model", "task", "estimate", "interval", "used"], align="llrrr", grouped=1, rows=rows
+    )
+    assert printed(wide, width=41) == printed(wide) == [
+        "nTVD",
+        "model  task      estimate  interval  used",
+        "m      story        1.50*    0 to 2    10",
+        "       advisory    12.25    3 to 20     9",
+    ]  # fmt: skip
+    # One sign less, and the model is named once; still less, and columns go below.
+    assert [line.rstrip() for line in printed(wide, width=40)] == [
+        "nTVD", "model: m", "task      estimate  interval  used", "story        1.50*    0 to 2    10",
+        "advisory    12.25    3 to 20     9",
+    ]  # fmt: skip
+    assert [line.rstrip() for line in printed(wide, width=20)] == [
+        "nTVD", "model: m", "task      estimate", "story        1.50*", "advisory    12.25", "task      interval",
+        "story       0 to 2", "advisory   3 to 20", "task      used", "story       10", "advisory     9",
+    ]  # fmt: skip
+    two = Table(columns=wide.columns, align=wide.align, grouped=1, rows=[rows[0], ["n", *rows[1][1:]]])
+    assert [line.split() for line in printed(two, width=25)][:3] == [
+        ["model", "task", "estimate"], ["m", "story", "1.50*"], ["n", "advisory", "12.25"],
+    ]  # fmt: skip
 
 
 def test_latex_prints_braces_in_headings_and_rules_off_groups() -> None:
