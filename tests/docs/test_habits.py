@@ -62,7 +62,7 @@ def test_the_changelog_has_the_headings_of_keep_a_changelog() -> None:
     assert latest.startswith(f"[{__version__}] - ")
     for version in versions:
         headings = re.findall(r"^### (\w+)$", version, flags=re.MULTILINE)
-        assert headings == [name for name in ("Added", "Changed", "Removed") if name in headings] != []
+        assert headings == [name for name in ("Added", "Changed", "Removed", "Fixed") if name in headings] != []
 
 
 def test_test_files_have_names_of_their_own() -> None:
