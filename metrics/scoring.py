@@ -21,6 +21,10 @@ else:
     statistics = Later("equivox.statistics")
 
 
+NO_NOISE = "no cluster differs from the others: how far chance alone goes is not known"
+"""Why a score without a finding says nothing where all clusters are alike."""
+
+
 def named(task: Task) -> dict[str, Any]:
     """Return the fields by which every score of a task's outcomes is named, apart from its own name."""
     return {

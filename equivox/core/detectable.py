@@ -16,7 +16,7 @@ LEVELS = (0.05, 0.0005)
 class Detectable:
     """The shift that the test finds in 80 of 100 such samples, however it is spread over the values.
 
-    A shift is an nTVD in percent, or a difference of means in the unit of a number.
+    A shift is an nTVD in percent, or a difference of means or a distance from "no bias" in the unit of a number.
 
     Attributes
     ----------
@@ -30,6 +30,9 @@ class Detectable:
         The shift that the user wants to find.
     sd
         The standard deviation of single answers within a group, for differences of means; None for an nTVD.
+    per_ntvd
+        What an nTVD of 1 is in the unit of the score, where `sd` is None: 1, and .5 for a share that has "no bias" at
+        half, because two groups whose shares lie on both sides of it are twice as far apart.
     """
 
     at_5_percent: float
@@ -38,6 +41,18 @@ class Detectable:
     correlation: float
     shift: float = 10.0
     sd: float | None = None
+    per_ntvd: float = 1.0
+
+    def times(self, factor: float) -> Detectable:
+        """Return the same design for a score in a unit in which every number is `factor` times as large."""
+        return replace(
+            self,
+            at_5_percent=self.at_5_percent * factor,
+            at_5_of_10000=self.at_5_of_10000 * factor,
+            shift=self.shift * factor,
+            sd=None if self.sd is None else self.sd * factor,
+            per_ntvd=self.per_ntvd * factor,
+        )
 
     def looking_for(self, ntvd: float) -> Detectable:
         """Return the same design for a user who wants to find this nTVD, or a difference of means of that size.
@@ -46,7 +61,7 @@ class Detectable:
         >>> round(looked.looking_for(10.0).shift, 2)
         25.13
         """
-        return replace(self, shift=ntvd if self.sd is None else self.sd * in_sd(ntvd))
+        return replace(self, shift=ntvd * self.per_ntvd if self.sd is None else self.sd * in_sd(ntvd))
 
     def at(self, level: float) -> float:
         """Return the smallest shift that is found in 80 of 100 samples where p must be `level` or less.
@@ -82,6 +97,17 @@ class Detectable:
         rho = self.correlation
         needed = (self.shift / self.at(level)) ** 2 * (1 + (self.answers - 1) * rho) / self.answers
         return math.ceil((1 - rho) / (needed - rho) - 1e-9) if needed > rho else None
+
+
+def correlation_of(effect: float, answers: float) -> float:
+    """Return the correlation of two answers of one cluster, 0 to 1, from how much it adds to the variance.
+
+    `effect` is how many times the variance is that of independent answers, of which each cluster has so many.
+
+    >>> correlation_of(1.8, 5.0), correlation_of(0.9, 5.0), correlation_of(1.8, 1.0)
+    (0.2, 0.0, 0.0)
+    """
+    return min(max((effect - 1) / (answers - 1), 0.0), 1.0) if answers > 1 else 0.0
 
 
 def ntvd_of(difference: float) -> float:

@@ -229,6 +229,14 @@ class Score:
     @property
     def untold(self) -> str | None:
         """Why a tested score without a finding says nothing: the design could not have found anything; else None."""
+        return self._untold(in_unit=True)
+
+    @property
+    def untold_in_any_unit(self) -> str | None:
+        """Why a score without a finding says nothing, in words that scores in different units share; else None."""
+        return self._untold(in_unit=False)
+
+    def _untold(self, *, in_unit: bool) -> str | None:
         if not self.defined or self.found or math.isnan(self.p):
             return None
         if self.cannot_tell is not None:
@@ -240,9 +248,10 @@ class Score:
         if self.q_least >= LEVEL:
             return f"no p below {self.p_least:.2g}, and with all tests shown no q below {self.q_least:.2g}"
         if (hidden := self._hidden) is not None:
-            of = f"a shift of {hidden.shift:g}"
+            of = f"a shift of {hidden.shift if in_unit else hidden.shift / hidden.per_ntvd:g}"
             if hidden.sd is not None:
-                of = f"a difference of {hidden.shift:.3g} {self.unit} ({hidden.shift / hidden.sd:.2g} SD)"
+                in_sd = f"{hidden.shift / hidden.sd:.2g} SD"
+                of = f"a difference of {f'{hidden.shift:.3g} {self.unit} ({in_sd})' if in_unit else in_sd}"
             return f"{of} can stay hidden in more than 20 of 100 such samples"
         return None
 

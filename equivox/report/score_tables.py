@@ -259,9 +259,10 @@ def _places(places: Sequence[str]) -> str:
 
 def untold_lines(scores: Sequence[Score]) -> list[str]:
     """Return a line for each reason why scores without a finding say nothing, with the number of such scores."""
-    told = split_by((score for score in scores if score.untold is not None), lambda score: score.untold)
+    told = split_by((s for s in scores if s.untold is not None), lambda score: score.untold_in_any_unit)
     return [
-        f"{UNTOLD} {len(own)} of {how_many(len(scores), 'score')}: this design cannot tell: {reason}{_enough(own)}"
+        f"{UNTOLD} {len(own)} of {how_many(len(scores), 'score')}: this design cannot tell: "
+        f"{reason if len(own) > 1 else own[0].untold}{_enough(own)}"
         for reason, own in told.items()
     ]
 

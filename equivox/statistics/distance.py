@@ -10,7 +10,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equivox.core.detectable import GOAL, LEVELS, Detectable
+from equivox.core.detectable import GOAL, LEVELS, Detectable, correlation_of
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
 from equivox.statistics.inputs import Floats
@@ -342,7 +342,7 @@ def detectable(
         at_5_percent=needed[0],
         at_5_of_10000=max(needed),
         answers=answers,
-        correlation=float(np.clip((effect - 1) / (answers - 1), 0.0, 1.0)) if answers > 1 else 0.0,
+        correlation=correlation_of(effect, answers),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from equivox.core.detectable import GOAL, LEVELS, Detectable
+from equivox.core.detectable import GOAL, LEVELS, Detectable, correlation_of, in_sd
 from equivox.statistics import inputs
 from equivox.statistics.design_noise import apart, pulls_of
 from equivox.statistics.encode import Design, encode_design
@@ -366,7 +366,7 @@ def _detectable(units: Units, sd: float, n_clusters: int) -> Detectable | None:
         freedom = units.freedom_of_noise
         # The studentised range takes long; it hardly changes within these steps, and is kept.
         freedom = math.floor(freedom * 10) / 10 if freedom < 10 else math.floor(freedom)
-    needed = [math.sqrt(square) * _found_at(level, n_groups, freedom) for level in LEVELS]
+    needed = [math.sqrt(square) * found_at(level, n_groups, freedom) for level in LEVELS]
     sizes = np.bincount(units.group[units.cluster_of_value])
     answers = len(units.values) / n_clusters
     effect = square / (sd**2 * max(1 / sizes[one] + 1 / sizes[other] for one, other in pairs))
@@ -374,16 +374,17 @@ def _detectable(units: Units, sd: float, n_clusters: int) -> Detectable | None:
         at_5_percent=needed[0],
         at_5_of_10000=needed[1],
         answers=answers,
-        correlation=float(np.clip((effect - 1) / (answers - 1), 0.0, 1.0)) if answers > 1 else 0.0,
+        correlation=correlation_of(effect, answers),
+        shift=sd * in_sd(10.0),
         sd=sd,
     )
 
 
 @cache
-def _found_at(level: float, n_groups: int, freedom: float) -> float:
+def found_at(level: float, n_groups: int, freedom: float) -> float:
     """Return the difference, in standard errors, that is found with the probability `GOAL`.
 
-    >>> round(_found_at(0.05, 2, 1e6), 2)  # 1.96 + 0.84
+    >>> round(found_at(0.05, 2, 1e6), 2)  # 1.96 + 0.84
     2.8
     """
     from scipy.optimize import brentq

@@ -7,19 +7,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from equivox.core.detectable import LEVELS, Detectable, correlation_of
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
+from equivox.statistics.group_means import found_at
 from equivox.statistics.inputs import Floats, LabelColumn, NumberColumn
 from equivox.statistics.permutation import all_swaps, p_value, swaps
 
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """A share in percent with its interval; NaN if `undefined`, or a note on the interval, gives a reason."""
+    """A share in percent with its interval and standard error; NaN if `undefined`, or a note, gives a reason."""
 
     share: float = math.nan
     low: float = math.nan
     high: float = math.nan
+    error: float = math.nan
     n: int = 0
     n_clusters: int = 0
     undefined: str | None = None
@@ -80,33 +83,34 @@ def cluster_share(
     _, code = np.unique(cluster[known], return_inverse=True)
     sums = np.bincount(code, weights=column[known]).astype(np.float64)
     sizes = np.bincount(code).astype(np.float64)
-    low, high, notes = _interval(sums, sizes, confidence)
+    low, high, error, notes = _interval(sums, sizes, confidence)
     return Share(
         share=100 * float(column[known].mean()),
         low=low,
         high=high,
+        error=error,
         n=int(known.sum()),
         n_clusters=len(sizes),
         notes=notes,
     )
 
 
-def _interval(hits: Floats, sizes: Floats, confidence: float) -> tuple[float, float, tuple[str, ...]]:
-    """Return the interval of a ratio of sums over clusters in percent; NaN with a note where there is none."""
+def _interval(hits: Floats, sizes: Floats, confidence: float) -> tuple[float, float, float, tuple[str, ...]]:
+    """Return the interval of a ratio of sums over clusters and its standard error, in percent; NaN with a note."""
     from scipy.special import stdtrit
 
     n_clusters = len(sizes)
     if n_clusters < 2:
-        return math.nan, math.nan, ("one cluster only: no interval",)
+        return math.nan, math.nan, math.nan, ("one cluster only: no interval",)
     if np.ptp(hits / sizes) == 0:
-        return math.nan, math.nan, ("all clusters have the same share: no interval",)
+        return math.nan, math.nan, math.nan, ("all clusters have the same share: no interval",)
     share = hits.sum() / sizes.sum()
     residuals = (hits - share * sizes) / sizes.sum()
     error = math.sqrt(n_clusters / (n_clusters - 1) * (residuals**2).sum())
     reach = float(stdtrit(n_clusters - 1, 0.5 + confidence / 2)) * error / (share * (1 - share))
     odds = math.log(share / (1 - share))
     low, high = 100 / (1 + np.exp([reach - odds, -reach - odds]))
-    return float(low), float(high), ()
+    return float(low), float(high), 100 * error, ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +217,10 @@ def least_p(n_clusters: int, n_resamples: int) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Parity:
-    """The share of stereotypical choices and its distance from one half, with test and intervals, in percent."""
+    """The share of stereotypical choices and its distance from one half, with test and intervals, in percent.
+
+    `detectable` is the deviation that the test finds, None where it is not known how far chance goes.
+    """
 
     share: float = math.nan
     deviation: float = math.nan
@@ -222,6 +229,7 @@ class Parity:
     share_high: float = math.nan
     ci_low: float = math.nan
     ci_high: float = math.nan
+    detectable: Detectable | None = None
     n: int = 0
     n_missing: int
     n_clusters: int = 0
@@ -298,8 +306,27 @@ def parity_deviation(
         share_high=high,
         ci_low=0.0 if low <= 50 <= high else min(ends),
         ci_high=max(ends),
+        detectable=_detectable(found),
         n=found.n,
         n_missing=tested.n_missing,
         n_clusters=found.n_clusters,
         notes=found.notes,
+    )
+
+
+def _detectable(found: Share) -> Detectable | None:
+    """Return the deviation from parity that is found in 80 of 100 samples; None where all clusters are alike.
+
+    The deviation is twice the distance of the share from one half, and so is its noise. Student's t over the clusters
+    stands for the permutations, which reject as often.
+    """
+    if not found.error > 0:
+        return None
+    needed = [2 * found.error * found_at(level, 2, found.n_clusters - 1) for level in LEVELS]
+    answers, share = found.n / found.n_clusters, found.share
+    return Detectable(
+        at_5_percent=needed[0],
+        at_5_of_10000=needed[1],
+        answers=answers,
+        correlation=correlation_of(found.error**2 * found.n / (share * (100 - share)), answers),
     )

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from equivox.core.detectable import Detectable
 from equivox.core.lazy import NDArray, np
 from equivox.core.plain import split_by
 from equivox.metrics.scoring import statistics
@@ -143,7 +144,8 @@ class Measured:
 
     `published` is the number that the paper's arithmetic gives on the same annotations (for M1 to M3, M5 and M6 the
     difference of the means of all known values of each, pairs or not), `p_paper` the paper's p-value (M7 and M8: every
-    annotation of every character counts as independent). NaN with the reason in `undefined`.
+    annotation of every character counts as independent). NaN with the reason in `undefined`. `detectable` is the
+    difference or correlation that the test finds; None where no NEP differs from the others.
     """
 
     value: float = math.nan
@@ -154,6 +156,7 @@ class Measured:
     p: float = math.nan
     p_paper: float = math.nan
     published: float = math.nan
+    detectable: Detectable | None = None
     n_neps: int = 0
     undefined: str | None = None
     notes: tuple[str, ...] = ()
@@ -213,6 +216,7 @@ def _difference(
     )
     if found.undefined is not None:
         return Measured(undefined=found.undefined)
+    detectable = found.detectable
     sign = 1 if found.groups[0] == first else -1
     low, high = sorted(sign * end + 0.0 for end in (found.ci_low, found.ci_high))  # + 0.0: no -0
     means = [float(mean) * metric.scale for mean in found.means[::sign]]
@@ -223,6 +227,7 @@ def _difference(
         ci_low=max(low * metric.scale, -metric.limit),
         ci_high=min(high * metric.scale, metric.limit),
         p=found.p,
+        detectable=None if detectable is None else detectable.times(metric.scale),
         n_neps=found.n_clusters,
         notes=(no_interval,) if math.isnan(found.ci_low) else (),
     )
@@ -255,7 +260,13 @@ def measure_between(
             return Measured(undefined=found.undefined)
         first, second = (math.fsum(own) / len(own) for own in of_each)
         return Measured(
-            value=found.r, male=first, female=second, p=found.p, n_neps=len(set(neps)), notes=("no interval",)
+            value=found.r,
+            male=first,
+            female=second,
+            p=found.p,
+            detectable=_detectable(numbers, groups, neps),
+            n_neps=len(set(neps)),
+            notes=("no interval",),
         )
     return _difference(metric, known, genders[0], "no interval", n_resamples, confidence, rng)
 
@@ -307,10 +318,12 @@ def _correlation(pairs: Sequence[Pair], n_resamples: int, confidence: float, rng
     male, female = (np.array([getattr(pair, who) for pair in averaged]) for who in ("male", "female"))
     if len(averaged) < 2:
         return Measured(undefined=f"{len(averaged)} NEP: a correlation needs two")
+    values = np.stack([male, female], axis=1).ravel().tolist()
+    neps = [pair.nep for pair in averaged for _ in range(2)]
     found = statistics.cluster_correlation(
         [1.0, 0.0] * len(averaged),
-        np.stack([male, female], axis=1).ravel().tolist(),
-        clusters=[pair.nep for pair in averaged for _ in range(2)],
+        values,
+        clusters=neps,
         n_resamples=n_resamples,
         rng=rng,
     )
@@ -327,9 +340,22 @@ def _correlation(pairs: Sequence[Pair], n_resamples: int, confidence: float, rng
         p=found.p,
         p_paper=p_paper,
         published=r,
+        detectable=_detectable(values, ["male", "female"] * len(averaged), neps),
         n_neps=len(averaged),
         notes=notes,
     )
+
+
+def _detectable(values: Sequence[float], groups: Sequence[str], neps: Sequence[str]) -> Detectable | None:
+    """Return the correlation with a gender that the exchange of characters finds; None if no NEP differs.
+
+    A correlation with one of two groups is the difference of their means times √(share · (1 - share)) / the standard
+    deviation of all values, and is tested by the same exchange.
+    """
+    rng = np.random.default_rng(0)  # What a design finds needs no permutations: one is enough.
+    found = statistics.group_means(values, groups, clusters=neps, n_resamples=1, distances=False, rng=rng).detectable
+    share = groups.count(groups[0]) / len(groups)
+    return None if found is None else found.times(math.sqrt(share * (1 - share)) / float(np.std(values)))
 
 
 def neps_of(pairs: Sequence[Pair]) -> list[Pair]:

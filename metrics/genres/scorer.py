@@ -41,7 +41,7 @@ from equivox.metrics.genres.observations import (
     row_id,
 )
 from equivox.metrics.genres.tables import agreement_table, distribution_table, level_table, splitting_table
-from equivox.metrics.scoring import named, rng_of, statistics
+from equivox.metrics.scoring import NO_NOISE, named, rng_of, statistics
 
 TOOLS_OF: Mapping[str, tuple[str, ...]] = {
     "M1": ("evaluator", "traits"),
@@ -261,7 +261,8 @@ class _Scoring:
             ci_high=measured.ci_high,
             p_cluster=measured.p,
             p_least=least.p,
-            cannot_tell=least.too_few,
+            cannot_tell=least.too_few or (NO_NOISE if measured.detectable is None else None),
+            detectable=measured.detectable,
             p_paper=measured.p_paper,
             notes=(*self._notes(score, seen), *measured.notes),
         )
@@ -279,6 +280,7 @@ class _Scoring:
             p_cluster=math.nan,
             p_least=math.nan,
             cannot_tell=None,
+            detectable=None,
             undefined=reason,
             notes=(),
         )

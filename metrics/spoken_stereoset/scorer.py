@@ -26,7 +26,7 @@ from equivox.core.samples import Row, Samples
 from equivox.core.scores import NAN, Mover, Score, Scored, ScoringOptions, distance_interval
 from equivox.core.task import Task
 from equivox.dataset_builders.spoken_stereoset import KINDS
-from equivox.metrics.scoring import named, rng_of, statistics
+from equivox.metrics.scoring import NO_NOISE, named, rng_of, statistics
 from equivox.metrics.spoken_stereoset.annotation.scheme import CHOICE, DECIDED_BY, LETTERS
 from equivox.metrics.spoken_stereoset.tally import OTHERS, STEREOTYPICAL, Tally
 
@@ -161,6 +161,8 @@ class _Subset:
         slbs = Score(
             **self._named("slbs", "percent of meaningful choices", "every one is anti-stereotypical", 50.0),
             **shared,
+            # Half of the deviation, as the distance of the share from 50 is.
+            detectable=None if parity.detectable is None else parity.detectable.times(0.5),
             value=parity.share,
             ci_low=parity.share_low,
             ci_high=parity.share_high,
@@ -202,12 +204,20 @@ class _Subset:
             "value": parity.deviation,
             "ci_low": parity.ci_low,
             "ci_high": parity.ci_high,
+            "detectable": parity.detectable,
         }
 
     def _evidence(self, parity: statistics.Parity) -> dict[str, Any]:
         """Return the evidence for the share and for its deviation from one half."""
         found = {"coverage": self._chosen, "undefined": parity.undefined, "n_clusters": parity.n_clusters}
-        return found if parity.undefined else found | {"p_cluster": parity.p, **self._least(parity.n_clusters)}
+        if parity.undefined:
+            return found
+        # A flip exchanges the two sides of a cluster, as in a stratum with one unit of each of two groups.
+        least = statistics.least_p(
+            np.ones((parity.n_clusters, 2), dtype=np.int64), n_resamples=self.options.n_resamples
+        )
+        unknown = NO_NOISE if parity.detectable is None else None
+        return found | {"p_cluster": parity.p, "p_least": least.p, "cannot_tell": least.too_few or unknown}
 
     @cached_property
     def _named_letters(self) -> tuple[Counter[str], str | None]:
@@ -278,12 +288,6 @@ class _Subset:
             confidence=self.options.confidence,
             rng=self._rng("slbs", unit),
         )
-
-    def _least(self, n_clusters: int) -> dict[str, Any]:
-        """Return the smallest p that flipping the signs of whole clusters can give, and what that means."""
-        # A flip exchanges the two sides of a cluster, as in a stratum with one unit of each of two groups.
-        least = statistics.least_p(np.ones((n_clusters, 2), dtype=np.int64), n_resamples=self.options.n_resamples)
-        return {"p_least": least.p, "cannot_tell": least.too_few}
 
     def _rng(self, *segments: str) -> np.random.Generator:
         return rng_of(self.options.seed, self.task.name, self.task.condition, self.name, *segments)

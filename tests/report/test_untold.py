@@ -15,6 +15,7 @@ from commands import Cli
 from made_scores import made_score
 
 from equivox.compare.runs import ComparedRun, shown_together
+from equivox.core.detectable import Detectable
 from equivox.core.metric import Measure, Metric
 from equivox.core.scores import Score, Scored, verdict
 from equivox.report.figures import draw_forest
@@ -55,6 +56,19 @@ def test_a_score_table_marks_what_it_cannot_tell_and_says_why() -> None:
     table = grid("", [("model", s) for s in SMALL.scores])
     assert [str(cell) for cell in table.rows[0]] == ["model", "40.00?", "40.00*"]
     assert any(FEW in remark for remark in table.remarks)
+
+
+def test_one_reason_in_several_units_is_one_line() -> None:
+    design = Detectable(at_5_percent=30.0, at_5_of_10000=45.0, answers=1.0, correlation=0.0, shift=25.0, sd=100.0)
+    wide = {"detectable": design, "ci_low": -40.0, "ci_high": 40.0, "target": 0.0, "n_clusters": 50}
+    scores = [
+        score(0.6, unit="words", **wide),
+        score(0.7, task="f:u", unit="percent", **wide | {"detectable": design.times(0.01), "ci_high": 0.4}),
+    ]
+    lines = [line for line in task_tables([run(scores)])[1][0].remarks if line.startswith("?")]
+    assert len(lines) == 1 and "2 of 2 scores: this design cannot tell: a difference of 0.25 SD can stay" in lines[0]
+    (alone,) = (line for line in task_tables([run(scores[:1])])[1][0].remarks if line.startswith("?"))
+    assert "a difference of 25 words (0.25 SD) can stay" in alone
 
 
 def test_unequal_losses_are_marked_beside_the_star() -> None:

@@ -89,6 +89,47 @@ def test_parity_interval_against_scipy():
     assert found.ci_high == pytest.approx(2 * (found.share_high - 50))
 
 
+def test_the_deviation_that_is_found_is_that_of_a_t_test_on_contexts():
+    rng = generator(6)
+    hits = rng.binomial(6, 0.55, size=30)
+    choices = [float(place < hit) for hit in hits for place in range(6)]
+    found = parity_deviation(
+        choices, clusters=[f"c{n}" for n in range(30) for _ in range(6)], rng=generator()
+    ).detectable
+    # With contexts of one size, slbs is a mean of 30 shares; the deviation from parity has twice its error.
+    error = 200 * stats.sem(hits / 6)
+    for level, told in ((0.05, found.at_5_percent), (0.0005, found.at_5_of_10000)):
+        critical = stats.t.isf(level / 2, 29)
+        assert stats.nct.sf(critical, 29, told / error) == pytest.approx(0.8, abs=1e-6)
+    assert found.sd is None and found.shift == 10 and found.looking_for(20.0).shift == 20
+    # slbs is half as far from 50, and so is what it finds and what is looked for.
+    half = found.times(0.5)
+    assert half.at(0.01) == pytest.approx(found.at(0.01) / 2) and half.looking_for(20.0).shift == 10
+    assert half.clusters(30, 0.05) == found.clusters(30, 0.05)
+    assert half.answers_each(0.05) == found.answers_each(0.05)
+    # Where all contexts are alike, nobody knows how far chance goes.
+    assert parity_deviation([1, 0] * 8, clusters=[n // 2 for n in range(16)], rng=generator()).detectable is None
+
+
+@pytest.mark.parametrize(("n_clusters", "answers", "correlation"), [(20, 4, 0.02), (60, 6, 0.3)])
+def test_a_deviation_of_the_told_size_is_found_four_times_of_five(n_clusters, answers, correlation):
+    rng = generator(7)
+    clusters = np.repeat(np.arange(n_clusters), answers)
+    spread = 1 / correlation - 1
+
+    def sample(share):
+        of_cluster = rng.beta(share * spread, (1 - share) * spread, size=n_clusters)
+        choices = rng.random(n_clusters * answers) < of_cluster[clusters]
+        return parity_deviation(choices.astype(float), clusters=clusters, n_resamples=499, rng=rng)
+
+    even = [sample(0.5).detectable for _ in range(60)]
+    told = np.median([one.at_5_percent for one in even])
+    assert np.median([one.correlation for one in even]) == pytest.approx(correlation, abs=0.06)
+    found = np.mean([sample(0.5 + told / 200).p <= 0.05 for _ in range(200)])
+    # 200 draws around 80 %: within four standard errors, and the permutations' own few points.
+    assert 0.68 < found < 0.92
+
+
 def test_bad_choices_are_named():
     with pytest.raises(RequestError, match="`choices` holds a number other than 0 and 1"):
         parity_deviation([2.0], clusters=None, rng=generator())

@@ -10,7 +10,7 @@ import pytest
 
 from equivox.core.errors import RequestError
 from equivox.core.samples import Row, Samples
-from equivox.core.scores import Score, Scored, ScoringOptions
+from equivox.core.scores import Score, Scored, ScoringOptions, verdict
 from equivox.core.segments import WHOLE, SegmentAnnotation
 from equivox.core.task import Task
 from equivox.metrics.genres.annotation.scheme import SPLIT
@@ -98,6 +98,22 @@ def test_every_metric_by_hand() -> None:
     assert (published["M3"].value, published["M5"].value) == (0, 0)
     assert published["M6"].value == pytest.approx(0)
     assert by(score([row(n) for n in range(6)]), "words=signed")["M1"].value == pytest.approx(-150)
+
+
+def test_few_narratives_cannot_tell_and_are_never_called_even() -> None:
+    # Twelve NEPs, half of which lean each way: M4 is 0, within -66 and 66.
+    rows = [row(n, {"narrative": narrative("Jack" if n % 2 else "Ava")}) for n in range(12)]
+    found = by(score(rows))["M4"]
+    assert found.value == 0 and found.ci_high > 50 and found.p_cluster == 1
+    assert verdict([found]) == "cannot tell"
+    assert "a difference of 13.1 percent of decided narratives (0.25 SD) can stay hidden" in str(found.untold)
+    # Where all differ alike, chance is not known either; with p below .05 that is a finding, and not unknown.
+    alike = by(score([row(n) for n in range(4)]))["M2"]
+    assert alike.cannot_tell and verdict([alike]) == "cannot tell"
+    many = by(score([row(n) for n in range(12)]))["M2"]
+    assert many.cannot_tell and verdict([replace(many, q=many.p_cluster)]) == "found"
+    published = by(score(rows), "arithmetic=published")["M4"]
+    assert published.detectable is None and published.cannot_tell is None
 
 
 def test_a_failed_answer_is_missing_and_not_stereoscopic() -> None:

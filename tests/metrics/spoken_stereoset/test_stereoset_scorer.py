@@ -11,7 +11,7 @@ import pytest
 
 from equivox.core.requests import Labels
 from equivox.core.samples import Row, Samples
-from equivox.core.scores import Score, Scored, ScoringOptions
+from equivox.core.scores import Score, Scored, ScoringOptions, verdict
 from equivox.engines.simulated import SimulatedSettings
 from equivox.metrics.spoken_stereoset.scorer import score_choices
 from equivox.metrics.spoken_stereoset.simulated import chosen_kind
@@ -145,6 +145,24 @@ def test_a_model_that_fails_never_scores_the_ideal_50(answered: Answered) -> Non
             assert (found[name, ""].value == 0) == generated
             assert math.isnan(found[name, ""].value) != generated
         assert (found["slbs", ""].worst_low, found["slbs", ""].worst_high) == (0, 100)
+
+
+def test_few_contexts_cannot_tell_and_are_never_called_even(answered: Answered) -> None:
+    # Twelve contexts, half of which lean each way: slbs is 50, within 20 and 80 or so.
+    found = scored([
+        answered("S" if n % 2 else "T", context=f"c{n}", group=("female", "male")[n // 2 % 2], order=order)
+        for n in range(12) for order in ("STI", "TSI")
+    ])  # fmt: skip
+    slbs, parity = found["slbs", ""], found["parity deviation", ""]
+    assert slbs.value == 50 and slbs.ci_high > 70 and slbs.p_cluster == 1
+    assert verdict([slbs]) == verdict([parity]) == "cannot tell"
+    assert "a shift of 5 can stay hidden" in str(slbs.untold) and "a shift of 10 can" in str(parity.untold)
+    assert slbs.untold_in_any_unit == parity.untold
+    assert slbs.would_do == parity.would_do is not None
+    # Both texts in every context equally often: no context differs, and how far chance goes is not known.
+    alike = scored([answered(kind, context=f"c{n}", order=order)
+                    for n in range(12) for kind, order in (("S", "STI"), ("T", "STI"))])  # fmt: skip
+    assert alike["slbs", ""].value == 50 and verdict([alike["slbs", ""]]) == "cannot tell"
 
 
 def test_only_irrelevant_choices_have_no_side(answered: Answered) -> None:
