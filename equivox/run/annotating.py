@@ -7,6 +7,7 @@ When all responses of a task are annotated, the table of its samples is written.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -325,7 +326,8 @@ def run_jobs(jobs: Sequence[Job], annotator: Annotator) -> Iterator[Annotation]:
 def _told(jobs: Sequence[Job], annotator: Annotator) -> Iterator[Annotation]:
     """Yield an annotator's annotation of each job; RunError for anything else that it yields.
 
-    The annotation has failed if its status or one of its values is none that there is, or if there is no annotation.
+    The annotation has failed if its status or one of its values is none that there is, if an attribute has more values
+    than it asks for, or if there is no annotation.
     """
     left = {job.key: job for job in jobs}
     offered: dict[int, Mapping[str, Collection[str]]] = {}
@@ -343,6 +345,9 @@ def _told(jobs: Sequence[Job], annotator: Annotator) -> Iterator[Annotation]:
             and value.value in offered[id(attributes)].get(value.attribute, (value.value,))
             for value in annotation.values
         )
+        if known and len(annotation.values) > 1:
+            given = Counter(value.attribute for value in annotation.values)
+            known = all(given[one.name] <= one.count for one in attributes)
         yield annotation if known else job.annotated("failed")
     yield from (job.annotated("failed") for job in left.values())
 

@@ -100,6 +100,8 @@ def three_jobs() -> list[Job]:
         lambda fine: replace(fine, values=[Value("mood", "Glad", "glad")]),
         lambda fine: replace(fine, values=[Value("job", 5, "5")]),
         lambda fine: replace(fine, values=[("mood", "glad", "glad")]),
+        # One mood is asked for: which of the two counts?
+        lambda fine: replace(fine, values=[Value("mood", "glad", "glad"), Value("mood", "sad", "sad")]),
     ],
 )
 def test_what_an_annotator_may_not_say_has_failed(then: Callable[[Annotation], Any]) -> None:
