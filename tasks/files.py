@@ -233,8 +233,7 @@ def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
         )
     if declared.swap and kind != "text":
         raise RequestError(f"task file {path}: `swap` changes words of texts; {declared.table} has {kind}")
-    if kind == "audio":
-        _check_unit(path.parent / declared.table, declared)
+    declared = _with_unit(path.parent / declared.table, kind, declared)
     swap = _swaps(declared, path)
     placeholders = [name for swaps in swap.values() for name in swaps]
     data = DataSource(
@@ -277,15 +276,23 @@ def _kind(table: Path, declared: _TaskFile) -> Literal["audio", "text"]:
     return "audio" if "path" in column_names(table) else "text"
 
 
-def _check_unit(table: Path, declared: _TaskFile) -> None:
-    """Raise RequestError for recordings whose speakers are not known, unless another column is the unit."""
-    if declared.cluster == "speaker" and table.is_file():
-        names = column_names(table)
-        if declared.columns.get("speaker", "speaker") not in names:
-            raise RequestError(
-                f"{table}: column 'speaker' is missing; its columns are {', '.join(names)}; name the one that says who "
-                "speaks (`columns: {speaker: …}`), or the unit that is in every group as `cluster`"
-            )
+def _with_unit(table: Path, kind: str, declared: _TaskFile) -> _TaskFile:
+    """Return a task file that names the unit: a row of texts is one by itself, and nobody speaks.
+
+    RequestError for recordings whose speakers are not known, unless another column is the unit.
+    """
+    if declared.cluster != "speaker" or not table.is_file():
+        return declared
+    names = column_names(table)
+    if declared.columns.get("speaker", "speaker") in names:
+        return declared
+    if kind == "audio":
+        raise RequestError(
+            f"{table}: column 'speaker' is missing; its columns are {', '.join(names)}; name the one that says who "
+            "speaks (`columns: {speaker: …}`), or the unit that is in every group as `cluster`"
+        )
+    # A column of the table that is called so may stand for something else.
+    return declared.model_copy(update={"cluster": ITEM}) if kind == "text" and ITEM not in names else declared
 
 
 def _swaps(declared: _TaskFile, path: Path) -> dict[str, dict[str, dict[str, tuple[str, ...]]]]:

@@ -151,6 +151,22 @@ def test_texts_of_people_in_every_format(tmp_path: Path, ending: str) -> None:
     assert corpus.samples[0].columns["speaker"] == corpus.samples[0].sample_id == "000001"
 
 
+def test_rows_of_texts_without_a_unit_are_items_and_nobody_speaks(tmp_path: Path, equivox: Cli) -> None:
+    question = "group: gender\n" + QUESTION.replace("{name}", "{person}")
+    rows: list[dict[str, object]] = [
+        {"cv": f"Text {i}.", "person": f"p{i}", "gender": ("female", "male")[i % 2]} for i in range(24)
+    ]
+    file = task_file(tmp_path, question, rows)
+    done = equivox("run", "simulated:biased", file, "--output", tmp_path / "run", "-q")
+    assert done[1].startswith("Does simulated:biased answer female and male items differently?")
+    assert "24 items" in done[1] and "speaker" not in done[1]
+    # Who speaks stays the unit where the table says it, and so does the row where `item` is something else.
+    for name in ("speaker", "item"):
+        units = [row | {name: f"x{number // 4}"} for number, row in enumerate(rows)]
+        (task,) = load_task_file(task_file(tmp_path, question, units))
+        assert task.cluster == "speaker"
+
+
 def test_a_column_called_item_is_kept(tmp_path: Path) -> None:
     """It is the unit that the file names, not the number of the row; in a prompt it is what the cell says."""
     rows: list[dict[str, object]] = [
