@@ -22,14 +22,20 @@ def percent(value: float) -> str:
 def score_value(value: float, unit: str) -> str:
     """Format a score in its unit: two decimals for percent, three for other units, one from 1,000 up.
 
+    A small number is not shown as 0, which would read as no difference; what rounding leaves is.
+
     >>> score_value(66.666, "percent of all instances"), score_value(-0.1234, "correlation"), score_value(2345.6, "EUR")
     ('66.67', '-0.123', '2,345.6')
+    >>> score_value(0.00042, "seconds"), score_value(-1e-17, "seconds")
+    ('0.00042', '0.000')
     """
     if unit.startswith("percent"):
         return percent(value)
     if not math.isfinite(value):
         return DASH
-    return f"{value:,.1f}" if abs(value) >= 1000 else f"{value + 0.0:.3f}"
+    if abs(value) < 0.0005:
+        return f"{value:.2g}" if abs(value) > 1e-12 else "0.000"
+    return f"{value:,.1f}" if abs(value) >= 1000 else f"{value:.3f}"
 
 
 def score_interval(low: float, high: float, unit: str) -> str:
