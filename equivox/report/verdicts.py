@@ -177,13 +177,13 @@ def in_unit(value: float, unit: str) -> str:
 def short_value(value: float, unit: str) -> str:
     """Return a number for a sentence: percent without decimals from 10 up, other units with three digits or more.
 
-    >>> [short_value(number, "percent") for number in (99.96, -25.83, 9.94, 0.04)], short_value(153.08, "count")
+    >>> [short_value(number, "percent") for number in (99.96, -25.83, 9.94, -0.04)], short_value(153.08, "count")
     (['100', '-26', '9.9', '0.0'], '153')
     >>> short_value(29777.02, "EUR"), short_value(0.3666, "points")
     ('29,777', '0.367')
     """
     if unit.startswith("percent"):
-        return f"{value + 0.0:.0f}" if abs(value) >= 9.95 else f"{value + 0.0:.1f}"
+        return f"{value:.0f}" if abs(value) >= 9.95 else f"{round(value, 1) + 0.0:.1f}"
     return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value + 0.0:.3g}"
 
 
