@@ -55,12 +55,12 @@ questions:
 """
 
 
-def three_kinds(folder: Path, model: str = "random", name: str = "run") -> Path:
-    """A run with calls, two turns, and spoken answers."""
+def three_kinds(folder: Path, model: str = "random", name: str = "run", number_first: bool = False) -> Path:
+    """A run with calls, two turns, and spoken answers, whose number stands last, or first."""
     (folder / "cvs.csv").write_text("\n".join(["text", *(f'"{{name}}, number {row}."' for row in range(12))]))
     (folder / "hire.yaml").write_text(THREE_KINDS)
     options = ScoringOptions(n_resamples=99)
-    tasks = load_task_file(folder / "hire.yaml")
+    tasks = load_task_file(folder / "hire.yaml")[:: -1 if number_first else 1]
     execute(RunSpec(model=f"simulated:{model}", tasks=tasks, output=folder / name, options=options))
     return folder / name
 

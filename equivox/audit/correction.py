@@ -11,14 +11,13 @@ from typing import Any
 from equivox.audit.labels import Label, Unit, comparable
 from equivox.audit.stored import AdjustedScore
 from equivox.core.hashing import seed_of
-from equivox.core.metric import Measure
 from equivox.core.samples import UNANSWERED, Samples
 from equivox.core.scores import Score
-from equivox.core.task import UNSTATED, Attribute, Task
+from equivox.core.task import UNSTATED, Attribute
 from equivox.engines import model_label
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
-from equivox.run.scoring import families, open_samples, read_records, read_scores
+from equivox.run.scoring import open_samples, read_records, read_scores
 
 MIN_LABELS = 5
 """The number of labelled responses that every group of a task needs before its score is corrected."""
@@ -38,10 +37,12 @@ def corrected_scores(by_attribute: Mapping[str, Sequence[Unit]], annotator: str 
         samples = open_samples(run, tasks, annotator or str(manifest["command"]["annotator"]))
         stratified = {task.name for task in tasks if task.strata}
         declared = {(task.name, attribute.name): attribute for task in tasks for attribute in task.attributes}
+        measures = {(task.name, measure.name): measure for task in tasks for measure in task.metric.measures}
         wording = _wordings(run, annotator)
         own_found: list[AdjustedScore] = []
         for score in scores:
-            attribute, measure = declared.get((score.task, score.attribute or "")), _measure(tasks, score)
+            attribute = declared.get((score.task, score.attribute or ""))
+            measure = measures.get((score.task, score.name))
             if attribute is None or not score.defined or score.subset or measure is None or measure.corrected is None:
                 continue
             # A response that several tasks share is on the sheet once, so that its label speaks for all of them.
@@ -51,19 +52,13 @@ def corrected_scores(by_attribute: Mapping[str, Sequence[Unit]], annotator: str 
             if adjusted := _corrected(plain, *design, attribute, units, wording, measure.corrected):
                 own_found.append(adjusted)
         for score in scores:
-            measure = _measure(tasks, score)
+            measure = measures.get((score.task, score.name))
             if score.is_whole and score.defined and measure is not None and measure.corrected is not None:
                 parts = {one.attribute: one for one in own_found if one.task == score.task}
                 if score.parts and all(name in parts for name in score.parts):
                     found.append(_whole(model, run, score, parts))
         found += own_found
     return found
-
-
-def _measure(tasks: Sequence[Task], score: Score) -> Measure | None:
-    """Return the measure of a score in its family's metric."""
-    members = families(tasks).get(score.family)
-    return None if members is None else members[0].metric.by_name.get(score.name)
 
 
 def _as_stored(model: str, run: Path, score: Score) -> AdjustedScore:

@@ -197,7 +197,16 @@ def _known_tasks(folder: Path) -> list[Task]:
 
 
 def _metrics(tasks: Sequence[Task]) -> dict[str, Metric]:
-    return {family: members[0].metric for family, members in families(tasks).items()}
+    return {family: _together([task.metric for task in members]) for family, members in families(tasks).items()}
+
+
+def _together(metrics: Sequence[Metric]) -> Metric:
+    """Return the metric of a family: the first, with what those of its other questions measure, show and explain."""
+    first, *others = every = {metric.name: metric for metric in metrics}.values()
+    if not others:
+        return first
+    parts = ("measures", "glossary", "panels")
+    return replace(first, **{part: tuple(one for metric in every for one in getattr(metric, part)) for part in parts})
 
 
 def _origin(folder: Path, manifest: Mapping[str, Any]) -> Origin:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from commands import Cli, csv_rows
 from labelling import AUDIT, LABEL, fill, readings, rows_of
-from made_requests import plan_rows
+from made_requests import plan_rows, three_kinds
 from sample_runs import sample_run
 from scipy import stats
 
@@ -296,3 +296,14 @@ def test_too_few_labels_say_so(sheet: Path, run: Path) -> None:
     (score,) = score_audit(sheet, [labels]).scores
     assert math.isnan(score.corrected)
     assert "fewer than 5 labelled responses" in str(score.undefined)
+
+
+@pytest.mark.parametrize("number_first", [False, True], ids=["words first", "number first"])
+def test_words_are_corrected_wherever_a_number_stands_in_their_file(
+    number_first: bool, equivox: Cli, tmp_path: Path
+) -> None:
+    run = three_kinds(tmp_path, "planted,shift=0.9", number_first=number_first)
+    equivox.done(*AUDIT, run, "--n", 40, "--output", tmp_path / "sheet")
+    labels = fill(tmp_path / "sheet", run, lambda row, known: known["read"])
+    corrected = {score.task for score in score_audit(tmp_path / "sheet", [labels]).scores}
+    assert corrected >= {"hire_gender:talk", "hire_gender:talk@turn=2"}

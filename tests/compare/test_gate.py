@@ -35,9 +35,10 @@ from equivox.compare.pairs import open_runs, paired_tests
 from equivox.compare.runs import open_comparison
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document
-from equivox.core.scores import NAN, Score
+from equivox.core.scores import NAN, Score, ScoringOptions
 from equivox.run.manifest import state_hashes, write_manifest
 from equivox.run.scoring import read_scores
+from equivox.tasks.files import load_task_file
 
 TASKS = "vibe_gender:candidate,vibe_gender:story"
 
@@ -373,7 +374,24 @@ def test_a_limit_without_a_name_holds_for_numbers_of_one_unit(tmp_path: Path) ->
     assert checks and {check.limit for check in checks} == {90000.0}
 
 
-def test_a_family_of_words_and_numbers_is_compared_and_reported(equivox: Cli, tmp_path: Path) -> None:
-    runs = [str(three_kinds(tmp_path, name=name)) for name in ("one", "two")]
+@pytest.mark.parametrize("number_first", [False, True], ids=["words first", "number first"])
+def test_a_family_of_words_and_numbers_is_compared_and_reported(
+    number_first: bool, equivox: Cli, tmp_path: Path
+) -> None:
+    runs = [str(three_kinds(tmp_path, "planted,shift=0.9", name, number_first)) for name in ("one", "two")]
     for words in (("compare", *runs), ("report", *runs, "--output", str(tmp_path / "report.html"))):
         equivox.done(*words)
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert all(f"<dt>{words}</dt>" in page for words in ("nTVD", "mean difference"))
+    assert "shares:hire_gender:talk:decision" in equivox.done("report", runs[0], "--figure", "list")
+
+
+def test_runs_with_other_questions_of_one_family_are_in_one_report(equivox: Cli, tmp_path: Path) -> None:
+    three_kinds(tmp_path)
+    call, _, voice = load_task_file(tmp_path / "hire.yaml")
+    runs = [tmp_path / "call", tmp_path / "voice"]
+    for task, output in zip((call, voice), runs, strict=True):
+        measure("simulated:planted,shift=0.9", task, output=output, options=ScoringOptions(n_resamples=99))
+    equivox.done("report", *runs, "--output", tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "What moves most" in page and "<dt>nTVD</dt>" in page

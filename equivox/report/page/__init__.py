@@ -18,6 +18,7 @@ from equivox.compare.impact import impacts
 from equivox.compare.ranking import judge
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
 from equivox.core.coverage import STAGES
+from equivox.core.metric import Metric
 from equivox.core.scores import Score
 from equivox.core.version import __version__
 from equivox.report.comparison_tables import correlation_tables
@@ -112,7 +113,7 @@ def build_report(
     source = resources.files(__name__)
     shown = drawn_examples(comparison, examples, data) if examples else []
     pairs = telling_pairs(comparison, data) if examples else {}
-    used = {metric.name: metric for metric in comparison.metrics.values()}.values()
+    words = dict.fromkeys(entry for metric in _metrics(comparison) for entry in metric.glossary)
     return render_page(
         source.joinpath("report.html.j2"),
         style=source.joinpath("report.css"),
@@ -147,7 +148,7 @@ def build_report(
         failures=list(_failures(comparison)),
         examples=shown,
         filters={name: sorted({entry[name] for entry in shown}) for name in ("model", "task", "group")},
-        methods=[*(entry for m in used for entry in m.glossary), *METHODS],
+        methods=[*words, *METHODS],
         manifests=list(_manifests(comparison)),
     )
 
@@ -164,9 +165,14 @@ def _origin(run: ComparedRun) -> str:
     return " · ".join(filter(None, known))
 
 
+def _metrics(comparison: Comparison) -> list[Metric]:
+    """Return the metrics of all runs; runs can have other questions of one family."""
+    return [metric for run in comparison.runs for metric in run.metrics.values()]
+
+
 def _headings(comparison: Comparison) -> dict[str, tuple[str, str]]:
     """Return title and caption of each kind of panel, from the first metric with such a panel."""
-    panels = [panel for metric in comparison.metrics.values() for panel in metric.panels]
+    panels = [panel for metric in _metrics(comparison) for panel in metric.panels]
     return {panel.kind: (panel.title, panel.caption) for panel in reversed(panels)}
 
 
