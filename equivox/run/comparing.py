@@ -15,6 +15,7 @@ from equivox.core.variants import SHUFFLED, with_group
 from equivox.run.annotating import count_answered, write_samples
 from equivox.run.declarations import read_tasks, write_tasks
 from equivox.run.manifest import forget_hashes, read_manifest, write_manifest
+from equivox.run.opening import note_made, was_made
 from equivox.run.plan import COLUMN, PLAN_FILE, read_plan, without_group
 from equivox.run.presented import blocks_of, check_clusters, permuted_groups
 from equivox.run.store import annotators_of, samples_path
@@ -60,6 +61,7 @@ def compare_further(folder: Path, compare: Sequence[tuple[str, ...]]) -> None:
                 added.append(_further(variant, task, plan, int(manifest["identity"]["seed"])))
     if not added:
         return
+    made_here = was_made(folder)
     forget_hashes(folder)
     n_answered = count_answered(folder)
     for annotator in annotators_of(folder):
@@ -82,6 +84,8 @@ def compare_further(folder: Path, compare: Sequence[tuple[str, ...]]) -> None:
         },
     )
     write_tasks(folder, [*tasks, *(one.task for one in added)])
+    if made_here:
+        note_made(folder)
 
 
 def _further(task: Task, asked: Task, plan: pa.Table, seed: int) -> _Further:

@@ -110,6 +110,11 @@ def note_made(folder: Path) -> None:
     _write_note(_made(folder))
 
 
+def was_made(folder: Path) -> bool:
+    """Return whether the run in `folder` was begun on this machine."""
+    return _made(folder).exists()
+
+
 def data_of(folder: Path, source: DataSource) -> str | None:
     """Return where the run in `folder` says that its data are: `sample`, a path, or None where none was given.
 
@@ -117,7 +122,7 @@ def data_of(folder: Path, source: DataSource) -> str | None:
     here but its own.
     """
     where: str | None = read_manifest(folder)["command"]["data"]
-    if (source.table is None and where in (None, SAMPLE)) or _made(folder).exists():
+    if (source.table is None and where in (None, SAMPLE)) or was_made(folder):
         return where
     raise RequestError(
         f"{folder} was not made on this machine, so the files that it names as its data are not opened; say where the "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from equivox.core.scores import Score, ScoringOptions
 from equivox.run import opening, reproducing
 from equivox.run.manifest import state_hashes
 from equivox.run.opening import data_of, is_computed
+from equivox.run.pipeline import rescore
 from equivox.run.reproducing import run_all
 from equivox.run.run_files import RunFile, settings_of
 from equivox.run.scoring import read_scores
@@ -52,8 +54,6 @@ def test_a_run_made_here_is_known_until_it_changes(run: Path) -> None:
 
 
 def test_scores_of_an_earlier_version_are_no_damage_and_are_made_anew(run: Path) -> None:
-    from equivox.run.pipeline import rescore
-
     before = [score.as_row() for score in read_scores(run)]
     scores = read_document(run / "scores.json")
     for score in scores["scores"]:
@@ -86,8 +86,6 @@ def test_a_run_from_elsewhere_is_computed_once(run: Path, tmp_path: Path, monkey
 def test_scoring_a_run_from_elsewhere_does_not_make_it_known(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from equivox.run.pipeline import rescore
-
     elsewhere(monkeypatch, tmp_path)
     rescore(run)
     assert not is_computed(run)
@@ -137,10 +135,20 @@ def test_a_run_from_elsewhere_names_no_files_here(run: Path, tmp_path: Path, mon
     # The sample is a part of equivox; a table of one's own is a file here.
     elsewhere(monkeypatch, tmp_path)
     assert data_of(run, SOURCE) == "sample"
-    from dataclasses import replace
-
     with pytest.raises(RequestError, match="was not made on this machine"):
         data_of(run, replace(SOURCE, table=Path("/etc/passwd")))
+
+
+def test_further_comparisons_do_not_change_where_a_run_was_made(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = replace(SOURCE, table=Path("/etc/passwd"))
+    rescore(run, compare=[("ethnicity",)], options=FEW)
+    assert data_of(run, table) == "sample"
+    elsewhere(monkeypatch, tmp_path)
+    rescore(run, compare=[("age_group",)], options=FEW)
+    with pytest.raises(RequestError, match="was not made on this machine"):
+        data_of(run, table)
 
 
 def test_files_of_a_run_from_elsewhere_are_weighed_before_they_are_read(
