@@ -202,11 +202,15 @@ def _metrics(tasks: Sequence[Task]) -> dict[str, Metric]:
 
 def _together(metrics: Sequence[Metric]) -> Metric:
     """Return the metric of a family: the first, with what those of its other questions measure, show and explain."""
-    first, *others = every = {metric.name: metric for metric in metrics}.values()
-    if not others:
-        return first
-    parts = ("measures", "glossary", "panels")
-    return replace(first, **{part: tuple(one for metric in every for one in getattr(metric, part)) for part in parts})
+    first, *others = {metric.name: metric for metric in metrics}.values()
+    for other in others:
+        first = replace(
+            first,
+            measures=(*first.measures, *other.measures),
+            glossary=(*first.glossary, *other.glossary),
+            panels=(*first.panels, *other.panels),
+        )
+    return first
 
 
 def _origin(folder: Path, manifest: Mapping[str, Any]) -> Origin:

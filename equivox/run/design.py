@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from equivox.core.errors import RequestError
+from equivox.core.lazy import np, pa
+from equivox.core.samples import Samples
 from equivox.core.task import DataSource, Task
 from equivox.dataset_builders.base import CorpusFacts
 from equivox.dataset_builders.corpus import BUILD, SAMPLE, media_of, read_build
@@ -92,6 +94,7 @@ def _card(task: Task, facts: CorpusFacts) -> str:
 class Design:
     """The numbers that determine which difference a task can detect; `source` says where they come from.
 
+    Of a corpus, samples are counted beside which every group has one in what is held equal: others are not compared.
     `crossed` says that each cluster is in several groups; its responses are those in all of them together.
     """
 
@@ -147,11 +150,20 @@ def _published(task: Task) -> Mapping[str, int]:
 def _from_corpus(task: Task, data: str | None) -> Design:
     from equivox.engines import EngineIdentity
     from equivox.run.plan import make_plan
+    from equivox.statistics.encode import encode_design
 
     (task,) = asked_of(data, [task])
     corpus = open_corpus(task.data, data)
     nobody = EngineIdentity(engine="none", model="none", revision="")
     plan = make_plan([task], {task.data.corpus: corpus}, nobody).table
+    asked = Samples(plan)
+    compared = encode_design(asked.groups, **asked.design(strata=bool(task.strata))).compared(np.arange(len(plan)))
+    if not len(compared):
+        raise RequestError(
+            f"{task.name} holds {', '.join((*task.strata, *task.blocks))} equal, and no value of that has a sample of "
+            "every group: nothing would be compared; hold something else equal"
+        )
+    plan = plan.take(pa.array(compared))
     n_clusters = len(plan["cluster"].unique())
     return Design(
         n_clusters=n_clusters,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from commands import Cli, write_rows
 
 from equivox.core.errors import RequestError
 from equivox.core.variants import with_group
@@ -15,7 +16,6 @@ from equivox.dataset_builders.opening import open_corpus
 from equivox.run.design import asked_of, moved_tasks, task_design
 from equivox.tasks.registry import builtin_tasks, resolve_tasks
 
-Cli = Callable[..., tuple[int, str, str]]
 TASKS = builtin_tasks()
 
 
@@ -142,3 +142,25 @@ def test_a_damaged_record_of_a_build_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "build.json").write_text("{")
     with pytest.raises(RequestError, match=r"cannot read .*build\.json \(.*\); build the corpus again"):
         asked_of(str(tmp_path), [TASKS["vibe_gender:story"]])
+
+
+def test_what_has_no_other_group_beside_it_is_not_counted(tmp_path: Path, equivox: Cli) -> None:
+    """Four people of each group in one place; of sixteen each, women in a second place and men in a third."""
+    rows = [
+        {"text": f"A {who}, number {n}.", "who": who, "place": "both" if n < 4 else f"{who}s alone"}
+        for who in ("woman", "man")
+        for n in range(20)
+    ]
+    write_rows(tmp_path / "people.csv", rows)
+    file = tmp_path / "people.yaml"
+    form = (
+        "name: p\ntable: people.csv\ngroup: who\n{held}questions:\n"
+        "  - {{name: q, text: '{{text}}', attributes: [{{name: a, asks: it, options: [b, c]}}]}}\n"
+    )
+    for held, clusters in (("", 40), ("strata: place\n", 8), ("blocks: place\n", 8)):
+        file.write_text(form.format(held=held))
+        (task,) = resolve_tasks(str(file))
+        assert task_design(task).n_clusters == clusters
+    file.write_text(form.format(held="strata: who\n"))
+    told = equivox.refused("power", "--task", file)
+    assert "holds who equal, and no value of that has a sample of every group" in told
