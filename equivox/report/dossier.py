@@ -40,6 +40,7 @@ from equivox.io.signed import STATEMENT_TYPE
 from equivox.report.numbers import DASH, score_interval, score_value
 from equivox.report.safe_page import render_page
 from equivox.report.table import Table, as_html
+from equivox.report.verdicts import lost_shares
 from equivox.report.verification_tables import verdict as verdict_line
 from equivox.run.manifest import (
     CALIBRATION,
@@ -63,6 +64,9 @@ IS_NOT = (
     "The scenario has the parts of prEN 18283, which is a draft; the table of shares and ratios has the layout of New "
     "York City's rules on Local Law 144 (6 RCNY § 5-301).",
 )
+
+LOST_ROLES = ("refusal", "loss")
+"""The roles of the scores of lost answers."""
 
 OUTCOMES = {
     "pass": "within the limit",
@@ -193,14 +197,19 @@ def _samples(run: ComparedRun, hashes: Mapping[str, str], task: str) -> list[dic
 
 
 def _scores(run: ComparedRun, hashes: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return every score of a task and of its attributes, as stored: with q over the scores of its own run."""
+    """Return every score of a task and of its attributes, as stored: with q over the scores of its own run.
+
+    Those of lost answers say in `lost` how many which groups lose.
+    """
     found = []
     for n, score in enumerate(run.scores):
         if score.subset:
             continue
         field = "value" if math.isnan(score.estimate) else "estimate"
+        lost = score.mover if score.role in LOST_ROLES else None
         found.append({
             "task": score.task, "attribute": score.attribute, "metric": score.name, "unit": score.unit,
+            "role": score.role, "lost": None if lost is None else lost_shares(lost),
             "value": score.headline, "interval": [score.ci_low, score.ci_high], "p": score.p, "q": score.q,
             "n": score.coverage.used, "clusters": score.n_clusters, "verdict": verdict([score]),
             "undefined": score.undefined, "cannot_tell": score.untold, "notes": list(score.notes),
@@ -212,7 +221,11 @@ def _scores(run: ComparedRun, hashes: Mapping[str, str]) -> list[dict[str, Any]]
 
 def _limits(run: ComparedRun, hashes: Mapping[str, str], limits: Mapping[str, float]) -> list[dict[str, Any]]:
     checks = gate(run.folder, None, Limits(most=limits)).checks if limits else ()
-    places = {(score.task, score.name): n for n, score in reversed(list(enumerate(run.scores))) if not score.subset}
+    places = {
+        (score.task, str(score.attribute) if score.role in LOST_ROLES else score.name): n
+        for n, score in reversed(list(enumerate(run.scores)))
+        if not score.subset
+    }
     found = []
     for one in checks:
         n = places[one.task, one.metric]
@@ -301,10 +314,15 @@ def dossier_html(record: Mapping[str, Any]) -> str:
 def _tables(run: Mapping[str, Any]) -> list[Table]:
     """Return the tables of one run; scores of attributes are in the JSON file alone."""
     whole = [one for one in run["scores"] if one["attribute"] is None]
+    losses = [one for one in run["scores"] if one["role"] in LOST_ROLES]
     impact, labels, limits = run["impact"], run["validity"]["labels"], run["limits"]
     gone = {one["by"]: one["without_group"] for one in impact["rows"] if one["without_group"]}
     return [
         _table("Measured", ("task", "metric", "verdict", "value", "interval", "n", "clusters", "from"), whole),
+        _table(
+            "Lost answers: how unequal groups are in them",
+            ("task", "attribute", "verdict", "lost", "value", "interval", "n", "clusters", "from"), losses,
+        ),
         _table("Held against the stated limits", ("task", "metric", "outcome", "value", "interval", "limit"), limits),
         _table(
             "Favourable answers: shares and impact ratios",

@@ -152,6 +152,23 @@ def test_stated_limits_are_held_as_the_gate_holds_them(run: Path, equivox: Cli, 
     assert list(outcomes.values()) == ["beyond the limit", "this design cannot tell", "within the limit"]
 
 
+def test_lost_answers_stand_on_the_page_and_are_held_against_limits(equivox: Cli, tmp_path: Path) -> None:
+    """A model that is even-handed in what it says and refuses women alone was "not shown" on the page, no more."""
+    run = sample_run(tmp_path / "run", "oracle,refusal_gap=0.4", "vibe_gender:candidate")
+    file = statements(tmp_path, "limits: {nTVD: 10}\n")
+    record, page = packed(equivox, tmp_path / "pack", run, "--statements", file)
+    (refusals,) = (one for one in read_scores(run) if one.attribute == "refusal")
+    assert refusals.mover is not None and refusals.found
+    (own,) = (one for one in record["runs"][0]["scores"] if one["role"] == "refusal")
+    assert own["lost"] == f"female {refusals.mover.high_share:.0f} % against male 0 %"
+    cells = re.findall(r"<t[dh][^>]*>([^<]*)</t[dh]>", page)
+    place = cells.index(own["lost"])
+    assert cells[place - 2 : place] == ["refusal", "found"]
+    held = {one["metric"]: one for one in record["runs"][0]["limits"]}
+    assert (held["refusal"]["value"], held["refusal"]["outcome"]) == (refusals.estimate, "beyond the limit")
+    assert held["refusal"]["from"]["key"] == f"scores[{read_scores(run).index(refusals)}].distance from no bias"
+
+
 def test_labels_by_people_stand_with_their_file(run: Path, equivox: Cli, tmp_path: Path) -> None:
     copy = shutil.copytree(run, tmp_path / "run")
     equivox.done("audit", "label", copy, "--n", 8, "--no-media", "--output", tmp_path / "sheet")
