@@ -172,6 +172,30 @@ def test_a_model_that_failed_stands_last_and_is_not_left_out(source: Path, tmp_p
     assert "of answers used" in alone and "cut to 96 samples a task" in alone
 
 
+def test_of_several_runs_of_a_model_the_latest_counts_even_if_it_has_no_score(source: Path, tmp_path: Path) -> None:
+    """A model that was run again stood beside itself under two names, and a run that failed left the older rank."""
+    runs = {source / "honest-00": "other"}
+    for name, made in (("older", "2026-01-02T03:04:05+00:00"), ("newer", "2026-01-02T03:04:06+00:00")):
+        run = shutil.copytree(source / "honest-15", tmp_path / name)
+        manifest = read_document(run / "manifest.json")
+        write_document(run / "manifest.json", manifest | {"created": made})
+        runs = {run: name} | runs
+    rows = [row for row in board_rows(runs) if row.task == "vibe_gender:candidate" and row.decides]
+    assert {(row.run, row.n_ranked) for row in rows} == {("other", 2), ("newer", 2), ("older", 0)}
+    pages = board_pages(board_rows(runs), (), "")
+    (page,) = (text for name, text in pages.items() if "shift-0.75" in name)
+    assert page.count('<td class="text">older') and page.count('<td class="text">newer')
+
+    document = read_document(tmp_path / "newer" / "scores.json")
+    for score in document["scores"]:
+        score |= {"value": None, "estimate": None, "undefined": "all of it failed"}
+    write_document(tmp_path / "newer" / "scores.json", document)
+    rows = [row for row in board_rows(runs) if row.task == "vibe_gender:candidate" and row.decides]
+    assert {(row.run, row.n_ranked) for row in rows} == {("other", 1), ("newer", 0), ("older", 0)}
+    (section,) = board_sections(board_rows(runs))
+    assert [[cell and cell.run for cell in cells] for _, cells in section.lines] == [["other"] * 2, ["newer"] * 2]
+
+
 def test_what_a_run_says_of_itself_is_words_on_the_page(source: Path) -> None:
     (row, *_) = board_rows({source / "honest-00": "honest"})
     payload = '"><script>alert(1)</script><img src=x onerror=alert(1)>'

@@ -15,12 +15,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from equivox.compare.runs import ComparedRun, open_comparison
+from equivox.compare.runs import ComparedRun, compared_run
 from equivox.core.errors import RequestError
 from equivox.core.hashing import digest
 from equivox.core.plain import split_by
 from equivox.core.scores import Score, Verdict, distance_interval, family_of, verdict
 from equivox.core.version import __version__
+from equivox.engines import model_label
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, share
 from equivox.report.picture import SIGNS
 from equivox.report.safe_page import render_page
@@ -109,7 +110,12 @@ def board_rows(runs: Mapping[Path, str], facts: Callable[[str, str], Facts] = un
     revision. q is that of each run, as in its own report: over all runs of a board no p of permutations would reach
     it, and a run's verdict would depend on who else is there.
     """
-    opened = [replace(run, scores=read_scores(run.folder)) for run in open_comparison(list(runs)).runs]
+    # A model has one name in all its runs, which stand in the order in which they were made.
+    manifests = {folder: read_manifest(folder) for folder in runs}
+    opened = [
+        compared_run(model_label(str(manifests[folder]["command"]["model"])), folder, read_scores(folder))
+        for folder in sorted(runs, key=lambda folder: str(manifests[folder].get("created", "")))
+    ]
     found = [
         (_row(run, score, runs[run.folder], facts), score) for run in opened for score in run.scores if score.is_whole
     ]
@@ -125,17 +131,17 @@ def _measured(row: Row) -> tuple[Any, ...]:
 def _ranked(alike: Sequence[tuple[Row, Score]]) -> list[Row]:
     """Return the rows of scores that were measured alike with their ranks.
 
-    Of a model with several runs the latest one is ranked.
+    They stand in the order in which the runs were made. Of a model with several runs the latest one is ranked, or none
+    if its score is undefined.
     """
-    by_date = sorted((row for row, _ in alike), key=lambda row: row.date)
-    latest = {row.model: row for row in by_date if row.decides and row.distance is not None}
-    distances = {model: float(row.distance or 0.0) for model, row in latest.items()}
+    latest = {row.model: row for row, _ in alike if row.decides}
+    distances = {model: row.distance for model, row in latest.items() if row.distance is not None}
     intervals = {
         row.model: distance_interval(
             score.ci_low, score.ci_high, 0.0 if math.isfinite(score.estimate) else score.target
         )
         for row, score in alike
-        if latest.get(row.model) is row
+        if latest.get(row.model) is row and row.model in distances
     }
     ranks = rank_models(distances, differences_of_intervals(distances, intervals)) if distances else {}
     return [
