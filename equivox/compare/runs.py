@@ -22,7 +22,7 @@ from equivox.core.errors import RequestError
 from equivox.core.lazy import pc
 from equivox.core.metric import Measure, Metric, Panel
 from equivox.core.redact import redacted_text
-from equivox.core.scores import NAN, Score
+from equivox.core.scores import DEFAULT_OPTIONS, NAN, Score, ScoringOptions
 from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED
 from equivox.dataset_builders.corpus import SAMPLING_RATE
@@ -38,7 +38,7 @@ from equivox.run.manifest import (
 )
 from equivox.run.opening import LeftOut
 from equivox.run.plan import COLUMN, read_plan
-from equivox.run.scoring import families, read_records, read_scores, with_common_q
+from equivox.run.scoring import families, read_records, read_scores, scored_with, with_common_q
 from equivox.run.store import Store, response_schema
 from equivox.statistics import adjust, correlations
 
@@ -78,6 +78,7 @@ class ComparedRun:
 
     `read_by_rules` is the result of `misread_by_rules`; `tasks` is empty if the run's tasks can no longer be read.
     `answered_by` names the model that answered in place of the one that was asked, which the label then says, too.
+    `options` are those of the scores.
     """
 
     model: str
@@ -90,6 +91,7 @@ class ComparedRun:
     origin: Origin = Origin()
     audits: Sequence[StoredAudit] = ()
     answered_by: str = ""
+    options: ScoringOptions = DEFAULT_OPTIONS
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -181,6 +183,7 @@ def compared_run(model: str, folder: Path, scores: Sequence[Score], annotator: s
     return ComparedRun(
         model, folder, annotator, scores, _metrics(tasks), misread_by_rules(model, annotator, tasks), tasks,
         _origin(folder, manifest), stored_audits(folder, annotator), answered_by(manifest),
+        scored_with(folder, annotator),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_args
 
-from annotated_types import Ge, Gt, Le, Lt
+from annotated_types import Ge, Gt, Le
 
 from equivox.core.attributes import Role
 from equivox.core.coverage import STAGES, Coverage
@@ -49,12 +49,13 @@ class ScoringOptions:
     `min_count` (VIBE's τ) None scales with the number of responses, see `effective_min_count`. `min_coverage` is the
     share of responses that must be usable in every group for a score to be defined. `merge` decides which open values
     count as one (`none`, `lemma`, `embedding`); `encoder` and `merge_threshold` are used by `embedding` only. `shift`
-    is the difference that one looks for, in percent of nTVD: a design that may miss it cannot tell.
+    is the difference that one looks for, in percent of nTVD: a design that may miss it cannot tell. `confidence` has
+    one value: pages, gates and ranks take the intervals of a run for 95 % intervals.
     """
 
     min_count: Annotated[int, Ge(1)] | None = None
     n_resamples: Annotated[int, Ge(FEWEST_RESAMPLES), Le(MOST_RESAMPLES)] = 10_000
-    confidence: Annotated[float, Gt(0), Lt(1)] = 0.95
+    confidence: Annotated[float, Ge(0.95), Le(0.95)] = 0.95
     min_coverage: Annotated[float, Ge(0), Le(1)] = 0.8
     seed: Annotated[int, Ge(0)] = 0
     shift: Annotated[float, Gt(0), Le(100)] = 10.0
@@ -73,6 +74,25 @@ def scoring_options(*, merge: str, **given: Any) -> ScoringOptions:
             f"`merge` is one of {', '.join(get_args(Merge))}, got {merge!r}{nearest(merge, get_args(Merge))}"
         )
     return ScoringOptions(**checked_fields(ScoringOptions, {"merge": merge, **given}, what="scoring"))
+
+
+def unusual_options(options: ScoringOptions) -> dict[str, str]:
+    """Return, by its name, each option that makes scores mean something else than declared, in words.
+
+    A larger `shift` leaves more differences out of what a design must be able to find, a smaller one asks for more.
+
+    >>> unusual_options(ScoringOptions(shift=30, n_resamples=99)), unusual_options(ScoringOptions(shift=5))
+    ({'shift': 'scored with shift 30 (as declared: 10.0)'}, {})
+    """
+    named = ["min_count", "min_coverage", "merge"]
+    named += ["encoder", "merge_threshold"] if options.merge == "embedding" else []
+    named += ["shift"] if options.shift > DEFAULT_OPTIONS.shift else []
+    usual = vars(DEFAULT_OPTIONS)
+    return {
+        name: f"scored with {name} {value} (as declared: {usual[name]})"
+        for name in named
+        if (value := vars(options)[name]) != usual[name]
+    }
 
 
 def effective_min_count(options: ScoringOptions, n_responses: int) -> int:

@@ -10,6 +10,7 @@ from typing import Literal
 from equivox.annotate.rules import is_exact
 from equivox.audit.stored import StoredAudit
 from equivox.compare.runs import ComparedRun, recorded_apart, transcripts_apart
+from equivox.core.scores import DEFAULT_OPTIONS, unusual_options
 from equivox.core.variants import is_intervention
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.report.numbers import how_many
@@ -80,6 +81,7 @@ def reasons_to_trust(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
     if asked := clusters_of([one for _, one in told]):
         untold = any(one.verdict == "cannot tell" for _, one in told)
         yield Trust(f"{asked}{', too few for some tests' if untold else ''}", "bad" if untold else "neutral")
+    yield from dict.fromkeys(Trust(less, "bad") for run in runs for less in _asks_less(run))
     yield from dict.fromkeys(source for run in runs for source in _sources(run))
 
 
@@ -140,6 +142,14 @@ def _without_labels(run: ComparedRun, audit: StoredAudit) -> Iterator[str]:
         }  # fmt: skip
         if labelled - {""}:
             yield from (f"{attribute} of {group}" for group in sorted(compared - labelled))
+
+
+def _asks_less(run: ComparedRun) -> list[str]:
+    """Return which options ask less of a run's scores than is declared, in words."""
+    found = unusual_options(run.options)
+    if run.options.min_coverage > DEFAULT_OPTIONS.min_coverage:
+        del found["min_coverage"]
+    return [found[name] for name in ("min_coverage", "shift") if name in found]
 
 
 def _sources(run: ComparedRun) -> Iterator[Trust]:

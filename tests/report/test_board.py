@@ -14,8 +14,10 @@ from commands import Cli, csv_rows
 from sample_runs import sample_run
 
 from equivox.core.files import read_document, write_document
+from equivox.core.scores import ScoringOptions
 from equivox.report.board import Facts, Row, _measured, board_pages, board_rows, board_sections, page_name
 from equivox.run.manifest import state_hashes
+from equivox.run.pipeline import rescore
 
 TASKS = "vibe_gender:candidate,vibe_gender:casting"
 FORGED = ("restated", "stale", "halved", "rewritten")
@@ -194,6 +196,17 @@ def test_of_several_runs_of_a_model_the_latest_counts_even_if_it_has_no_score(so
     assert {(row.run, row.n_ranked) for row in rows} == {("other", 1), ("newer", 0), ("older", 0)}
     (section,) = board_sections(board_rows(runs))
     assert [[cell and cell.run for cell in cells] for _, cells in section.lines] == [["other"] * 2, ["newer"] * 2]
+
+
+def test_scores_that_ask_for_less_are_ranked_apart_and_say_so(source: Path, tmp_path: Path) -> None:
+    """A vendor may look for large shifts alone: "cannot tell" becomes "not shown", which is no better model."""
+    lax = shutil.copytree(source / "honest-00", tmp_path / "lax")
+    rescore(lax, options=ScoringOptions(n_resamples=199, shift=100.0, min_count=3))
+    rows = [row for row in board_rows({lax: "lax", source / "honest-15": "usual"}) if row.decides]
+    assert {row.n_ranked for row in rows} == {1}
+    told = "scored with min_count 3 (as declared: None); scored with shift 100.0 (as declared: 10.0)"
+    assert {(row.run, row.scoring) for row in rows} == {("lax", told), ("usual", "")}
+    assert any(section.about.endswith(f"annotated by rules, {told}") for section in board_sections(rows))
 
 
 def test_what_a_run_says_of_itself_is_words_on_the_page(source: Path) -> None:

@@ -17,7 +17,7 @@ from equivox.compare.ranking import Rank
 from equivox.compare.runs import ComparedRun, Origin, ValueShares
 from equivox.core.coverage import Coverage
 from equivox.core.metric import Measure, Metric, Panel
-from equivox.core.scores import Mover, Score, Scored
+from equivox.core.scores import Mover, Score, Scored, ScoringOptions
 from equivox.core.task import AnnotationScheme, Attribute, DataSource, Prompt, Task
 from equivox.report.opening import Opening, opening
 from equivox.report.trust import Trust
@@ -281,6 +281,16 @@ def paired(task: str = "talk: all tasks", **given: Any) -> PairedTest:
 
 
 TWO = [run([score("a", 0.01), score("b", 0.5)]), run([score("a", 0.01), score("b", 0.01)], model="v1")]
+
+
+def test_options_that_ask_less_of_scores_speak_against_trust() -> None:
+    """With `shift=100` nothing could stay hidden that is looked for, so that no score "cannot tell"."""
+    lax = one(score("hobbies", 0.4), options=ScoringOptions(shift=60.0, min_coverage=0.25))
+    told = [str(entry) for entry in lax.trust]
+    assert "scored with shift 60.0 (as declared: 10.0) ✗" in told
+    assert "scored with min_coverage 0.25 (as declared: 0.8) ✗" in told
+    strict = one(score("hobbies", 0.4), options=ScoringOptions(shift=5.0, min_coverage=0.9))
+    assert not any("scored with" in str(entry) for entry in strict.trust)
 
 
 def test_two_models() -> None:

@@ -231,6 +231,10 @@ TOLD: dict[str, tuple[Change, str, str, str]] = {
         edited("annotations/rules/annotator.json", lambda document: document.update(name="judge")),
         "problems", "annotations/rules is by 'judge', as its", DIFFERS,
     ),
+    "intervals of another level": (
+        edited("scores.json", lambda document: document["options"].update(confidence=0.5)),
+        "problems", "the options in scores.json are none", DIFFERS,
+    ),
     "impossible options": (
         edited("scores.json", lambda document: document["options"].update(n_resamples=-1)),
         "problems", "the options in scores.json are none", DIFFERS,

@@ -18,9 +18,9 @@ import yaml
 from equivox.annotate.rules import FOR_SIMULATED, is_exact, misread_by_rules
 from equivox.audit.stored import AdjustedScore, StoredAudit, stored_audits
 from equivox.core.errors import RequestError, nearest
-from equivox.core.files import read_document, write_text
+from equivox.core.files import write_text
 from equivox.core.redact import redacted_text
-from equivox.core.scores import Score, ScoringOptions
+from equivox.core.scores import Score, unusual_options
 from equivox.core.task import CROSSED, Task
 from equivox.core.variants import AS_DECLARED
 from equivox.dataset_builders.corpus import SAMPLE
@@ -33,7 +33,7 @@ from equivox.report.numbers import p_value, score_interval, score_value
 from equivox.run.declarations import read_tasks
 from equivox.run.design import moved_tasks
 from equivox.run.manifest import public_manifest, read_manifest
-from equivox.run.scoring import read_scores
+from equivox.run.scoring import read_scores, scored_with
 from equivox.tasks.registry import custom_tasks
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ def departures(
     conditions = sorted({task.condition for task in tasks.values() if "@" in task.name})
     if conditions:
         found.append(f"control conditions are in the run ({', '.join(conditions)})")
-    found += _other_options(wish.run)
+    found += map(redacted_text, unusual_options(scored_with(wish.run)).values())
     for corpus, repo in benchmarks.items():
         if (published := _published(wish, repo)) is None:
             continue
@@ -229,20 +229,6 @@ def departures(
             elif identity["corpora"].get(name) != published[name]:
                 found.append(f"{name} is not as in {repo}")
     return found
-
-
-def _other_options(run: Path) -> list[str]:
-    """Say which options the scores were computed with that change what they mean."""
-    options = read_document(run / "scores.json")["options"]
-    usual = ScoringOptions()
-    named = ("min_count", "min_coverage", "merge") + (
-        ("encoder", "merge_threshold") if options.get("merge") == "embedding" else ()
-    )
-    return [
-        f"scored with {name} {redacted_text(str(options[name]))} (as declared: {getattr(usual, name)})"
-        for name in named
-        if options.get(name, getattr(usual, name)) != getattr(usual, name)
-    ]
 
 
 def _published(wish: Wish, repo: str) -> dict[str, str] | None:

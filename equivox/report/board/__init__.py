@@ -19,7 +19,8 @@ from equivox.compare.runs import ComparedRun, compared_run
 from equivox.core.errors import RequestError
 from equivox.core.hashing import digest
 from equivox.core.plain import split_by
-from equivox.core.scores import Score, Verdict, distance_interval, family_of, verdict
+from equivox.core.redact import redacted_text
+from equivox.core.scores import Score, Verdict, distance_interval, family_of, unusual_options, verdict
 from equivox.core.version import __version__
 from equivox.engines import model_label
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, share
@@ -44,7 +45,8 @@ class Row:
     `verdict` says whether a difference was found; `cannot_tell` says why the design could not have found anything,
     whatever the answers; None if it could, or if something was found. `lost` says which answers the groups lose
     unequally, with the largest and the smallest share; it is empty if none are. `data` and `task_version` are the
-    beginnings of content hashes of corpus and task; rows in which they differ cannot be compared. `parameters` and
+    beginnings of content hashes of corpus and task; rows in which they differ cannot be compared, nor can those that
+    differ in `scoring`, the options that make scores mean something else than declared, in words. `parameters` and
     `licence` are those that are known of the model, None and "" if they are not.
     """
 
@@ -68,6 +70,7 @@ class Row:
     task_version: str
     limit: int | None
     annotator: str
+    scoring: str
     made_with: str
     run: str
     engine: str
@@ -124,8 +127,8 @@ def board_rows(runs: Mapping[Path, str], facts: Callable[[str, str], Facts] = un
 
 
 def _measured(row: Row) -> tuple[Any, ...]:
-    """Return what must be equal for two scores to be ranked: what was asked, of which samples, and who annotated."""
-    return row.task, row.metric, row.data, row.task_version, row.limit, row.annotator
+    """Return what must be equal for two scores to be ranked: what was asked, of whom, and how it was scored."""
+    return row.task, row.metric, row.data, row.task_version, row.limit, row.annotator, row.scoring
 
 
 def _ranked(alike: Sequence[tuple[Row, Score]]) -> list[Row]:
@@ -185,6 +188,7 @@ def _row(run: ComparedRun, score: Score, name: str, facts: Callable[[str, str], 
         task_version=str(identity["tasks"].get(score.task, ""))[:8],
         limit=identity["limit"],
         annotator=run.annotator,
+        scoring=redacted_text("; ".join(unusual_options(run.options).values())),
         made_with=str(manifest["equivox"]),
         run=name,
         engine=str(identity["model"]["engine"]),
@@ -238,7 +242,8 @@ def board_sections(rows: Sequence[Row]) -> list[Section]:
     """
     shown = [row for row in rows if row.n_ranked or (row.decides and row.undefined)]
     found = []
-    for key, own in split_by(shown, lambda row: (family_of(row.task), row.data, row.limit, row.annotator)).items():
+    alike = split_by(shown, lambda row: (family_of(row.task), row.data, row.limit, row.annotator, row.scoring))
+    for key, own in alike.items():
         columns = list(dict.fromkeys((row.task, row.metric) for row in own))
         # Of several runs of a model the ranked one is shown, which stands before those without a score.
         cells = {(row.model, row.task, row.metric): row for row in reversed(own)}
@@ -247,11 +252,12 @@ def board_sections(rows: Sequence[Row]) -> list[Section]:
             for model, members in split_by([row for row in own if row.n_ranked], lambda row: row.model).items()
         }
         several = len({metric for _, metric in columns}) > 1
-        family, data, limit, annotator = key
+        family, data, limit, annotator, scoring = key
         found.append(
             Section(
                 title=family,
-                about=f"{data}{f', cut to {limit} samples a task' if limit else ''}, annotated by {annotator}",
+                about=f"{data}{f', cut to {limit} samples a task' if limit else ''}, annotated by {annotator}"
+                + (f", {scoring}" if scoring else ""),
                 columns=tuple(
                     " ".join((task.partition(":")[2] or task, *([metric] if several else ())))
                     for task, metric in columns
