@@ -33,7 +33,7 @@ from equivox.core.errors import RequestError
 from equivox.core.files import read_document
 from equivox.core.plain import as_plain
 from equivox.core.redact import without_places
-from equivox.core.scores import family_of, verdict
+from equivox.core.scores import family_of, unusual_options, verdict
 from equivox.core.text import visible
 from equivox.core.version import __version__
 from equivox.io.signed import STATEMENT_TYPE
@@ -169,6 +169,7 @@ def _run(found: Verification, limits: Mapping[str, float]) -> dict[str, Any]:
         "impact": _impact(run, hashes),
         "validity": {
             "annotator": list(run.marks) or ["the annotator cannot err: it knows what the simulated model says"],
+            "scoring": list(unusual_options(run.options).values()),
             "labels": _labels(run, hashes),
             "calibration": manifest.get(CALIBRATION, NOT_STATED),
         },

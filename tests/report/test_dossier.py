@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sample_runs import sample_run
 
+from equivox.core.scores import ScoringOptions
+from equivox.run.pipeline import rescore
 from equivox.run.scoring import read_scores
 from equivox.run.verifying import Verification
 
@@ -155,6 +157,7 @@ def test_stated_limits_are_held_as_the_gate_holds_them(run: Path, equivox: Cli, 
 def test_lost_answers_stand_on_the_page_and_are_held_against_limits(equivox: Cli, tmp_path: Path) -> None:
     """A model that is even-handed in what it says and refuses women alone was "not shown" on the page, no more."""
     run = sample_run(tmp_path / "run", "oracle,refusal_gap=0.4", "vibe_gender:candidate")
+    rescore(run, options=ScoringOptions(n_resamples=199, min_coverage=0.2))
     file = statements(tmp_path, "limits: {nTVD: 10}\n")
     record, page = packed(equivox, tmp_path / "pack", run, "--statements", file)
     (refusals,) = (one for one in read_scores(run) if one.attribute == "refusal")
@@ -164,6 +167,7 @@ def test_lost_answers_stand_on_the_page_and_are_held_against_limits(equivox: Cli
     cells = re.findall(r"<t[dh][^>]*>([^<]*)</t[dh]>", page)
     place = cells.index(own["lost"])
     assert cells[place - 2 : place] == ["refusal", "found"]
+    assert "scored with min_coverage 0.2 (as declared: 0.8)" in page
     held = {one["metric"]: one for one in record["runs"][0]["limits"]}
     assert (held["refusal"]["value"], held["refusal"]["outcome"]) == (refusals.estimate, "beyond the limit")
     assert held["refusal"]["from"]["key"] == f"scores[{read_scores(run).index(refusals)}].distance from no bias"
