@@ -165,7 +165,7 @@ def draw_heat_map(rows: Sequence[Mapping[str, Any]], title: str = "", *, unit: s
             counts[place] = row["count"]
             told[place] = f"{row['count']} ({row['surviving_q']})"
     with drawing(1.4 + 0.3 * len(categories), 3.2 + 0.95 * len(identities), title) as (figure, (axes,)):
-        top = max(1.0, *counts[np.isfinite(counts)].tolist())
+        top = max([1.0, *counts[np.isfinite(counts)].tolist()])
         image = axes.imshow(counts, cmap="cividis", vmin=0, vmax=top, aspect="auto")
         for i in range(len(categories)):
             for j in range(len(identities)):

@@ -128,3 +128,9 @@ def test_a_heat_map_shows_what_is_not_known_as_unknown() -> None:
     assert [text.strip() for text in words if "(" in text][:3] == ["0 (0)", "7 (2)", "3 (0)"]
     assert any(text.strip() == "—" for text in words)
     assert any("<b>home" in text for text in words)
+
+
+def test_associations_of_which_none_is_known_are_dashes() -> None:
+    rows = [{"category": "job", "identity": who, "count": None, "surviving_q": None} for who in ("a", "b")]
+    root = ElementTree.fromstring(rendered(draw_heat_map(rows), "svg"))
+    assert " ".join(root.itertext()).count("—") == 2
