@@ -237,15 +237,29 @@ def _submitted(source: str, stack: ExitStack) -> Iterator[tuple[str, Callable[[]
         else:
             yield source, partial(Path, folder)
     elif Path(source).is_file():
-        for line in map(str.strip, Path(source).read_text("utf-8").splitlines()):
-            if line and not line.startswith("#"):
-                if line.startswith(HUB):
-                    yield line, partial(fetched, line)
-                else:
-                    yield from _submitted(str(Path(source).parent / line), stack)
+        for line in _lines(Path(source)):
+            if line.startswith(HUB):
+                yield line, partial(fetched, line)
+            else:
+                # A place on this machine is not published.
+                shown = Path(Path(line).name if Path(line).is_absolute() else line)
+                for folder in find_runs(place := Path(source).parent / line):
+                    yield (shown / folder.relative_to(place)).as_posix(), partial(Path, folder)
     else:
         for folder in find_runs(Path(source)):
-            yield folder.relative_to(source).as_posix(), partial(Path, folder)
+            own = folder.relative_to(source).as_posix()
+            yield folder.resolve().name if own == "." else own, partial(Path, folder)
+
+
+def _lines(path: Path) -> list[str]:
+    """Return the lines of a list of runs that are no remarks; RequestError for a file that is no text."""
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeError) as error:
+        raise RequestError(
+            f"cannot read the list of runs {path} ({error}); give a text file with a run a line"
+        ) from None
+    return [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]
 
 
 def _facts(model: str, revision: str) -> tuple[int | None, str]:
@@ -287,7 +301,7 @@ def leaderboard(
     refused = [(name, redacted_text(reason)) for name, reason in left_out]
     write_text(output / "leaderboard.json", board_json(rows))
     write_text(output / "leaderboard.csv", board_csv(rows))
-    n_runs = len({row.run for row in rows})
+    n_runs = len(found)
     verified = (
         f"{how_many(n_runs, 'run')}, each recomputed from its answers before it entered, by equivox {__version__} on "
         f"{datetime.now(UTC):%Y-%m-%d}; {len(refused)} refused."

@@ -231,6 +231,21 @@ def test_a_list_of_sources(source: Path, equivox: Cli, tmp_path: Path) -> None:
     assert code == 1 and "of 2 runs" in out
     assert err.startswith("left out: hf://datasets/no/such: ") and err.count("\n") == 1
     assert "<b>hf://datasets/no/such</b>" in (tmp_path / "board" / "index.html").read_text()
+    for name in ("honest-00", "honest-15"):  # two teams, each with a folder that holds one run
+        (tmp_path / name).mkdir()
+        (tmp_path / "runs" / name).rename(tmp_path / name / "run")
+    (tmp_path / "submitted.txt").write_text(f"honest-00/run\n{tmp_path / 'honest-15'}\n")
+    assert "of 2 runs" in equivox.done("leaderboard", tmp_path / "submitted.txt", "--output", tmp_path / "teams")
+    rows = json.loads((tmp_path / "teams" / "leaderboard.json").read_text())["rows"]
+    assert {row["run"] for row in rows} == {"honest-00/run", "honest-15/run"}
+    alone = equivox.done("leaderboard", tmp_path / "honest-00" / "run", "--output", tmp_path / "alone")
+    assert "of 1 run:" in alone
+    (row, *_) = json.loads((tmp_path / "alone" / "leaderboard.json").read_text())["rows"]
+    assert row["run"] == "run"
+    (tmp_path / "self.txt").write_text("self.txt\n")
+    assert "must be a folder" in equivox.refused("leaderboard", tmp_path / "self.txt", "--output", tmp_path / "none")
+    plan = tmp_path / "honest-00" / "run" / "plan.parquet"
+    assert "cannot read the list of runs" in equivox.refused("leaderboard", plan, "--output", tmp_path / "none")
     (tmp_path / "empty.txt").write_text("# nobody\n")
     err = equivox.refused("leaderboard", tmp_path / "empty.txt", "--output", tmp_path / "none")
     assert not (tmp_path / "none").exists()

@@ -321,7 +321,7 @@ def _page(rows: Sequence[Row], title: str, **context: Any) -> str:
         title=title,
         rows=rows,
         signs=SIGNS,
-        runs=list({row.run: row for row in rows}.values()),
+        runs=list({(row.run, row.manifest): row for row in rows}.values()),
         choices={
             name: (label, sorted({str(getattr(row, name)) for row in rows} - {""}))
             for name, label in CHOICES.items()
