@@ -232,11 +232,19 @@ def departures(
 
 
 def _published(wish: Wish, repo: str) -> dict[str, str] | None:
-    """Return the fingerprints in the record of a data set in a neighbouring folder; None if there is none."""
+    """Return the fingerprints in the record of a data set in a neighbouring folder; None if there is none.
+
+    RequestError for a record that cannot be read.
+    """
     path = wish.output.parent / repo.replace("/", "--") / RECORD
     if not path.is_file():
         return None
-    return dict(json.loads(path.read_text("utf-8")).get("corpora", {}))
+    try:
+        return dict(json.loads(path.read_text("utf-8")).get("corpora", {}))
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise RequestError(
+            f"{path} is no record of a data set ({error}); write it again by `equivox data push`, or remove the folder"
+        ) from None
 
 
 def _write_entries(

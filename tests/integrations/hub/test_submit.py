@@ -149,6 +149,15 @@ def test_data_that_differ_from_the_published_are_named(submit: Command, tmp_path
     assert "badf is not as in org/equivox-badf" in out
 
 
+@pytest.mark.parametrize("record", ["{", "[]", '{"corpora": 5}'])
+def test_a_record_of_published_data_that_is_none_is_one_line(record: str, submit: Command, tmp_path: Path) -> None:
+    place = tmp_path / "org--equivox-crema_d"
+    place.mkdir()
+    (place / "equivox.json").write_text(record)
+    code, out, err = submit("--mark", "modified-data")
+    assert (code, out) == (2, "") and err.count("\n") == 1 and "is no record of a data set" in err
+
+
 def test_undefined_scores_are_left_out_and_said(tmp_path: Path, equivox: Command) -> None:
     from equivox.core.requests import Request
 
