@@ -338,6 +338,8 @@ def value_shares(run: ComparedRun) -> list[ValueShares]:
     found = []
     for task, panel in _tables_of_shares(run).items():
         if (rows := read_records(run.folder, task, panel.table, run.annotator)) is None:
+            if not any(score.defined for score in run.scores if score.task == task):
+                continue  # nothing of the task was known, so that there is no table
             raise RequestError(f"{run.folder} has no {panel.table}.parquet; make it with `equivox score {run.folder}`")
         shares: dict[tuple[str, str], dict[str, float]] = {}
         counts: Counter[tuple[str, str]] = Counter()

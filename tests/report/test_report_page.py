@@ -61,3 +61,16 @@ def test_a_name_cannot_turn_the_words_beside_it(tmp_path: Path) -> None:
     measure(engine, "vibe_gender:advisory", output=tmp_path / "run", **settings)
     page = build_report([tmp_path / "run"])
     assert "\u202e" not in page and "m\\u202el" in page
+
+
+def test_a_run_of_which_nothing_is_known_is_shown_with_its_reasons(equivox: Cli, tmp_path: Path) -> None:
+    """A page of such a run was refused, for a table of GENRES that no scoring of it writes."""
+    tasks = "genres_standin:ar,vibe_gender:candidate"
+    failed = sample_run(tmp_path / "failed", "oracle,fail=1", tasks, limit=12)
+    other = sample_run(tmp_path / "other", "biased", tasks, limit=12)
+    page = build_report([failed, other])
+    assert page.count("only 0 % of the responses of group female are usable") > 1
+    equivox.done("compare", failed, other, "--resamples", 99)
+    (other / "tables" / "genres_standin-ar" / "distributions.parquet").unlink()
+    code, _, err = equivox("report", other, "--figure", "list")
+    assert code == 2 and "make it with `equivox score" in err
