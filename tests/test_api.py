@@ -149,7 +149,6 @@ def test_a_task_whose_name_no_file_can_have_is_refused_before_anything_is_asked(
      ({"trust_remote_code": "no"}, "`trust_remote_code` is True or False, got 'no'"),
      ({"options": equivox.ScoringOptions(n_resamples="a")}, "n_resamples"),  # type: ignore[arg-type]
      ({"options": equivox.ScoringOptions(shift="x")}, "shift"),  # type: ignore[arg-type]
-     ({"options": equivox.ScoringOptions(confidence=0.5)}, "confidence"),  # a page would call it a 95 % interval
      ({"options": equivox.ScoringOptions(min_coverage=80)}, "min_coverage")],
 )  # fmt: skip
 def test_a_setting_of_another_type_is_refused_in_words(tmp_path: Path, wrong: dict[str, Any], told: str) -> None:

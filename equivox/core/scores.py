@@ -49,13 +49,12 @@ class ScoringOptions:
     `min_count` (VIBE's τ) None scales with the number of responses, see `effective_min_count`. `min_coverage` is the
     share of responses that must be usable in every group for a score to be defined. `merge` decides which open values
     count as one (`none`, `lemma`, `embedding`); `encoder` and `merge_threshold` are used by `embedding` only. `shift`
-    is the difference that one looks for, in percent of nTVD: a design that may miss it cannot tell. `confidence` has
-    one value: pages, gates and ranks take the intervals of a run for 95 % intervals.
+    is the difference that one looks for, in percent of nTVD: a design that may miss it cannot tell. The level of the
+    intervals is no option: pages, gates and ranks take them for 95 % intervals.
     """
 
     min_count: Annotated[int, Ge(1)] | None = None
     n_resamples: Annotated[int, Ge(FEWEST_RESAMPLES), Le(MOST_RESAMPLES)] = 10_000
-    confidence: Annotated[float, Ge(0.95), Le(0.95)] = 0.95
     min_coverage: Annotated[float, Ge(0), Le(1)] = 0.8
     seed: Annotated[int, Ge(0)] = 0
     shift: Annotated[float, Gt(0), Le(100)] = 10.0

@@ -107,7 +107,7 @@ def _loss(task: Task, samples: Samples, options: ScoringOptions, name: str) -> S
         shift = distribution_shift(
             EncodedLabels(is_lost[used].astype(np.int64), ("no", "yes")), groups, **design,
             items=samples.items.take(used) if samples.items else None, min_count=1,
-            n_resamples=options.n_resamples, confidence=options.confidence, rng=np.random.default_rng(seed),
+            n_resamples=options.n_resamples, rng=np.random.default_rng(seed),
         )  # fmt: skip
         least = least_p_over_clusters(groups, n_resamples=options.n_resamples, **design)
     except RequestError as error:

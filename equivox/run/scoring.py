@@ -334,8 +334,8 @@ def scored_with(folder: Path, annotator: str | None = None) -> ScoringOptions:
     for name in (annotator or own, own):
         if (path := scores_path(folder, name)).exists():
             stored: Mapping[str, Any] = read_document(path)["options"]
-            # Runs of earlier versions may have intervals of another level; scores computed anew have none.
-            known = {field.name for field in fields(ScoringOptions)} - {"confidence"}
+            # Runs of earlier versions may have a level of their intervals, too.
+            known = {field.name for field in fields(ScoringOptions)}
             kept = {name: value for name, value in stored.items() if name in known}
             return scoring_options(**{"merge": DEFAULT_OPTIONS.merge, **kept})
     return DEFAULT_OPTIONS

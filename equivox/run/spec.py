@@ -34,12 +34,9 @@ SCORING_HELP = (
 def scoring_of(text: str | None) -> ScoringOptions:
     """Return the options of the scoring in a text such as "n_resamples=999,merge=embedding", or in a YAML file.
 
-    RequestError for an option that does not exist or a value out of its range. The level of the intervals is no option:
-    tables and pages call them 95 % intervals.
+    RequestError for an option that does not exist or a value out of its range.
     """
     given = {} if text is None else parse_model_args(text, what="scoring")
-    if "confidence" in given:
-        raise RequestError("`scoring` has no `confidence`: the intervals of a run are 95 % intervals")
     return scoring_options(**{"merge": DEFAULT_OPTIONS.merge, **given})
 
 

@@ -56,6 +56,8 @@ UNKNOWABLE = (
     "nothing in a run shows when and where it was made, by which names a server answered, how many tokens it counted, "
     "and whether its answers are a model's: these are as the run says"
 )
+OF_EARLIER_VERSIONS = ("confidence", 0.95)
+"""An option that scores of earlier versions have; they cannot have been scored with another value of it."""
 _FOREIGN = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 """Errors of reading a document whose checksum fits and whose entries are not those of a run."""
 
@@ -366,7 +368,7 @@ def _options_of(found: Verification, name: str, identity: AnnotatorIdentity, tas
         document = read_document(path)
         found.values(path.name, "annotator", document["annotator"], identity.as_dict())
         try:
-            options = scoring_options(**document["options"])
+            options = scoring_options(**{k: v for k, v in document["options"].items() if (k, v) != OF_EARLIER_VERSIONS})
         except EquivoxError as error:
             found.problems.append(f"the options in {path.name} are none that it can have been scored with: {error}")
             raise

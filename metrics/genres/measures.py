@@ -193,7 +193,7 @@ def measure(
         return _correlation(pairs, n_resamples, confidence, rng)
     values = [(pair.nep, who, getattr(pair, who)) for pair in known for who in ("male", "female")]
     note = "all NEPs differ by the same: no interval"
-    found = _difference(metric, values, "male", note, n_resamples, confidence, rng)
+    found = _difference(metric, values, "male", note, n_resamples, rng, confidence)
     return found if found.undefined else replace(found, published=published_value(metric, pairs))
 
 
@@ -203,8 +203,8 @@ def _difference(
     first: str,
     no_interval: str,
     n_resamples: int,
-    confidence: float,
     rng: np.random.Generator,
+    confidence: float = 0.95,
 ) -> Measured:
     """Return a difference of means, `first` minus the other, in the metric's unit; its interval is cut at its limit.
 
@@ -239,7 +239,6 @@ def measure_between(
     genders: Sequence[str],
     *,
     n_resamples: int,
-    confidence: float,
     rng: np.random.Generator,
 ) -> Measured:
     """Return one metric of pairs of one gender, the first of `genders` minus the second, tested over whole NEPs.
@@ -268,7 +267,7 @@ def measure_between(
             n_neps=len(set(neps)),
             notes=("no interval",),
         )
-    return _difference(metric, known, genders[0], "no interval", n_resamples, confidence, rng)
+    return _difference(metric, known, genders[0], "no interval", n_resamples, rng)
 
 
 def published_value(metric: NarrativeMeasure, pairs: Sequence[Pair]) -> float:

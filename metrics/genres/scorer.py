@@ -203,7 +203,6 @@ class _Scoring:
             metric,
             pairs_of(seen, genders=genders),
             n_resamples=self.options.n_resamples,
-            confidence=self.options.confidence,
             rng=self._rng(metric, subset),
         )
         coverage = count_coverage([row for row in rows if is_about(row, genders)], annotated or seen, genders)
@@ -219,7 +218,6 @@ class _Scoring:
             [(one.nep, one.gender, one.value) for one in seen],
             genders,
             n_resamples=self.options.n_resamples,
-            confidence=self.options.confidence,
             rng=self._rng(metric, subset),
         )
         rows = [row for row in self.rows for gender in genders if is_about(row, (gender,))]

@@ -129,7 +129,6 @@ def _joint(
             items=samples.items.take(parsed) if samples.items else None,
             min_count=min_count,
             n_resamples=options.n_resamples,
-            confidence=options.confidence,
             rng=rng_of(options.seed, task.name, task.condition),
         )
     shifts = joint.attributes if joint else {}

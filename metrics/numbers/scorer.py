@@ -74,7 +74,6 @@ def _compared(
         **samples.design(strata=bool(task.strata)),
         items=samples.items,
         n_resamples=options.n_resamples,
-        confidence=options.confidence,
         rng=rng_of(options.seed, task.name, task.condition),
     )
 

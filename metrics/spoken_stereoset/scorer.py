@@ -127,7 +127,6 @@ class _Subset:
             found = statistics.cluster_share(
                 [float(hit) if there else NAN for hit, there in zip(hits, generated, strict=True)],
                 clusters=[answer.row.stratum for answer in self.answers],
-                confidence=self.options.confidence,
             )
         unread = sum(answer.rule == "unread" for answer in self.answers)
         worst = _worst(sum(hits), coverage.used - unread, len(self.answers) - coverage.used + unread)
@@ -285,7 +284,6 @@ class _Subset:
             sides,
             clusters=units[unit],
             n_resamples=self.options.n_resamples,
-            confidence=self.options.confidence,
             rng=self._rng("slbs", unit),
         )
 
@@ -321,7 +319,6 @@ def difference(
             items=items,
             min_count=1,
             n_resamples=options.n_resamples,
-            confidence=options.confidence,
             rng=rng,
         )
         if found.undefined is not None:

@@ -221,7 +221,7 @@ def test_refusals_are_their_own_outcome(equivox: Cli, tmp_path: Path) -> None:
         ("--scoring", "n_resamples=100000000000", "less than or equal to 1000000"),
         ("--scoring", "seed=-1", "`seed`: input should be greater than or equal to 0"),
         ("--scoring", "min_coverage=1.1", "less than or equal to 1"),
-        ("--scoring", "confidence=0.9", "95 % intervals"),
+        ("--scoring", "confidence=0.9", "confidence"),  # a page would call it a 95 % interval
         ("--scoring", "resamples=99", "known: min_count, n_resamples"),
         ("--scoring", "min_count=0", "greater than or equal to 1"),
         ("--limit", "0", "`limit` must be at least 1"),

@@ -202,7 +202,7 @@ class ScoredRun:
             "confidence_interval": {
                 "lower": interval[0],
                 "upper": interval[1],
-                "confidence_level": float(self.options["confidence"]),
+                "confidence_level": 0.95,
             },
             "num_samples": score.coverage.used,
         }
