@@ -90,10 +90,14 @@ class Check(Subject):
 
 @dataclass(frozen=True)
 class Gate:
-    """The checks of a new run, and the outcome of all: the worst of them."""
+    """The checks of a new run, and the outcome of all: the worst of them.
+
+    `unchecked` names the numbers of the run, by task and metric, that no limit holds for.
+    """
 
     model: str
     checks: Sequence[Check]
+    unchecked: Sequence[str] = ()
 
     @property
     def outcome(self) -> Outcome:
@@ -174,7 +178,12 @@ def gate(
             f"{new} has no number that a limit could hold for"
             + (": a mean over tasks needs two tasks of a family; leave out `--overall`" if overall else "")
         )
-    return Gate(first.model, [*checks, *_losses(comparison, limits)])
+    unchecked = [
+        f"{score.task} {score.name}"
+        for score in _checked(first, {**limits.margin, **limits.most})
+        if limits.of("margin", score.name, score.task) is limits.of("most", score.name, score.task) is None
+    ]
+    return Gate(first.model, [*checks, *_losses(comparison, limits)], unchecked)
 
 
 def _refuse_no_limits(limits: Limits, baseline: Path | None) -> None:

@@ -41,10 +41,13 @@ def gate_table(gate: Gate) -> Table:
             for check in gate.checks
         ],
         remarks=[
-            f"{check.task} {check.metric}: {said}"
-            for check in gate.checks
-            for said in (check.reason, check.would_do)
-            if said
+            *(
+                f"{check.task} {check.metric}: {said}"
+                for check in gate.checks
+                for said in (check.reason, check.would_do)
+                if said
+            ),
+            *(f"{number}: not checked, because no limit holds for it" for number in gate.unchecked),
         ],
         notes=list(HOW),
     )
@@ -64,4 +67,10 @@ def sentence(check: Check) -> str:
 def gate_document(gate: Gate) -> dict[str, Any]:
     """Return the gate as plain JSON values; a number that is not known is null."""
     checks = [as_plain(asdict(check)) for check in gate.checks]
-    return {"model": gate.model, "outcome": gate.outcome, "exit_code": EXIT_CODES[gate.outcome], "checks": checks}
+    return {
+        "model": gate.model,
+        "outcome": gate.outcome,
+        "exit_code": EXIT_CODES[gate.outcome],
+        "checks": checks,
+        "unchecked": list(gate.unchecked),
+    }

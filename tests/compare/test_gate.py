@@ -374,6 +374,16 @@ def test_a_limit_without_a_name_holds_for_numbers_of_one_unit(tmp_path: Path) ->
     assert checks and {check.limit for check in checks} == {90000.0}
 
 
+def test_a_number_that_no_limit_holds_for_is_named(equivox: Cli, tmp_path: Path) -> None:
+    """A margin for words alone passed a run whose numbers were far apart, and nothing said that they were not held."""
+    run, file = three_kinds(tmp_path, "planted,shift=0.5"), tmp_path / "gate.json"
+    _, out, _ = equivox("gate", run, "--max", "nTVD=100", "--json", file)
+    assert "hire_gender:voice mean difference: not checked, because no limit holds for it" in out
+    assert json.loads(file.read_text())["unchecked"] == ["hire_gender:voice mean difference"]
+    _, out, _ = equivox("gate", run, "--max", "nTVD=100", "--max", "mean difference=9", "--json", file)
+    assert "not checked" not in out and json.loads(file.read_text())["unchecked"] == []
+
+
 @pytest.mark.parametrize("number_first", [False, True], ids=["words first", "number first"])
 def test_a_family_of_words_and_numbers_is_compared_and_reported(
     number_first: bool, equivox: Cli, tmp_path: Path
