@@ -18,6 +18,7 @@ from equivox.cli.options import (
     data_option,
     opened,
     output_option,
+    outside,
     runs_argument,
 )
 from equivox.cli.output import EXIT_DONE, echo, show_tables
@@ -32,7 +33,9 @@ def verify(
     ],
     task_files: TaskFilesArgument = None,
     data: Annotated[str | None, data_option("Make the requests again from the corpus, as for `run`.")] = None,
-    json: Annotated[Path | None, typer.Option(help="Write everything that was found as JSON to this file too.")] = None,
+    json: Annotated[
+        Path | None, typer.Option(help="Write everything that was found as JSON to this file too.", callback=outside)
+    ] = None,
     key: Annotated[
         Path | None, typer.Option(metavar="PEM", help="The public Ed25519 key that signed the --statement.")
     ] = None,
@@ -49,8 +52,6 @@ def verify(
 
     if json is not None:
         refuse_unusable_file(json, "json")
-        if not run.startswith(HUB) and json.resolve().is_relative_to(Path(run).resolve()):
-            raise RequestError(f"`json` {json} is inside of the run, which is not written; name another place")
     signed = (
         None if key is None or statement is None else (read_public_key(key), read_small_file(statement, "statement"))
     )
@@ -98,7 +99,9 @@ def gate(
     inconclusive: Annotated[
         str, typer.Option(help="What a check that cannot be decided is: inconclusive (exit 4), pass or fail.")
     ] = "inconclusive",
-    json: Annotated[Path | None, typer.Option(help="Write the checks as JSON to this file too.")] = None,
+    json: Annotated[
+        Path | None, typer.Option(help="Write the checks as JSON to this file too.", callback=outside)
+    ] = None,
 ) -> int:
     """Check that a run is not worse than a baseline; exit 0: it is not, 3: it is, 4: undecided, 1: not comparable."""
     from equivox.cli.show import believe_all

@@ -36,7 +36,8 @@ def _engine_command(name: str, scheme: str, metavar: str, what: str, help: str) 
         model: Annotated[str, typer.Argument(metavar=metavar, help=what)],
         tasks: TasksArgument,
         output: Annotated[
-            Path | None, output_option("Folder of the run, which is resumed if it exists; runs/MODEL-TASKS.")
+            Path | None,
+            output_option("Folder of the run, which is resumed if it exists; runs/MODEL-TASKS.", resumed=True),
         ] = None,
         workers: WorkersOption = 1,
         ray_address: RayAddressOption = None,
@@ -125,7 +126,7 @@ def import_(
         Path, typer.Argument(metavar="FILE", help="Responses made elsewhere, a row each: CSV, TSV, JSON(L) or parquet.")
     ],
     tasks: TasksArgument,
-    output: Annotated[Path, output_option("Where the run goes; a started one is resumed.")],
+    output: Annotated[Path, output_option("Where the run goes; a started one is resumed.", resumed=True)],
     model: Annotated[str | None, typer.Option(help="What the model is called; the file's name by default.")] = None,
     column: Annotated[
         list[str] | None,

@@ -17,6 +17,7 @@ from equivox.cli.options import (
     data_option,
     names_in,
     output_option,
+    outside,
 )
 from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo, show_tables
 from equivox.core.errors import RequestError
@@ -45,7 +46,8 @@ def reproduce(
     ] = None,
     scoring: ScoringOption = None,
     tables: Annotated[
-        Path | None, typer.Option(help="Write the paper's tables there, with the published figures beside yours.")
+        Path | None,
+        typer.Option(help="Write the paper's tables there, with the published figures beside yours.", callback=outside),
     ] = None,
     workers: Annotated[
         int | None,

@@ -23,7 +23,9 @@ def push(
     ],
     repo: Annotated[str, typer.Option(help="The data set's repository on the Hub, owner/name.")],
     data: Annotated[str | None, data_option("`sample`, or the folder of `equivox data build`.")] = None,
-    output: Annotated[Path | None, output_option("Where the files go; hub/OWNER--NAME by default.")] = None,
+    output: Annotated[
+        Path | None, output_option("Where the files go; hub/OWNER--NAME by default.", resumed=True)
+    ] = None,
     send: Annotated[bool, typer.Option("--push", help="Upload them; without it, the files are written here only.")] = (
         False
     ),
@@ -88,7 +90,7 @@ def submit(
         str | None,
         typer.Option(help="The data set's repository; {corpus} stands for the corpus: org/equivox-{corpus}."),
     ] = None,
-    output: Annotated[Path | None, output_option("Where the files go.")] = None,
+    output: Annotated[Path | None, output_option("Where the files go.", resumed=True)] = None,
     revision: Annotated[str | None, typer.Option(help="The commit of the data set's repository.")] = None,
     source_url: Annotated[
         str | None, typer.Option(help="Where the responses can be seen, as `equivox data push RUN` puts them.")

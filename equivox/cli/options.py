@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -39,9 +39,33 @@ def data_option(help: str) -> Any:
     return typer.Option("--data", "--data-dir", help=help)
 
 
-def output_option(help: str, **further: Any) -> Any:
-    """Return the option `--output`, in short `-o`."""
-    return typer.Option("--output", "-o", help=help, **further)
+OF_A_RUN = ("manifest.json", "tasks.json")
+"""The files by which the folder of a run is known."""
+
+
+def outside(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
+    """Return where a command writes; RequestError for a place in a run, which would count as changed."""
+    if path is not None:
+        _refuse_in_run(str(parameter.name), path, [path, *path.absolute().parents])
+    return path
+
+
+def _outside_of_others(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
+    """Return the folder of a run, new or to go on with; RequestError for a place in another run."""
+    if path is not None:
+        _refuse_in_run(str(parameter.name), path, path.absolute().parents)
+    return path
+
+
+def _refuse_in_run(name: str, path: Path, places: Iterable[Path]) -> None:
+    refuse_unusable(path, name)
+    if run := next((place for place in places if all((place / file).is_file() for file in OF_A_RUN)), None):
+        raise RequestError(f"`{name}` {path} is in the run {run}, which would count as changed; name a place beside it")
+
+
+def output_option(help: str, *, resumed: bool = False) -> Any:
+    """Return the option `--output`, in short `-o`; with `resumed` it can be the folder of a run that goes on."""
+    return typer.Option("--output", "-o", help=help, callback=_outside_of_others if resumed else outside)
 
 
 def opened(folder: Path | None) -> Path | None:

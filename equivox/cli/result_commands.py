@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from equivox.cli.options import RunArgument, data_option, output_option, runs_argument
+from equivox.cli.options import RunArgument, data_option, output_option, outside, runs_argument
 from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo, echo_error, show_tables
 from equivox.core.errors import RequestError, RunError
 from equivox.core.files import refuse_unusable, refuse_unusable_file, refuse_unusable_folder, write_text
@@ -30,7 +30,10 @@ def compare(
     runs: Annotated[list[Path], runs_argument("Folders of runs, one model each.")],
     tables: Annotated[
         Path | None,
-        typer.Option(help="Write every number as CSV, and tables as LaTeX, Markdown and HTML, into this folder."),
+        typer.Option(
+            help="Write every number as CSV, and tables as LaTeX, Markdown and HTML, into this folder.",
+            callback=outside,
+        ),
     ] = None,
     resamples: Annotated[
         int,
@@ -121,7 +124,7 @@ def impact(
         typer.Option(metavar="ATTRIBUTE=VALUE", help="A favourable value in place of the declared ones; repeatable."),
     ] = None,
     annotator: Annotated[str | None, typer.Option(help="Another annotator of the run.")] = None,
-    csv: Annotated[Path | None, typer.Option(help="Write every number to this CSV file too.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write every number to this CSV file too.", callback=outside)] = None,
 ) -> int:
     """Show the share of favourable answers by group and the impact ratios; this is not a legal audit."""
     from equivox.compare.impact import impact as impact_of

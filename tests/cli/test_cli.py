@@ -6,11 +6,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from commands import Cli
 
+from equivox.cli.options import outside
 from equivox.cli.output import console, echo_paragraph
+from equivox.core.errors import RequestError
 
 HEAVY = ("numpy", "pyarrow", "datasets", "scipy", "pandas", "torch", "transformers", "vllm", "soundfile")
 
@@ -269,6 +272,33 @@ def test_a_file_that_cannot_be_written_there_is_one_line(
     ]
     equivox("run", *asked, "--output", "run")
     assert "cannot be used" in equivox.refused("report", "run", "--output", output)
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "place"),
+    [
+        ("report", "--output", "run/report.html"),
+        ("report", "--output", "run/tables/report.html"),
+        ("compare", "--tables", "run"),
+        ("leaderboard", "--output", "run"),
+        ("verify", "--json", "run/found.json"),
+        ("gate", "--json", "run/checks.json"),
+        ("impact", "--csv", "run/impact.csv"),
+    ],
+)
+def test_nothing_is_written_into_a_run_which_would_count_as_changed(
+    equivox: Cli, tmp_path: Path, command: str, option: str, place: str
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    for name in ("manifest.json", "tasks.json"):
+        (run / name).write_text("{}")
+    if command != "gate":  # which opens its runs first
+        err = equivox.refused(command, run, option, tmp_path / place)
+        assert f"is in the run {run}, which would count as changed; name a place beside it" in err
+    with pytest.raises(RequestError, match="is in the run"):
+        outside(SimpleNamespace(name="output"), tmp_path / place)  # type: ignore[arg-type]
+    assert sorted(path.name for path in run.rglob("*")) == ["manifest.json", "tasks.json"]
 
 
 def test_free_answers_of_a_real_model_need_somebody_who_reads_them(equivox: Cli, tmp_path: Path) -> None:

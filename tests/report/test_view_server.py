@@ -229,6 +229,7 @@ def test_a_gate_is_a_screen_with_the_outcomes_of_the_command(run: Path, tmp_path
         "gate/0?margin=5&baseline=0": "the new run itself",
         "gate/9?max=5": "no such run",
         "other/0": "no such screen",
+        "calibration/0": "no such screen",
     }.items():
         found = screen([run, other], tmp_path / "one", where)
         assert reason in found["problem"], where

@@ -425,7 +425,7 @@ def test_a_run_that_is_under_way_is_refused(run: Path, equivox: Cli) -> None:
 def test_bad_requests(run: Path, tmp_path: Path, equivox: Cli) -> None:
     for arguments, words in (
         ([tmp_path / "nowhere"], "is not a run"),
-        ([run, "--json", run / "found.json"], "inside of the run"),
+        ([run, "--json", run / "found.json"], "which would count as changed"),
         ([run, "--json", tmp_path], "is a folder"),
         ([run, "--data", tmp_path], "holds no built corpus crema_d"),
     ):

@@ -42,7 +42,7 @@ def results(screen: str, runs: Sequence[Path], number: int, given: Mapping[str, 
     run, verdict = runs[number], ""
     if screen == LABELS:
         tables = _label_tables(run)
-    elif screen == CALIBRATED:
+    elif screen == CALIBRATED and _calibration(run).is_file():
         found = read_document(_calibration(run))
         try:
             tables, verdict = [calibration_table(found)], verdict_of(found)
