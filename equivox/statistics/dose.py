@@ -119,9 +119,7 @@ def dose_slope(
         same = "every answer is the same: a constant answer shows no trend and no fairness"
         return DoseSlope(n=n, n_missing=n_missing, n_clusters=n_clusters, n_left_out=n_left_out, undefined=same)
     slope = float(slopes.mean())
-    # The test knows no unit: what rounding leaves is told from slopes of about 1.
-    scaled = slopes / (float(np.abs(slopes).max()) or 1.0)
-    tested = sign_flip_test(scaled, clusters=None, n_resamples=n_resamples, rng=rng)
+    tested = sign_flip_test(slopes, clusters=None, n_resamples=n_resamples, rng=rng)
     half = _half(slopes)
     return DoseSlope(
         slope=slope,
@@ -153,12 +151,12 @@ def _slopes(values: Floats, doses: Floats, cluster: Ints, item: Ints) -> tuple[F
     dose = doses - (np.bincount(pair, weights=doses) / size)[pair]
     value = values - (np.bincount(pair, weights=values) / size)[pair]
     squares, products = np.bincount(cluster, weights=dose**2), np.bincount(cluster, weights=dose * value)
-    varied = squares > _ALIKE
-    slopes = products[varied] / squares[varied]
-    # What rounding leaves of numbers that do not differ is no slope.
-    slopes[np.abs(slopes) <= _ALIKE * float(np.abs(values).max())] = 0.0
-    of_pair = np.bincount(pair, weights=dose**2) > _ALIKE
-    return slopes, np.flatnonzero(of_pair[pair])
+    # What rounding leaves of doses, or of numbers, that do not differ is no change of them.
+    least = (_ALIKE * float(np.abs(doses).max())) ** 2
+    varied = squares > least
+    products[np.abs(products) <= _ALIKE * float(np.abs(values).max()) * np.sqrt(squares)] = 0.0
+    of_pair = np.bincount(pair, weights=dose**2) > least
+    return products[varied] / squares[varied], np.flatnonzero(of_pair[pair])
 
 
 def _pairs(cluster: Ints, item: Ints) -> Ints:

@@ -194,7 +194,7 @@ def sign_flip_test(
     mean = float(sums.sum()) / n
     return SignFlip(
         mean=mean,
-        p=p_value(np.abs(null), abs(mean), exact=exact),
+        p=p_value(np.abs(null), abs(mean), exact=exact, size=float(np.abs(column[known]).mean())),
         n=n,
         n_missing=n_missing,
         n_clusters=len(sums),

@@ -136,10 +136,11 @@ def compare_totals(
     if reason is not None:
         return TotalsComparison(n_clusters=len(of_a), undefined=reason)
     x, y = value_a - target, value_b - target
-    apart, p = _tested(pseudo_a - pseudo_b, value_a - value_b, n_resamples, rng)
+    size = float(max(np.abs(pseudo_a).max(), np.abs(pseudo_b).max()))
+    apart, p = _tested(pseudo_a - pseudo_b, value_a - value_b, size, n_resamples, rng)
     further, p_further, ends = math.nan, math.nan, (math.nan, math.nan)
     if not math.isnan(target):
-        summed, p_sum = _tested(pseudo_a + pseudo_b - 2 * target, x + y, n_resamples, rng)
+        summed, p_sum = _tested(pseudo_a + pseudo_b - 2 * target, x + y, size, n_resamples, rng)
         further, p_further = abs(x) - abs(y), max(p, p_sum)
         ends = further_interval(apart, summed)
     apart = with_width(*apart)
@@ -193,13 +194,13 @@ def _quiet(statistic: Statistic, sums: Floats) -> Floats:
 
 
 def _tested(
-    pseudo: Floats, value: float, n_resamples: int, rng: np.random.Generator
+    pseudo: Floats, value: float, size: float, n_resamples: int, rng: np.random.Generator
 ) -> tuple[tuple[float, float], float]:
     """Return Student's 95 % interval around `value` and the sign-flip p of pseudo-values with that mean."""
     from scipy.special import stdtrit
 
-    # Differences as small as rounding errors count as zero.
-    pseudo = np.where(np.abs(pseudo) > 1e-9 * max(1.0, float(np.abs(pseudo).max())), pseudo, 0.0)
+    # Differences as small as rounding errors of numbers of this size count as zero.
+    pseudo = np.where(np.abs(pseudo) > 1e-9 * size, pseudo, 0.0)
     tested = sign_flip_test(pseudo, clusters=None, n_resamples=n_resamples, rng=rng)
     half = float(stdtrit(len(pseudo) - 1, 0.975) * pseudo.std(ddof=1) / math.sqrt(len(pseudo)))
     return (value - half, value + half), tested.p if tested.undefined is None else 1.0

@@ -98,6 +98,24 @@ def test_the_unit_of_the_numbers_changes_no_p(unit: float) -> None:
     assert slope(unit * values, doses, clusters, items).p == slope(values, doses, clusters, items).p < 0.05
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1e14])
+def test_the_unit_of_the_doses_changes_no_p(unit: float) -> None:
+    values = 50 + np.random.default_rng(3).normal(size=60) + np.tile(DOSES, 12)
+    doses, clusters, items = np.tile(DOSES, 12), np.repeat(np.arange(6), 10), np.repeat(np.arange(12), 5)
+    plain, moved = slope(values, doses, clusters, items), slope(values, unit * doses, clusters, items)
+    assert moved.p == plain.p < 0.05
+    assert (unit * moved.slope, unit * moved.ci_low) == pytest.approx((plain.slope, plain.ci_low))
+
+
+def test_what_rounding_leaves_of_one_dose_or_one_number_is_no_slope() -> None:
+    # Three times 0.1 have a mean that is not 0.1 in binary; neither such doses nor such numbers differ.
+    alike = slope([1, 5, 3, 2, 2, 4], [0.1] * 6, list("aaabbb"), list("aaabbb"))
+    assert alike.undefined == "nothing was answered at two doses"
+    level = slope([0.1, 0.1, 0.1, 0.7, 0.7, 0.7], [-1.1, 0.3, 1.2] * 2, list("aaabbb"), list("aaabbb"))
+    assert (level.slope, level.p) == (0.0, 1.0)
+    assert math.isnan(level.ci_low)
+
+
 def simulated(rng: np.random.Generator, effect: float, n_speakers: int = 12, spread: float = 0.0) -> DoseSlope:
     """Answers of 0 or 100 to 4 clips at 5 doses; speakers differ in level, and in their slope by `spread`."""
     clusters = np.repeat(np.arange(n_speakers), 20)

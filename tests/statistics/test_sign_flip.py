@@ -36,6 +36,19 @@ def test_drawn_flips_approach_the_exact_ones():
     assert drawn.p == pytest.approx(exact.p, abs=0.02)
 
 
+@pytest.mark.parametrize("unit", [1e-12, 1e12])
+def test_the_unit_of_the_values_changes_no_p(unit):
+    values = generator(2).normal(1.0, 1.0, size=12)
+    clusters = np.repeat(np.arange(6), 2)
+    plain = sign_flip_test(values, clusters=clusters, rng=generator())
+    assert sign_flip_test(unit * values, clusters=clusters, rng=generator()).p == plain.p < 0.1
+    # 0.1 + 0.2 - 0.3 is not 0 in binary: what rounding leaves of a cluster is no side.
+    balanced = sign_flip_test(
+        [0.1 * unit, 0.2 * unit, -0.3 * unit] * 8, clusters=np.repeat(np.arange(8), 3), rng=generator()
+    )
+    assert balanced.undefined is not None or balanced.p == 1.0
+
+
 def test_missing_is_counted_and_nothing_known_is_undefined():
     found = sign_flip_test([1, math.nan, -1, 1], clusters=["a", "a", "b", "c"], rng=generator())
     assert (found.n, found.n_missing, found.n_clusters) == (3, 1, 3)

@@ -38,6 +38,20 @@ def test_means_by_hand():
     assert (found.further_low, found.further_high) == pytest.approx((1.25 - half, 1.25 + half))
 
 
+@pytest.mark.parametrize("unit", [1e-12, 1e12])
+def test_the_unit_of_the_scores_changes_no_p(unit):
+    a, b = of([3.0, 1.0, 4.0, 2.0, 5.0, 3.0]), of([1.0, 1.5, 0.0, 1.0, 2.0, 1.0])
+
+    def of_unit(sums):
+        return unit * mean(sums)
+
+    plain = compare_totals(a, b, mean, target=1.0, rng=generator())
+    found = compare_totals(a, b, of_unit, target=unit, rng=generator())
+    assert (found.p, found.p_further) == (plain.p, plain.p_further)
+    assert found.p < 0.1
+    assert (found.ci_low, found.ci_high) == pytest.approx((unit * plain.ci_low, unit * plain.ci_high))
+
+
 def test_opposite_sides_of_the_target_are_equally_far():
     a = [60.0, 80.0, 70.0, 65.0, 75.0, 72.0]
     b = [100 - value for value in reversed(a)]
