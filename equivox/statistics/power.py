@@ -322,15 +322,18 @@ def fewest_clusters(
     `rejections` counts them among `each` experiments with a number of clusters.
     """
 
+    def clusters(steps: float) -> int:
+        return step * min(max(2, int(steps)), most // step)
+
     def tried(log_steps: float) -> int:
-        return rejections(step * max(2, round(float(np.exp(log_steps)))))
+        return rejections(clusters(round(float(np.exp(log_steps)))))
 
     low = float(np.log(2.0))
     found, error = search(tried, each, low, float(np.log(most / step)), power, rising_from=low)
     if np.isnan(found):
         reason = f"{most} clusters find it in less than {power:.0%} of experiments"
         return RequiredClusters(n_clusters=None, mc_error=float("nan"), undefined=reason)
-    n_clusters = step * max(2, int(np.ceil(np.exp(found) - 1e-9)))
+    n_clusters = clusters(np.ceil(np.exp(found) - 1e-9))
     return RequiredClusters(n_clusters=n_clusters, mc_error=float(error * np.exp(found) * step), undefined=None)
 
 

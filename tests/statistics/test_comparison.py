@@ -361,3 +361,17 @@ def test_p_and_interval_of_a_bracketed_difference_by_hand(least, most, p):
 def test_noise_adds_nothing_to_a_distance_that_has_no_direction():
     tables = SimpleNamespace(length=lambda spread: np.abs(spread).sum())
     assert _bias(tables, np.zeros((2, 3)), np.zeros((2, 3)), np.ones((9, 2, 3))) == 0
+
+
+def test_models_are_swapped_in_single_clusters_of_a_stratum():
+    # Strata that all groups hold alike change neither what is compared nor what is swapped: each speaker, not stratum.
+    groups, clusters = design(8, 6)
+    rng = generator(4)
+    a, b = model(rng, 0.6, groups), model(rng, 0.2, groups)
+    strata = ["xy"[int(name[1:]) // 4] for name in clusters]
+    held, free = (
+        compare_shift(a, b, groups, clusters=clusters, min_count=1, rng=generator(), **given)
+        for given in ({"strata": strata}, {})
+    )
+    assert (held.n_clusters, held.exact, held.difference) == (8, True, pytest.approx(free.difference))
+    assert held.p == free.p

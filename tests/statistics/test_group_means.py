@@ -431,3 +431,15 @@ def test_an_interval_of_tiny_numbers_is_that_of_large_ones() -> None:
         for scale in (1.0, 1e-98)
     )
     assert (tiny.ci_low / 1e-98, tiny.ci_high / 1e-98) == pytest.approx((large.ci_low, large.ci_high))
+
+
+def test_permutations_within_unequal_strata_by_hand() -> None:
+    # Group a has one cluster of three in x and two of three in y. Each group's mean is half of x's and half of y's
+    # mean, and each of the 3 · 3 permutations deals one cluster of x and two of y to group a.
+    x, y = np.array([1.0, 9.0, 4.0]), np.array([50.0, 57.0, 52.0])
+    gaps = [
+        (x[i] - np.delete(x, i).mean() + np.delete(y, j).mean() - y[j]) / 2 for i in range(3) for j in range(3)
+    ]  # fmt: skip
+    found = group_means([*x, *y], list("abbaab"), clusters=range(6), strata=list("xxxyyy"), rng=rng())
+    assert found.difference == pytest.approx((1.0 - 6.5 + 53.5 - 52.0) / 2)
+    assert found.exact and found.null_mean == pytest.approx(np.abs(gaps).mean())

@@ -121,6 +121,30 @@ def test_the_fewest_clusters_of_a_known_curve(step, most):
     assert lost.n_clusters is None and math.isnan(lost.mc_error)
 
 
+@pytest.mark.parametrize(("needed", "most", "found"), [(8, 7, None), (6, 7, 6), (6, 5, None)])
+def test_no_more_clusters_are_tried_than_may_be(needed, most, found):
+    tried = []
+
+    def rejections(n):
+        tried.append(n)
+        return 100 * (n >= needed)
+
+    assert fewest_clusters(rejections, 2, most, 0.8, 100).n_clusters == found
+    assert max(tried) <= most
+
+
+def test_a_rate_that_is_just_enough_is_enough():
+    # From 0.3 on exactly 80 of 100 are found: the search comes near to 0.3 instead of looking for more.
+    tried = []
+
+    def hits(place):
+        tried.append(place)
+        return 80 * (place >= 0.3)
+
+    search(hits, 100, 0.0, 1.0, 0.8)
+    assert min(abs(place - 0.3) for place in tried[:6]) < 0.05
+
+
 def test_three_groups_with_a_value_each_are_found_by_nine_clusters():
     # The smallest p of 3 + 3 + 3 clusters is 6 of 1680 ways to deal them: what keeps the groups apart is found.
     found = minimum_detectable_shift(

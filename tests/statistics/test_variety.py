@@ -141,3 +141,14 @@ def test_an_interval_that_no_cluster_moves_is_none() -> None:
     both, clusters = [["a"], ["b"]] * 6, [str(n // 2) for n in range(12)]
     found = varied(both, both[::-1], ["f"] * 12, clusters, n=99)
     assert found.difference == 0 and math.isnan(found.ci_low) and math.isnan(found.ci_high)
+
+
+def test_two_clusters_have_the_interval_of_their_difference() -> None:
+    # Both are given a and b first, and then a and a or a and b. Without the one the difference is 0, without the
+    # other 1 bit: the jackknife's standard error is half of that, and Student's t has one degree of freedom.
+    found = varied([["a"], ["b"]] * 2, [["a"], ["a"], ["a"], ["b"]], ["f"] * 4, list("1122"), n=99)
+    difference = 1 - float(stats.entropy([3, 1], base=2))
+    half = stats.t.ppf(0.975, 1) / 2
+    assert (found.difference, found.ci_low, found.ci_high) == pytest.approx(
+        (difference, difference - half, difference + half)
+    )
