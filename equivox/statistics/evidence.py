@@ -116,8 +116,6 @@ def draw_evidence(
             counts = np.stack([whole[heard.group == code].sum(axis=0) for code in range(n_groups)])
             notes += _unsupported(heard.standardised.weights, heard.held, design)
         cluster, observed, n_labellings, exact = heard.permuted(parts, n_groups, n_resamples, rng)
-        if n_labellings == 1:
-            notes.append("the clusters have one permutation only: the cluster-level test cannot reject")
         if (note := on_few_clusters(answers.rows, design, weights)) is not None:
             notes.append(note)
         notes += _heard_in_one(heard, slices, n_groups)

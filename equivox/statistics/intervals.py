@@ -301,8 +301,8 @@ def _closest(known: Floats, gap: Floats) -> float:
     found = optimize.milp(
         np.concatenate([np.zeros(size), np.ones(size)]),
         constraints=[
-            optimize.LinearConstraint(above, -np.inf, -offset),
-            optimize.LinearConstraint(below, -np.inf, offset),
+            optimize.LinearConstraint(above, ub=-offset),
+            optimize.LinearConstraint(below, ub=offset),
             optimize.LinearConstraint(filled, gap, gap),
         ],
     )

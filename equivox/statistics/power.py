@@ -323,7 +323,7 @@ def fewest_clusters(
     """
 
     def clusters(steps: float) -> int:
-        return step * min(max(2, int(steps)), most // step)
+        return step * min(int(steps), most // step)
 
     def tried(log_steps: float) -> int:
         return rejections(clusters(round(float(np.exp(log_steps)))))
@@ -359,8 +359,7 @@ def search(
         points.append((middle, tried(middle)))
         first, last = (middle, last) if points[-1][1] < enough else (first, middle)
     while len(points) < ROUNDS:
-        crossing, _ = _crossing(points, each, power)
-        crossing = float(np.clip(crossing, low, high)) if np.isfinite(crossing) else (first + last) / 2
+        crossing = float(np.clip(_crossing(points, each, power)[0], low, high))
         points.append((crossing, tried(crossing)))
     crossing, error = _crossing(points, each, power)
     return float(np.clip(crossing, low, high)), error

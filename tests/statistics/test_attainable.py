@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from scipy import stats
 
 from equivox.core.errors import RequestError
 from equivox.statistics import distribution_shift, least_p, least_p_over_clusters, sign_flip_test
+from equivox.statistics.evidence import _rejects
 from equivox.statistics.permutation import all_labellings, random_labellings, random_row_labellings
 
 RNG = np.random.default_rng(0)
@@ -99,3 +101,10 @@ def test_a_unit_in_every_group_is_permuted_within_itself() -> None:
     assert least_p_over_clusters(["f", "m"] * 5 + ["m"], [*"aabbccddee", "g"]).p == pytest.approx(2 / 32)
     with pytest.raises(RequestError, match="1 in 2, 2 in 1 of 2 groups"):
         least_p_over_clusters(["f", "m", "m", "m"], ["a", "a", "b", "c"])
+
+
+@pytest.mark.parametrize(("n", "rejects"), [(19, False), (18, True)])
+def test_so_few_permutations_that_no_p_is_at_the_level_leave_the_interval_alone(n, rejects):
+    # The smallest p of 19 draws is 1/20, which is the level; of 18 it is 1/19, and a p of 1/2 says nothing then.
+    drawn = SimpleNamespace(cluster=np.zeros((n, 2)), response=np.zeros((0, 1)), exact=False, confidence=0.95)
+    assert _rejects(drawn, {"p_cluster": 0.5, "p_response": 0.5}) is rejects

@@ -14,6 +14,7 @@ from equivox.statistics import distribution_shift, inputs
 from equivox.statistics.design_noise import noise_within_units
 from equivox.statistics.distance import detectable
 from equivox.statistics.encode import Answers, encode_design, encode_values
+from equivox.statistics.evidence import draw_evidence
 
 
 def answers(p, responses, rng):
@@ -265,3 +266,19 @@ def test_a_group_of_one_speaker_borrows_the_noise_of_the_others():
         few = slice(50 * n_speakers)
         alone = distribution_shift(codes[few], group[few], clusters=speaker[few], min_count=1, n_resamples=39, rng=draw)
         assert any(note in told for told in alone.notes)
+
+
+def test_p_of_noise_is_students_where_the_clusters_of_a_group_are_alike():
+    # All of group a say x, so that the noise that was seen is that of group b. Two values of two groups have one
+    # deviation: its error and degrees of freedom give the p of Student's t.
+    codes = np.array([0] * 30 + [0] * 3 + [1] * 7 + [0] * 9 + [1] + [0] * 6 + [1] * 4)
+    group, cluster = np.repeat([0, 1], 30), np.repeat(np.arange(6), 10)
+    design = encode_design(group, cluster, None)
+    given = encode_values(inputs.values(codes, "values"), 1)
+    evidence = draw_evidence({"said": given}, design, 20_000, np.random.default_rng(3))
+    found = distribution_shift(codes, group, clusters=cluster, min_count=1, n_resamples=20_000, rng=generator(3))
+    assert evidence.model.alike
+    error = float(evidence.model.errors(seen=True)[0, 0])
+    expected = 2 * stats.t.sf(0.4 / 2 / error, evidence.model.degrees[0])
+    # 1,000 draws: three standard errors of their share.
+    assert found.p_noise == pytest.approx(expected, abs=3 * math.sqrt(expected / 1_000))

@@ -145,6 +145,13 @@ def test_the_smallest_shift_that_is_found_in_80_of_100_samples_of_normal_noise(a
     assert (found.answers, found.correlation) == (answers, pytest.approx(correlation))
 
 
+def test_large_errors_are_balanced_first():
+    # One value with three errors against three with one: every value moves by as many errors, which no other order of
+    # the sides gives.
+    found = _hidden(np.array([[1.0, 1.0, 1.0, 3.0]] * 2))
+    assert np.abs(found[0]) / found[0].max() == pytest.approx([1 / 3, 1 / 3, 1 / 3, 1])
+
+
 def test_ceiling_needs_two_groups_and_a_value():
     with pytest.raises(RequestError, match="`n_groups` is 1"):
         attainable_shift(4, 1)

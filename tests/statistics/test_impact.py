@@ -100,6 +100,17 @@ def test_unknown_answers_of_one_group_leave_no_mark_certain():
     assert marks == ["below", "below, not certain"]  # 0.75 (to 0.78), and 1,480 / 1,800 = 0.82 with all 380
 
 
+@pytest.mark.parametrize(
+    ("favourable", "mark"),
+    [(16_000, "not below"), (15_999, "not below, not certain"), (15_000, "below, not certain"), (14_999, "below")],
+)
+def test_a_bound_of_four_fifths_is_not_below_them(favourable, mark):
+    # All of 20,000 of group a; of b's 20,000 a thousand are unknown: at least 16,000/20,000, at most 15,000 + 1,000.
+    column = [1.0] * (20_000 + favourable) + [0.0] * (19_000 - favourable) + [math.nan] * 1_000
+    b = impact_ratios(column, groups=["a"] * 20_000 + ["b"] * 20_000, clusters=None).groups[1]
+    assert b.mark == mark
+
+
 def test_what_is_undefined_has_a_reason_and_is_never_one():
     column, groups = answers((0, 10), (0, 10))
     none = impact_ratios(column, groups=groups, clusters=None)
@@ -233,3 +244,16 @@ def test_the_interval_holds_the_true_ratio(shares, n_clusters, within):
             if not math.isnan(one.low)
         )
     assert held / 400 >= 0.95 - 0.033
+
+
+def test_units_with_one_answer_in_each_group_are_compared_within_themselves():
+    # Where one of a pair is favoured the other mostly is not: the variance of the log ratio is that of the pairs'
+    # linearised differences, larger than that of independent answers.
+    a = np.array([1.0] * 9 + [0.0] * 3)
+    b = np.array([0.0] * 6 + [1.0] * 6)
+    pairs = [f"p{pair}" for pair in range(12)]
+    found = impact_ratios([*a, *b], groups=["a"] * 12 + ["b"] * 12, clusters=pairs * 2).groups[1]
+    apart = (b - b.mean()) / b.mean() - (a - a.mean()) / a.mean()
+    half = stats.t.ppf(0.975, 11) * apart.std(ddof=1) / math.sqrt(12)
+    ratio = b.mean() / a.mean()
+    assert (found.low, found.high) == pytest.approx((ratio * math.exp(-half), ratio * math.exp(half)))

@@ -431,6 +431,9 @@ def test_low_is_reached_when_fractions_are_whole():
     # b misses ten answers; as the second value they make both groups (10, 10).
     found = ntvd_bounds([[10, 10], [10, 0]], [0, 10])
     assert found.low == pytest.approx(0.0, abs=1e-9)
+    # As a's value, two of b's ten bring b to (.2, .8); the third group comes to the middle of two that share nothing.
+    assert ntvd_bounds([[10, 0], [0, 8]], [0, 2]).low == pytest.approx(80.0)
+    assert ntvd_bounds([[4, 0], [0, 4], [3, 1]], [0, 0, 4]).low == pytest.approx(50.0)
 
 
 @settings(max_examples=40, deadline=None)
