@@ -42,7 +42,7 @@ class CorrectedShift:
         G x V, the corrected share of each value in each group. Shares of a group sum to one; that of a rare value may
         be slightly below zero, because it is a difference.
     labels, wrong
-        The labelled responses of each group, and those on which the annotator and people differ.
+        The labelled responses of each group that are compared, and those on which the annotator and people differ.
     tuning
         λ of each group, the weight of the annotator: 1 where it is right, 0 where it says nothing about people's label.
     labels_to_halve
@@ -124,7 +124,8 @@ def corrected_shift(
         Values that the annotator gave, and that people would give by this estimate, fewer times over all responses are
         left out.
     min_labels
-        The labels that every group needs, 2 or more.
+        The labels that every group needs, 2 or more, where all groups have a response in the same unit, or stratum and
+        block.
     confidence
         Coverage of the interval, between 0 and 1.
     rng
@@ -171,7 +172,10 @@ def corrected_shift(
     weight = inputs.weights(weights, len(labelled))
     n_groups = len(design.groups)
     group = design.group_of_row[labelled]
-    counts = np.bincount(group, minlength=n_groups)
+    mix = equal_mix(design)
+    if mix is not None:
+        weight *= mix[labelled]
+    counts = np.bincount(group[weight > 0], minlength=n_groups)
     empty = CorrectedShift(
         groups=design.groups,
         by_group=np.full((n_groups, 0), math.nan),
@@ -182,14 +186,8 @@ def corrected_shift(
     if n_groups < 2:
         return replace(empty, undefined=f"only one group, {design.groups[0]!r}: a difference needs two")
     if few := [name for name, own in zip(design.groups, counts, strict=True) if own < min_labels]:
-        return replace(empty, undefined=f"fewer than {min_labels} labelled responses of {', '.join(few)}")
-    mix = equal_mix(design)
-    if mix is not None:
-        weight *= mix[labelled]
-    if lost := [name for code, name in enumerate(design.groups) if not weight[group == code].any()]:
-        return replace(
-            empty, undefined=f"no labelled response of {', '.join(lost)} in a {design.held_by} of all groups"
-        )
+        where = "" if mix is None else f" in a {design.held_by} of all groups"
+        return replace(empty, undefined=f"fewer than {min_labels} labelled responses of {', '.join(few)}{where}")
     for code in range(n_groups):
         weight[group == code] /= weight[group == code].sum()
     table = _Responses.of(given, said, labelled, weight, design.group_of_row, min_count)
@@ -207,7 +205,8 @@ def corrected_shift(
         wrong=tuple(part.wrong for part in parts),
         tuning=tuple(part.tuning for part in parts),
     )
-    if any(found.wrong) and (table.people == table.people[0]).all():
+    people = table.people[weight > 0]
+    if any(found.wrong) and (people == people[0]).all():
         return replace(found, undefined="people give every labelled response the same value: that shows no difference")
     if not all(part.total > 0 for part in parts):
         return replace(found, undefined="people find hardly a value in a group")
@@ -278,7 +277,7 @@ class _Group:
 def _rectify(
     table: _Responses, weights: Floats, mix: Floats | None, group: Ints, code: int, design: Design, labelled: Ints
 ) -> _Group:
-    mine = group == code
+    mine = (group == code) & (weights > 0)
     read, people, weight = table.annotator[mine], table.people[mine], weights[mine]
     all_rows = design.group_of_row == code
     counts_as = np.ones(len(all_rows)) if mix is None else mix
@@ -350,7 +349,7 @@ def _degrees(pulls: Floats) -> float:
     if not squares.any():
         return math.inf
     relative = m * float(squares.var(ddof=1)) / float(squares.sum()) ** 2
-    return float(max(1.0, min(m - 1.0, 2.0 / max(relative, 1e-12))))
+    return m - 1.0 if relative * (m - 1) <= 2 else 2.0 / relative
 
 
 def _measured(

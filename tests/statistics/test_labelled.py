@@ -39,6 +39,24 @@ def test_by_hand() -> None:
     assert not any("from one cluster" in note for note in found.notes)
 
 
+def test_labels_where_a_group_is_missing_are_no_labels() -> None:
+    # Block y holds group a alone: nothing is compared there, and labels of it say nothing of the annotator in x.
+    groups, blocks = [*"a" * 24, *"b" * 12], [*"x" * 12, *"y" * 12, *"x" * 12]
+    read, people = [*"ppqq" * 9], [*"pqqq" * 9]
+    of_x, of_y = [0, 1, 2, 3, 5, 24, 25, 26, 27, 29], [12, 13, 14, 17, 21]
+    design: dict[str, Any] = {"clusters": np.repeat(range(12), 3), "blocks": blocks, "min_labels": 5}
+    alone, beside = (shift(read, groups, rows, [people[row] for row in rows], **design) for rows in (of_x, of_x + of_y))
+    assert alone.undefined is None
+    assert (
+        (beside.labels, beside.wrong, beside.tuning)
+        == (alone.labels, alone.wrong, alone.tuning)
+        == ((5, 5), (2, 2), alone.tuning)
+    )
+    assert (beside.ci_low, beside.ci_high) == (alone.ci_low, alone.ci_high)
+    few = shift(read, groups, of_x[1:] + of_y, [people[row] for row in of_x[1:] + of_y], **design)
+    assert few.undefined == "fewer than 5 labelled responses of a in a stratum or block of all groups"
+
+
 def test_blocks_in_unequal_numbers_are_given_one_mix() -> None:
     # Women say x, men y, in both groups; group a has three women and one man, group b one and three. Every third
     # response is labelled, and the annotator is right. What differs is the mix alone.
