@@ -138,7 +138,7 @@ def _r(sx: Floats, sxx: Floats, sxy: Floats, n: int) -> Floats:
     """Return r from sums, for an outcome of mean 0 and length 1; constant labels give NaN."""
     spread = sxx - sx**2 / n
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(spread > 1e-12, sxy / np.sqrt(np.where(spread > 1e-12, spread, 1.0)), np.nan)
+        return np.where(spread > 1e-12, sxy / np.sqrt(spread), np.nan)
 
 
 def _exchanged(first: Floats, outcome: Floats, code: Ints, n_resamples: int, rng: np.random.Generator) -> Floats:

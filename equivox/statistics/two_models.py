@@ -197,7 +197,7 @@ CACHED = 131_072
 
 
 def _portions(batch: NDArray[Any]) -> list[NDArray[Any]]:
-    size = max(1, CACHED // max(1, batch[0].size))
+    size = max(1, CACHED // batch[0].size)
     return [batch[start : start + size] for start in range(0, len(batch), size)]
 
 

@@ -12,9 +12,18 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from equivox.core.errors import RequestError
-from equivox.statistics import distribution_shift, least_p, least_p_over_clusters, sign_flip_test
+from equivox.statistics import (
+    association_test,
+    distribution_shift,
+    group_means,
+    least_p,
+    least_p_over_clusters,
+    sign_flip_test,
+)
+from equivox.statistics.encode import encode_design
 from equivox.statistics.evidence import _rejects
 from equivox.statistics.permutation import all_labellings, random_labellings, random_row_labellings
+from equivox.statistics.unit_means import units_of
 
 RNG = np.random.default_rng(0)
 
@@ -108,3 +117,39 @@ def test_so_few_permutations_that_no_p_is_at_the_level_leave_the_interval_alone(
     # The smallest p of 19 draws is 1/20, which is the level; of 18 it is 1/19, and a p of 1/2 says nothing then.
     drawn = SimpleNamespace(cluster=np.zeros((n, 2)), response=np.zeros((0, 1)), exact=False, confidence=0.95)
     assert _rejects(drawn, {"p_cluster": 0.5, "p_response": 0.5}) is rejects
+
+
+def is_whole(number: float) -> bool:
+    return number == pytest.approx(round(number), abs=1e-6) and number >= 1 - 1e-6
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_was_seen_counts_as_one_of_the_draws(seed: int) -> None:
+    # (1 + b) / (1 + B), wherever B draws are made: of permutations, of tables, or of the groups' own noise.
+    rng = np.random.default_rng(seed)
+    sizes, spreads = (4, 9, 7), (3.0, 1.0, 1.0)
+    values = np.concatenate([rng.normal(0, by, n) for n, by in zip(sizes, spreads, strict=True)])
+    groups = np.repeat([*"abc"], sizes)
+    two = group_means(values[:13], groups[:13], clusters=range(13), n_resamples=9, rng=rng)
+    assert is_whole(10 * two.distance_p) and not two.exact
+    three = group_means(values, groups, clusters=range(20), n_resamples=9, distances=False, rng=rng)
+    assert is_whole(10 * three.p) or is_whole(1_001 * three.p)
+    units, _ = units_of(values[:, None], encode_design(groups, range(20), None))
+    assert units is not None and is_whole(20 * units.p_of_noise(0.5, 19, rng))
+    table = association_test([[1, 3], [2, 2], [3, 1]], n_resamples=19, rng=rng)
+    assert table.method == "permutation" and is_whole(20 * table.p_exact)
+    codes = np.concatenate([rng.choice(3, 5, p=row) for row in rng.dirichlet(np.ones(3), 13)])
+    shift = distribution_shift(codes, groups[:13].repeat(5), clusters=np.arange(13).repeat(5), min_count=1,
+                               n_resamples=9, rng=rng)  # fmt: skip
+    assert is_whole(10 * shift.p_response) and (is_whole(1_001 * shift.p_noise) or is_whole(1_010 * shift.p_noise))
+
+
+def test_a_rare_distance_counts_as_one_of_all_draws_that_were_made() -> None:
+    # Nothing that noise or 2,000 permutations make is as far apart: 1 of the 1,000 draws of noise, the 2,000 further
+    # ones, and what was seen.
+    values = np.concatenate(
+        [np.repeat([0, 1], [20 - n, n]) for n in (1, 2, 3, 0, 2, 1, 1, 2, 18, 19, 17, 20, 18, 19, 18, 19)]
+    )
+    found = distribution_shift(values, np.repeat([*"ab"], 160), clusters=np.repeat(range(16), 20), min_count=1,
+                               n_resamples=2_000, rng=np.random.default_rng(1))  # fmt: skip
+    assert (found.p_noise, found.p_response) == (pytest.approx(1 / 3_001), pytest.approx(1 / 2_001))

@@ -124,6 +124,10 @@ def test_what_is_undefined_has_a_reason_and_is_never_one():
     assert all(math.isnan(one.share) and math.isnan(one.ratio) and one.unknown == 10 for one in failed.groups)
     half = impact_ratios([1.0] * 10 + [1.0] * 5 + [math.nan] * 5, groups=["a"] * 10 + ["b"] * 10, clusters=None)
     assert half.undefined == "only 50 % of the answers of b are known, 80 % are needed"
+    # The group of which the least is known is named, not the one with the fewest answers.
+    column = [1.0] * 70 + [math.nan] * 30 + [1.0] * 9 + [math.nan]
+    large = impact_ratios(column, groups=["a"] * 100 + ["b"] * 10, clusters=None, min_known=0.95)
+    assert large.undefined == "only 70 % of the answers of a are known, 95 % are needed"
     # 23 of 29 are 79.3 %: they are said to be fewer than the 80 % that are needed.
     most = impact_ratios([1.0] * 29 + [1, 0, *[1] * 21, *[math.nan] * 6], groups=["a"] * 29 + ["b"] * 29, clusters=None)
     assert most.undefined == "only 79 % of the answers of b are known, 80 % are needed"
