@@ -62,9 +62,9 @@ class Units:
     def permutations_hold(self) -> bool:
         """Whether permutations have the right size although the clusters of one group vary more than those of another.
 
-        They have where units are in every group, and where two groups have as many clusters as each other in every
-        stratum: the permuted groups then differ by as much noise as the groups themselves (Romano 1990,
-        doi:10.1080/01621459.1990.10474928).
+        They have where two groups have as many clusters as each other in every stratum: the permuted groups then differ
+        by as much noise as the groups themselves (Romano 1990, doi:10.1080/01621459.1990.10474928). Units in every of
+        several groups are taken to; p of their means is never below that of their noise.
         """
         n_groups = self.deals.shape[1]
         one, *others = cross_count(self.stratum, self.group, (int(self.stratum.max()) + 1, n_groups)).T
@@ -176,17 +176,25 @@ class Units:
         centred = self.means[:, 0] - self.means[:, 0].mean()
         return None if weights is None else np.stack([own @ centred for own in weights], axis=1)
 
-    def _noise_of_pairs(self, size: int, rng: np.random.Generator) -> Floats:
-        """Draw the noise of the means of groups that are in every stratum once, B x G.
+    def _noise_of_pairs(self, size: int, rng: np.random.Generator) -> Floats | None:
+        """Draw the noise of the means of groups that are in every stratum once, B x G; None where there is none.
 
-        It is normal, with the variance that strata and groups together leave (as of Tukey's range in blocks).
+        It is normal, with the variance of each group that strata and groups together leave. What is left of one group
+        has a share of the variance of the others, which is taken off (Grubbs 1948, doi:10.1080/01621459.1948.10483261).
         """
         order = np.lexsort([self.group, self.stratum])
         own = self.means[order, 0].reshape(-1, self.deals.shape[1])
+        n_strata, n_groups = own.shape
         left = own - own.mean(axis=0) - own.mean(axis=1, keepdims=True) + own.mean()
-        freedom = (len(own) - 1) * (own.shape[1] - 1)
-        scale = np.sqrt((left**2).sum() / len(own) / rng.chisquare(freedom, size))
-        return np.asarray(scale[:, None] * rng.standard_normal((size, own.shape[1])), dtype=np.float64)
+        squares = (left**2).sum(axis=0) / (n_strata - 1)
+        mean = squares.sum() / (n_groups - 1)
+        each = np.maximum(squares - mean / n_groups, 0.0)
+        if not each.any():
+            return None
+        errors = each / each.mean() * mean / n_strata
+        freedom = freedom_of(errors.tolist(), [(n_strata - 1) * (n_groups - 1) / n_groups] * n_groups)
+        scale = np.sqrt(freedom / rng.chisquare(freedom, size))
+        return np.asarray(scale[:, None] * np.sqrt(errors) * rng.standard_normal((size, n_groups)), dtype=np.float64)
 
     def p_of_noise(self, difference: float, n_draws: int, rng: np.random.Generator) -> float:
         """Return the p of the groups' difference by their own noise; 0 where it is not known.

@@ -176,12 +176,37 @@ def test_the_interval_leaves_out_0_where_p_is_small_and_only_there(crossed: bool
 
 
 def test_of_three_groups_in_every_unit_the_interval_is_tukeys_in_blocks() -> None:
-    level, left = np.array([4.0, 9, 2, 6]), np.array([[1, -1, 0], [0, 1, -1], [-1, 0, 1], [0.5, -0.5, 0]])
+    # As much is left of each group, so that all have one variance.
+    level, left = np.array([4.0, 9, 2, 6, 5, 3]), np.array([[1, -1, 0], [0, 1, -1], [-1, 0, 1]] * 2) * 1.5
     values = level[:, None] + left + [3, 0, 0]
-    found = group_means(values.ravel(), list("abc") * 4, clusters=np.arange(4).repeat(3), n_resamples=20_000, rng=rng())
+    found = group_means(values.ravel(), list("abc") * 6, clusters=np.arange(6).repeat(3), n_resamples=20_000, rng=rng())
     residuals = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
-    half = stats.studentized_range.ppf(0.95, 3, 6) * math.sqrt((residuals**2).sum() / 6 / 4)
+    half = stats.studentized_range.ppf(0.95, 3, 10) * math.sqrt((residuals**2).sum() / 10 / 6)
     assert found.ci_high - found.difference == pytest.approx(half, rel=0.03)
+
+
+def test_a_group_that_varies_more_than_five_others_in_the_same_units_is_no_difference() -> None:
+    # 400 samples without an effect: 5 % and three standard errors are 33. With one variance for all it were 47.
+    draw, p = np.random.default_rng(7), []
+    groups, units = list("abcdef") * 12, np.repeat(range(12), 6)
+    for _ in range(400):
+        values = draw.normal(0, 1, (12, 1)) + draw.normal(0, [10, 1, 1, 1, 1, 1], (12, 6))
+        p.append(group_means(values.ravel(), groups, clusters=units, n_resamples=99, distances=False, rng=draw).p)
+    assert np.sum(np.array(p) <= 0.05) <= 33
+
+
+def test_the_variances_of_three_groups_in_every_unit_by_hand() -> None:
+    # What is left of a, b and c has mean squares 1.5, 1.5 and 6 (a and b move alike, against c). Together they are 9,
+    # so that the variances have a mean of 9 / 2; a third of it is all that is left of a and b, and c has the rest.
+    left = np.array([[1.0, 1, -2], [-1, -1, 2]] * 2) * math.sqrt(9 / 8)
+    values = np.array([4.0, 9, 2, 6])[:, None] + left
+    design = encode_design(list("abc") * 4, np.arange(4).repeat(3), None)
+    units, _ = units_of(values.reshape(-1, 1), design)
+    assert units is not None
+    drawn = units.noise_of_gap(40_000, rng())
+    # Of 4 units: c's mean has an error of √(3 · 4.5 / 4), with a third of the 3 · 2 degrees of freedom.
+    expected = stats.t.ppf(0.975, 2) * math.sqrt(13.5 / 4)
+    assert drawn is not None and np.quantile(drawn, 0.95) == pytest.approx(expected, rel=0.03)
 
 
 @pytest.mark.parametrize("n_groups", [2, 3])
