@@ -127,11 +127,16 @@ def _unit(values: Floats) -> Floats:
 def _undefined(label: Floats, outcome: Floats) -> str | None:
     if len(label) < 3:
         return f"{len(label)} known pair{'' if len(label) == 1 else 's'}: a correlation needs three"
-    if np.ptp(label) == 0:
+    if _constant(label):
         return "`x` is constant"
-    if np.ptp(outcome) == 0:
+    if _constant(outcome):
         return "`y` is constant: a constant outcome shows no difference and no fairness"
     return None
+
+
+def _constant(values: Floats) -> bool:
+    """Return whether values differ by no more than rounding leaves of them."""
+    return bool(np.ptp(values) <= 1e-12 * np.abs(values).max())
 
 
 def _r(sx: Floats, sxx: Floats, sxy: Floats, n: int) -> Floats:

@@ -295,6 +295,6 @@ def _unusable(cohort: Mapping[str, Mapping[str, float]], metrics: tuple[str, ...
         if any(math.isnan(value) for value in values):
             lacking = next(model for model, member in cohort.items() if math.isnan(member.get(name, math.nan)))
             return f"cohort member {lacking} has no value for {name}"
-        if max(values) == min(values):
+        if math.isclose(max(values), min(values), rel_tol=1e-12):  # the rest is what rounding leaves
             return f"the cohort does not vary in {name}"
     return None

@@ -79,6 +79,15 @@ def test_bias_corrected_v_of_a_table_with_more_columns_than_rows():
     assert math.isnan(cramers_v([[1, 0], [0, 1]]))  # of two answers, k̃ - 1 = 1 - 1/(n - 1) is 0
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+def test_bias_corrected_v_of_four_by_three_is_bergsmas(transposed):
+    table = np.array([[9, 2, 1], [3, 8, 2], [1, 2, 7], [4, 4, 3]])
+    n = table.sum()
+    phi2 = stats.chi2_contingency(table, correction=False).statistic / n - 3 * 2 / (n - 1)
+    smaller = min(4 - 3**2 / (n - 1), 3 - 2**2 / (n - 1)) - 1
+    assert cramers_v(table.T if transposed else table) == pytest.approx(math.sqrt(phi2 / smaller))
+
+
 def test_few_clusters_of_one_value_are_an_analysis_of_variance():
     # One value, and so one independent number: scipy's F test of three groups, halved degrees being at least one.
     rng = generator(4)
@@ -188,3 +197,22 @@ def test_too_few_clusters_or_clusters_that_are_alike_have_none():
     assert paired(alike, alike) == 1.0
     one_group = few_clusters_p(draw.normal(size=(6, 3)), np.zeros(6, dtype=int), np.zeros(6, dtype=int))
     assert math.isnan(one_group)
+
+
+def test_few_clusters_of_several_values_have_half_of_the_values_that_are_independent():
+    # The covariance of the clusters of a group, S, has 8 degrees of freedom. The trace of the square of the
+    # population's is estimated by Bai & Saranadasa, 8² / (10 · 7) · (tr S² - (tr S)² / 8); (tr S)² over it is the
+    # number of values that are independent, of which half are taken for the degrees of freedom of F.
+    shares = generator(3).normal(size=(10, 6)) * [3, 2, 2, 1, 1, 1]
+    group, one = np.repeat([0, 1], 5), np.zeros(10, dtype=int)
+    apart, left = (
+        shares[:5].mean(axis=0) - shares[5:].mean(axis=0),
+        shares - np.repeat([shares[:5].mean(axis=0), shares[5:].mean(axis=0)], 5, axis=0),
+    )
+    covariance = left.T @ left / 8
+    trace = np.trace(covariance)
+    squared = 8**2 / (10 * 7) * (np.trace(covariance @ covariance) - trace**2 / 8)
+    values = trace**2 / squared / 2
+    assert values > 1
+    expected = stats.f.sf(2.5 * apart @ apart / trace, values, 8 * values)
+    assert few_clusters_p(shares, group, one) == pytest.approx(expected)

@@ -62,6 +62,11 @@ def test_clusters_exchange_labels_whole():
 
 
 def test_undefined_says_why():
+    # 0.1 + 0.2 is not 0.3 in binary.
+    rounded = cluster_correlation(
+        [0, 1, 0, 1], [0.3, 0.1 + 0.2, 0.3, 0.1 + 0.2], clusters=list("abcd"), rng=generator()
+    )
+    assert rounded.undefined is not None and math.isnan(rounded.r)
     constant = cluster_correlation([0, 1, 0, 1], [1, 1, 1, 1], clusters=list("aabb"), rng=generator())
     assert constant.undefined is not None
     assert "`y` is constant" in constant.undefined

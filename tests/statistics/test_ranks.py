@@ -166,6 +166,7 @@ def test_a_model_outside_the_cohort():
         ({}, "the cohort has 0 model"),
         ({"a": {"M1": 1.0}}, "the cohort has 1 model"),
         ({"a": {"M1": 1.0}, "b": {"M1": 1.0}}, "does not vary in M1"),
+        ({"a": {"M1": 0.3}, "b": {"M1": 0.1 + 0.2}}, "does not vary in M1"),
         ({"a": {"M1": 1.0}, "b": {"M1": math.nan}}, "cohort member b has no value for M1"),
     ],
 )
