@@ -70,7 +70,7 @@ def standard(counts: Ints | Floats, group: Ints, held: Ints | None, slices: Sequ
     # Both factors below depend on the numbers of clusters alone, which permutations keep.
     everywhere = of_stratum * (members.min(axis=1) > 0)[:, None]
     expected = members[:, :, None] * (of_stratum / members.sum(axis=1)[:, None])[:, None]
-    deal = _divided((everywhere / np.maximum(everywhere.sum(axis=0), 1.0))[:, None] * np.ones_like(expected), expected)
+    deal = _divided((everywhere / np.maximum(everywhere.sum(axis=0), 1.0))[:, None], expected)
     return Standard(
         weights=ratio[stratum, group],
         deals=deal[stratum].transpose(0, 2, 1),
@@ -80,7 +80,7 @@ def standard(counts: Ints | Floats, group: Ints, held: Ints | None, slices: Sequ
 
 def _divided(above: Floats, below: Floats) -> Floats:
     """Return the quotient, 0 where the divisor is 0."""
-    return np.asarray(np.divide(above, below, out=np.zeros_like(above), where=below > 0), dtype=np.float64)
+    return np.divide(above, below, out=np.zeros(below.shape), where=below > 0)
 
 
 @dataclass(frozen=True, kw_only=True)

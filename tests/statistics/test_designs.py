@@ -11,7 +11,7 @@ from seeded import generator
 from equivox.core.detectable import Detectable
 from equivox.core.errors import RequestError
 from equivox.statistics import distribution_shift, inputs
-from equivox.statistics.design_noise import noise_within_units
+from equivox.statistics.design_noise import noise_of, noise_within_units
 from equivox.statistics.distance import detectable
 from equivox.statistics.encode import Answers, encode_design, encode_values
 from equivox.statistics.evidence import draw_evidence
@@ -266,6 +266,16 @@ def test_a_group_of_one_speaker_borrows_the_noise_of_the_others():
         few = slice(50 * n_speakers)
         alone = distribution_shift(codes[few], group[few], clusters=speaker[few], min_count=1, n_resamples=39, rng=draw)
         assert any(note in told for told in alone.notes)
+
+
+def test_units_that_never_differ_suppose_one_that_moves_the_most_frequent_value_to_the_rarest():
+    # Four units answer x, x, y, z, z, z in both groups: nothing moves the groups apart. One more of five moves a fifth
+    # from z, which is given most, to y.
+    said, group, unit = ["x", "x", "y", "z", "z", "z"] * 8, np.tile(np.repeat([0, 1], 6), 4), np.repeat(range(4), 12)
+    answers = Answers.of([encode_values(inputs.values(said, "values"), 1)])
+    found = noise_of(answers, encode_design(group, unit, None), generator(), weights=None)
+    assert found.alike and found.shared is not None and not found.shared.any()
+    assert [own.tolist() for own in found.supposed] == [[[0, 0, 0], [0, 0.2, -0.2]]] * 2
 
 
 def test_p_of_noise_is_students_where_the_clusters_of_a_group_are_alike():

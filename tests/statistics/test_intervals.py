@@ -132,6 +132,9 @@ def test_groups_without_a_common_value_borrow_one_answer_and_alike_ones_all():
     assert _alikeness(np.eye(2), np.full(2, 100.0)) == 1
     assert _alikeness(np.full((3, 2), 0.5), np.full(3, 100.0)) == pytest.approx(MOST_BORROWED)
     assert _alikeness(np.full((2, 2), 0.5), np.array([0.0, 5.0])) == 1
+    # By hand: 10 and 30 answers, mean (.5, .5), within 1/2, between 10 · .18 + 30 · .02 = 2.4, and 40 - 1000/40 = 15.
+    spread = (2.4 - 0.5) / (15 * 0.5)
+    assert _alikeness(np.array([[0.8, 0.2], [0.4, 0.6]]), np.array([10.0, 30.0])) == pytest.approx(1 / spread - 1)
 
 
 def test_a_group_without_freedom_has_the_correlation_of_the_others():
