@@ -292,3 +292,12 @@ def test_p_of_noise_is_students_where_the_clusters_of_a_group_are_alike():
     expected = 2 * stats.t.sf(0.4 / 2 / error, evidence.model.degrees[0])
     # 1,000 draws: three standard errors of their share.
     assert found.p_noise == pytest.approx(expected, abs=3 * math.sqrt(expected / 1_000))
+
+
+def test_the_correlation_within_clusters_is_told_beside_the_detectable_shift():
+    # Eighty speakers whose shares are Dirichlet's: two answers of one correlate by 1/(4 · 1 + 1) = .2.
+    draw = generator(6)
+    codes, speaker = answers(draw.dirichlet(np.full(4, 1.0), size=80), 20, draw)
+    found = distribution_shift(codes, speaker % 2, clusters=speaker, min_count=1, n_resamples=19, rng=draw)
+    assert found.detectable is not None and found.detectable.answers == 20
+    assert found.detectable.correlation == pytest.approx(0.2, abs=0.05)
