@@ -283,6 +283,11 @@ def test_where_every_answer_is_labelled_no_error_is_hidden() -> None:
     found = shift(read, groups, range(40), read, clusters=np.arange(40))
     assert (found.ci_low, found.ci_high) == pytest.approx((own.ci_low, own.ci_high), abs=3)
     assert "the interval allows for 0 %" in found.notes[0]
+    # Answers in which nothing is found, by people neither, do not change the shares of what is found, nor their noise.
+    unstated = shift(
+        [*read, *[None] * 80], groups + ["a", "b"] * 40, range(120), [*read, *[None] * 80], clusters=range(120)
+    )
+    assert (unstated.ci_low, unstated.ci_high) == pytest.approx((own.ci_low, own.ci_high), abs=3)
 
 
 def test_names_and_order_change_nothing() -> None:
