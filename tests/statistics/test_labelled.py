@@ -334,6 +334,8 @@ def test_degrees_of_freedom_by_hand() -> None:
     assert _degrees(np.sqrt(np.array([[1.0], [1.0], [4.0], [2.0]]))) == 3
     # 0, 0, 0, 8: mean 2, variance 48 / 3; relative 4 · 16 / 64: 2.
     assert _degrees(np.sqrt(np.array([[0.0], [0.0], [0.0], [8.0]]))) == pytest.approx(2)
+    # 0, 0, 1, 11: mean 3, variance 86 / 3; relative 4 · 86 / 3 / 144: 2.51, which is less than 3.
+    assert _degrees(np.sqrt(np.array([[0.0], [0.0], [1.0], [11.0]]))) == pytest.approx(2 * 144 * 3 / (4 * 86))
     assert _degrees(np.zeros((5, 2))) == math.inf
     # A sum of variances 2 and 6 with 4 and 9 degrees: 64 / (1 + 4) (Satterthwaite).
     part = SimpleNamespace(pulls=np.full((1, 1), math.sqrt(6.0)), degrees=9.0)
