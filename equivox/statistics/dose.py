@@ -215,9 +215,10 @@ def group_side(
         raise RequestError(f"`group` is {group!r}; name one of two or more groups: {', '.join(known_groups.names)}")
     value_of = {name: code for code, name in enumerate(known.names)}
     cluster_of = {name: code for code, name in enumerate(known_clusters.names)}
-    none = len(value_of), len(cluster_of)  # the codes of values and clusters that are not known
-    value = np.array([*(value_of.get(name, none[0]) for name in values.names), 0])[values.codes]
-    cluster = np.array([*(cluster_of.get(name, none[1]) for name in clusters.names), 0])[clusters.codes][values.rows]
+    none = len(value_of), len(cluster_of)  # the codes of values and clusters that are not known, or missing
+    value = np.array([*(value_of.get(name, none[0]) for name in values.names), none[0]])[values.codes]
+    cluster = np.array([*(cluster_of.get(name, none[1]) for name in clusters.names), none[1]])
+    cluster = cluster[clusters.codes][values.rows]
     shares = []
     for code in range(len(known_groups.names)):
         here = known_groups.codes[known.rows] == code

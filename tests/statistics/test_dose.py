@@ -165,6 +165,12 @@ def test_sides_by_hand() -> None:
     assert side("z", "d") == pytest.approx(100 * (1 / 7) / (1 / 7 + 1 / 5))
     # Without c there is no man: nothing tells the sides. An answer without a value has none.
     assert math.isnan(side("x", "c")) and math.isnan(side("", "d"))
+    # An answer of nobody that is known is of no speaker who is left out.
+    (nobody,) = group_side(
+        values_of("x"), EncodedLabels(codes=np.array([-1]), names=()), known=known, known_groups=groups,
+        known_clusters=clusters, group="f",
+    )  # fmt: skip
+    assert nobody == side("x", "d")
     # One answer of each group is enough: x is 2 of 1 + 3 for women, 1 of 1 + 3 for men.
     (single,) = group_side(
         values_of("x"), EncodedLabels.of(["d"]), known=values_of("x", "y"), known_groups=EncodedLabels.of(list("fm")),
