@@ -294,8 +294,7 @@ def least_p_over_clusters(
         raise RequestError("`clusters` is missing: give the cluster of each response")
     sizes, _ = sizes_and_order(design.group_of_cluster, design.held, len(design.groups))
     # A stratum without some group says nothing, whoever is permuted there.
-    whole = sizes[(sizes > 0).all(axis=1)]
-    return least_p(whole if len(whole) else np.zeros_like(sizes[:1]), n_resamples=n_resamples)
+    return least_p(sizes[(sizes > 0).all(axis=1)], n_resamples=n_resamples)
 
 
 def _renamings(sizes: Ints) -> int:
