@@ -102,6 +102,17 @@ def test_parity_interval_against_scipy():
     assert found.ci_high == pytest.approx(2 * (found.share_high - 50))
 
 
+@pytest.mark.parametrize("hits", [[1, 0, 2, 1, 0, 1, 0, 2], [2, 1, 3, 2, 1, 2, 2, 1]])
+def test_parity_is_as_far_on_either_side(hits):
+    # Clearly off one half, and near it: the interval of the deviation is that of the opposite choices.
+    choices = np.concatenate([np.repeat([1.0, 0.0], [hit, 4 - hit]) for hit in hits])
+    clusters = np.repeat(np.arange(8), 4)
+    found, other = (parity_deviation(own, clusters=clusters, rng=generator()) for own in (choices, 1 - choices))
+    assert (other.share_low, other.share_high) == pytest.approx((100 - found.share_high, 100 - found.share_low))
+    assert (other.ci_low, other.ci_high) == pytest.approx((found.ci_low, found.ci_high))
+    assert found.ci_high == pytest.approx(2 * max(50 - found.share_low, found.share_high - 50))
+
+
 def test_the_deviation_that_is_found_is_that_of_a_t_test_on_contexts():
     rng = generator(6)
     hits = rng.binomial(6, 0.55, size=30)
