@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -45,22 +45,24 @@ OF_A_RUN = ("manifest.json", "tasks.json")
 
 def outside(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
     """Return where a command writes; RequestError for a place in a run, which would count as changed."""
-    if path is not None:
-        _refuse_in_run(str(parameter.name), path, [path, *path.absolute().parents])
-    return path
+    return _not_in_a_run(parameter, path, own=False)
 
 
 def _outside_of_others(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
     """Return the folder of a run, new or to go on with; RequestError for a place in another run."""
-    if path is not None:
-        _refuse_in_run(str(parameter.name), path, path.absolute().parents)
+    return _not_in_a_run(parameter, path, own=True)
+
+
+def _not_in_a_run(parameter: typer.CallbackParam, path: Path | None, *, own: bool) -> Path | None:
+    if path is None:
+        return None
+    refuse_unusable(path, str(parameter.name))
+    real = path.resolve()
+    for place in (*([] if own else [real]), *real.parents):
+        if all((place / file).is_file() for file in OF_A_RUN):
+            what = f"`{parameter.name}` {path} is in the run {place}"
+            raise RequestError(f"{what}, which would count as changed; name a place beside it")
     return path
-
-
-def _refuse_in_run(name: str, path: Path, places: Iterable[Path]) -> None:
-    refuse_unusable(path, name)
-    if run := next((place for place in places if all((place / file).is_file() for file in OF_A_RUN)), None):
-        raise RequestError(f"`{name}` {path} is in the run {run}, which would count as changed; name a place beside it")
 
 
 def output_option(help: str, *, resumed: bool = False) -> Any:

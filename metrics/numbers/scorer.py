@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -108,12 +109,24 @@ def _told(found: statistics.GroupMeans, unit: str) -> Iterator[str]:
     """Yield the groups' means in words, in the order in which they are subtracted, and the interval for other items."""
     means = dict(zip(found.groups, found.means.tolist(), strict=True))
     names = list(means) if len(means) == 2 else sorted(means, key=lambda name: -means[name])
-    told = ", ".join(f"{name} {means[name]:,.6g}" for name in names)
+    told = ", ".join(map(" ".join, zip(names, _alike([means[name] for name in names]), strict=True)))
     noise = "" if len(means) == 2 else f"; noise alone would set the means {found.null_mean:,.6g} apart"
     yield f"{names[0]} minus {names[-1]}, in {unit}: means {told}{noise}"
     if not np.isnan(found.new_items_high):
         low, high = found.new_items_low, found.new_items_high
         yield f"for other items of the same kind the interval is {low:,.6g} to {high:,.6g}"
+
+
+def _alike(numbers: Sequence[float]) -> list[str]:
+    """Return numbers as texts with as many decimals each, so that the largest has six digits.
+
+    >>> _alike([125341.2, 69431.12]), _alike([3.0, 2.5]), _alike([0.000125, -0.5])
+    (['125,341', '69,431'], ['3.0', '2.5'], ['0.000125', '-0.500000'])
+    """
+    largest = max(map(abs, numbers)) or 1.0
+    decimals = max(0, 5 - math.floor(math.log10(largest)))
+    fewest = next(n for n in range(decimals + 1) if all(round(x, n) == round(x, decimals) for x in numbers))
+    return [f"{x:,.{fewest}f}" for x in numbers]
 
 
 def _outside_note(samples: Samples, attribute: Attribute, outside: NDArray[np.bool_]) -> tuple[str, ...]:

@@ -215,7 +215,7 @@ def test_wrong_requests_are_one_line_and_leave_nothing(run: Path, equivox: Cli, 
     for options, said in wrong:
         assert said in equivox.refused("dossier", run, "--output", tmp_path / "pack", *options)
         assert not (tmp_path / "pack").exists()
-    for place, said in ((tmp_path / "file", "is a file"), (run / "pack", "inside of")):
+    for place, said in ((tmp_path / "file", "is a file"), (run / "pack", "which would count as changed")):
         assert said in equivox.refused("dossier", run, "--output", place)
 
 
