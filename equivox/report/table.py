@@ -108,16 +108,15 @@ def print_tables(console: Console, tables: Iterable[Table]) -> None:
 
 def _print_rows(console: Console, table: Table) -> None:
     """Print the rows of a table, in as many parts below each other as the console's width takes."""
-    from rich.cells import cell_len
-    from rich.markup import escape as unmarked
-    from rich.table import Table as Grid
+    from rich.cells import cell_len, set_cell_size
+    from rich.text import Text
 
     cells = [[visible(str(cell)).replace("\n", " ") for cell in row] for row in [table.columns, *table.rows]]
     turned = zip(zip(*cells, strict=True), table.align, strict=True)
     columns = [_aligned(column) if letter == "r" else list(column) for column, letter in turned]
-    names = [list(zip(*columns[: n + 1], strict=True)) for n in range(table.grouped)]
+    names = [list(zip(*(column[1:] for column in columns[: n + 1]), strict=True)) for n in range(table.grouped)]
     for n, beside in enumerate(names):
-        columns[n][1:] = ["" if own == above else own[n] for above, own in pairwise(beside)]
+        columns[n][2:] = ["" if own == above else own[n] for above, own in pairwise(beside)]
     widths = [max(map(cell_len, column)) + _GAP for column in columns]
     n_names = len(table.align) - len(table.align.lstrip("l"))
     naming = list(range(n_names))
@@ -125,19 +124,17 @@ def _print_rows(console: Console, table: Table) -> None:
         for n in range(table.grouped):
             if not any(columns[n][2:]):  # One name for all rows, such as that of the only model.
                 naming.remove(n)
-                console.print(f"{columns[n][0]}: {columns[n][1]}", style="dim", markup=False)
+                console.print(Text(": ".join(filter(None, columns[n][:2])), style="dim"), soft_wrap=True)
     parts = [naming]
     for n in range(n_names, len(columns)):
         if len(parts[-1]) > len(naming) and sum(widths[own] for own in [*parts[-1], n]) - _GAP > console.width:
             parts.append(naming)
         parts[-1] = [*parts[-1], n]
     for part in parts:
-        grid = Grid(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
-        for n in part:
-            grid.add_column(unmarked(columns[n][0]), no_wrap=True)
-        for row in zip(*(columns[n][1:] for n in part), strict=True):
-            grid.add_row(*map(unmarked, row))
-        console.print(grid, width=sum(widths[n] for n in part), crop=False)
+        for row in range(len(cells)):
+            line = "".join(set_cell_size(columns[n][row], widths[n]) for n in part)[:-_GAP]
+            # What is still too wide, such as a long name, is wrapped by the terminal: no digit is lost.
+            console.print(Text(line, style="" if row else "dim"), soft_wrap=True)
 
 
 def _aligned(texts: Sequence[str]) -> list[str]:

@@ -95,6 +95,22 @@ def test_a_narrow_terminal_gets_a_wide_table_in_parts_that_name_their_rows() -> 
     ]  # fmt: skip
 
 
+def test_a_name_that_is_that_of_its_column_is_shown() -> None:
+    own = Table(columns=["model", "n"], align="lr", grouped=1, rows=[["model", "1"], ["model", "2"], ["b", "3"]])
+    assert printed(own) == ["model  n", "model  1", "       2", "b      3"]
+
+
+def test_no_cell_is_cut_where_the_columns_of_a_part_are_wider_than_the_terminal() -> None:
+    rows = [["scores.json", "estimate of gender", "12.345678", "12.345679"]]
+    texts = Table(columns=["file", "number", "stated", "recomputed"], align="llll", grouped=1, rows=rows)
+    lines = printed(texts, width=20)
+    assert lines[0] == "file: scores.json"
+    assert lines[2].split() == ["estimate", "of", "gender", "12.345678", "12.345679"]
+    # Without a heading, the name stands alone.
+    block = Table(columns=["", "a", "b"], align="lrr", grouped=1, rows=[["Audio", "1.5", "2.5"]])
+    assert [line.strip() for line in printed(block, width=4)] == ["Audio", "a", "1.5", "b", "2.5"]
+
+
 def test_latex_prints_braces_in_headings_and_rules_off_groups() -> None:
     text = as_latex([table(HOSTILE, grouped=1)])
     heading = next(line for line in text.splitlines() if line.endswith(r" \\"))
