@@ -22,7 +22,9 @@ app = typer.Typer(
 @app.command(cls=Command)
 def label(
     runs: Annotated[list[Path], runs_argument("Folders of runs.", every=True)],
-    output: Annotated[Path | None, output_option("The label folder; RUN-labels beside the run by default.")] = None,
+    output: Annotated[
+        Path | None, output_option("The label folder; RUN-labels beside the run by default.", here=False)
+    ] = None,
     n: Annotated[int, typer.Option("--n", min=1, help="Responses of each combination of --per.")] = 10,
     per: Annotated[
         str,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from equivox.cli import hub_commands, make_command
-from equivox.cli.options import Command, data_option, output_option
+from equivox.cli.options import Command, data_option, output_option, outside
 from equivox.cli.output import echo, show_tables
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import refuse_unusable
@@ -33,7 +33,10 @@ def list_corpora(
     ] = None,
     figure: Annotated[
         Path | None,
-        typer.Option(help="With CORPUS: count ROUGE-L of the texts too, and draw it into this .svg, .png or .pdf."),
+        typer.Option(
+            help="With CORPUS: count ROUGE-L of the texts too, and draw it into this .svg, .png or .pdf.",
+            callback=outside,
+        ),
     ] = None,
 ) -> None:
     """List the corpora that can be built, with licence and web page; or describe one corpus of continuations."""
@@ -91,7 +94,9 @@ def build(
     ] = None,
     output: Annotated[
         Path | None,
-        output_option("Where built corpora go, one folder each: data; word lists $EQUIVOX_LEXICA or a cache."),
+        output_option(
+            "Where built corpora go, one folder each: data; word lists $EQUIVOX_LEXICA or a cache.", here=False
+        ),
     ] = None,
     hub: Annotated[str | None, typer.Option(help="A copy on the Hub: a name of configs/hub, or a YAML file.")] = None,
     revision: Annotated[str | None, typer.Option(help="The commit of that copy, 40 hexadecimal digits.")] = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from equivox.cli.options import RunArgument, data_option, opened, output_option
+from equivox.cli.options import RunArgument, data_option, opened, output_option, refuse_in_run
 from equivox.cli.output import EXIT_DONE, echo
 from equivox.core.errors import RequestError, nearest
 from equivox.core.plain import split_by
@@ -124,6 +124,8 @@ def submit(
         if strange := next((name for name, value in of_the_hub.items() if value is not None), None):
             raise RequestError(f"`{strange}` is for the Hub's leaderboards; leave it out with `--board`")
         return _to_board(run, board, repo, output, send=send)
+    if output is not None:  # Only a run that is sent becomes a run again.
+        refuse_in_run(output, "output")
     if repo is not None:
         raise RequestError("`repo` is for `--board`; the Hub's leaderboards take `--model-repo`")
     if to not in BOARDS:

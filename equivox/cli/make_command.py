@@ -37,7 +37,7 @@ def make(
         list[Path],
         typer.Argument(metavar="SOURCE...", help="A CSV of sentences or texts; for describe the folder of elements."),
     ],
-    output: Annotated[Path | None, output_option("The table, or the folder of clips, to be made.")] = None,
+    output: Annotated[Path | None, output_option("The table, or the folder of clips, to be made.", here=False)] = None,
     model: Annotated[
         list[str] | None,
         typer.Option(

@@ -45,29 +45,36 @@ OF_A_RUN = ("manifest.json", "tasks.json")
 
 def outside(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
     """Return where a command writes; RequestError for a place in a run, which would count as changed."""
-    return _not_in_a_run(parameter, path, own=False)
-
-
-def _outside_of_others(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
-    """Return the folder of a run, new or to go on with; RequestError for a place in another run."""
-    return _not_in_a_run(parameter, path, own=True)
-
-
-def _not_in_a_run(parameter: typer.CallbackParam, path: Path | None, *, own: bool) -> Path | None:
-    if path is None:
-        return None
-    refuse_unusable(path, str(parameter.name))
-    real = path.resolve()
-    for place in (*([] if own else [real]), *real.parents):
-        if all((place / file).is_file() for file in OF_A_RUN):
-            what = f"`{parameter.name}` {path} is in the run {place}"
-            raise RequestError(f"{what}, which would count as changed; name a place beside it")
+    if path is not None:
+        refuse_in_run(path, str(parameter.name))
     return path
 
 
-def output_option(help: str, *, resumed: bool = False) -> Any:
-    """Return the option `--output`, in short `-o`; with `resumed` it can be the folder of a run that goes on."""
-    return typer.Option("--output", "-o", help=help, callback=_outside_of_others if resumed else outside)
+def refuse_in_run(path: Path, name: str, *, resumed: bool = False) -> None:
+    """Raise RequestError for a place in a run; with `resumed` it can be the folder of a run, and in no other."""
+    refuse_unusable(path, name)
+    place = path.resolve()
+    for folder in place.parents if resumed else (place, *place.parents):
+        if all((folder / file).is_file() for file in OF_A_RUN):
+            raise RequestError(
+                f"`{name}` {path} is in the run {folder}, which would count as changed; name a place beside it"
+            )
+
+
+def output_option(help: str, *, resumed: bool = False, here: bool = True) -> Any:
+    """Return the option `--output`, in short `-o`; with `resumed` it can be the folder of a run that goes on.
+
+    Where it is left out, the files go `here`, below the working folder, which is in no run either.
+    """
+
+    def checked(path: Path | None) -> Path | None:
+        if path is not None:
+            refuse_in_run(path, "output", resumed=resumed)
+        elif here:
+            refuse_in_run(Path(), "output")
+        return path
+
+    return typer.Option("--output", "-o", help=help, callback=checked)
 
 
 def opened(folder: Path | None) -> Path | None:

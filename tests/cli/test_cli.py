@@ -301,6 +301,27 @@ def test_nothing_is_written_into_a_run_which_would_count_as_changed(
     assert sorted(path.name for path in run.rglob("*")) == ["manifest.json", "tasks.json"]
 
 
+def test_a_place_in_a_run_is_known_by_whatever_name_it_is_called(
+    equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    (run / "tables").mkdir(parents=True)
+    for name in ("manifest.json", "tasks.json"):
+        (run / name).write_text("{}")
+    (tmp_path / "link").symlink_to(run / "tables")
+    monkeypatch.chdir(run)
+    for place in ("report.html", "tables/report.html", tmp_path / "link" / "report.html"):
+        with pytest.raises(RequestError, match=f"is in the run {run}"):
+            outside(SimpleNamespace(name="output"), Path(place))  # type: ignore[arg-type]
+    for place in ("../report.html", tmp_path / "run" / ".." / "report.html"):
+        assert outside(SimpleNamespace(name="output"), Path(place)) == Path(place)  # type: ignore[arg-type]
+    # What goes below the working folder unless it is named goes into no run, either.
+    for command in (("run", "simulated:", "vibe_gender:story"), ("data", "push", "crema_d", "--repo", "x/y")):
+        assert f"is in the run {run}" in equivox.refused(*command, "--data", "sample")
+    assert "is in the run" not in equivox.refused("audit", "label", run)  # whose answers go beside the run
+    assert sorted(path.name for path in run.rglob("*")) == ["manifest.json", "tables", "tasks.json"]
+
+
 def test_free_answers_of_a_real_model_need_somebody_who_reads_them(equivox: Cli, tmp_path: Path) -> None:
     model = "model_name=m,base_url=http://127.0.0.1:9/v1"
     for more in ((), ("--dry-run",)):

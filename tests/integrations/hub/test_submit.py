@@ -207,6 +207,15 @@ def test_bad_requests(submit: Command, tmp_path: Path, equivox: Command, run: Pa
     assert "no manifest.json" in equivox.refused("submit", tmp_path, *REPOS, "-o", tmp_path / "out")
 
 
+def test_scores_are_not_written_into_their_run(run: Path, equivox: Command) -> None:
+    before = sorted(run.rglob("*"))
+    for board in (REPOS, ("--to", "every-eval-ever")):
+        code, _, error = equivox("submit", run, *board, "--output", run)
+        assert code == 2
+        assert "is in the run" in error
+    assert sorted(run.rglob("*")) == before
+
+
 def test_pull_request(submit: Command, tmp_path: Path, hub: Any) -> None:
     code, _, error = submit("--mark", "modified-data", "--push")
     assert code == 2
