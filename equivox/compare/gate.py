@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from equivox.compare.loss_changes import LossChange, loss_changes
-from equivox.compare.pairs import PairedTest, Subject, open_runs, paired_tests
+from equivox.compare.pairs import OVERALL, PairedTest, Subject, open_runs, paired_tests
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison
 from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import Measure
@@ -92,7 +92,7 @@ class Check(Subject):
 class Gate:
     """The checks of a new run, and the outcome of all: the worst of them.
 
-    `unchecked` names the numbers of the run, by task and metric, that no limit holds for.
+    `unchecked` names the numbers of the run, by task and metric, that no check is about.
     """
 
     model: str
@@ -178,10 +178,11 @@ def gate(
             f"{new} has no number that a limit could hold for"
             + (": a mean over tasks needs two tasks of a family; leave out `--overall`" if overall else "")
         )
+    held = {(check.task, check.metric) for check in checks}
     unchecked = [
         f"{score.task} {score.name}"
         for score in _checked(first, {**limits.margin, **limits.most})
-        if limits.of("margin", score.name, score.task) is limits.of("most", score.name, score.task) is None
+        if not held & {(score.task, score.name), (f"{score.family}: {OVERALL}", score.name)}
     ]
     return Gate(first.model, [*checks, *_losses(comparison, limits)], unchecked)
 

@@ -47,7 +47,7 @@ def gate_table(gate: Gate) -> Table:
                 for said in (check.reason, check.would_do)
                 if said
             ),
-            *(f"{number}: not checked, because no limit holds for it" for number in gate.unchecked),
+            *(f"{number}: not checked: it has no limit, or is in no mean of `--overall`" for number in gate.unchecked),
         ],
         notes=list(HOW),
     )

@@ -378,10 +378,16 @@ def test_a_number_that_no_limit_holds_for_is_named(equivox: Cli, tmp_path: Path)
     """A margin for words alone passed a run whose numbers were far apart, and nothing said that they were not held."""
     run, file = three_kinds(tmp_path, "planted,shift=0.5"), tmp_path / "gate.json"
     _, out, _ = equivox("gate", run, "--max", "nTVD=100", "--json", file)
-    assert "hire_gender:voice mean difference: not checked, because no limit holds for it" in out
+    assert "hire_gender:voice mean difference: not checked: it has no limit, or is in no mean of `--overall`" in out
     assert json.loads(file.read_text())["unchecked"] == ["hire_gender:voice mean difference"]
     _, out, _ = equivox("gate", run, "--max", "nTVD=100", "--max", "mean difference=9", "--json", file)
     assert "not checked" not in out and json.loads(file.read_text())["unchecked"] == []
+    # Of a family with one task there is no mean, and a limit that is given for it holds nothing.
+    old, overall = three_kinds(tmp_path, name="old"), ("--overall", "--margin", "nTVD=99", "--json", file)
+    for option in ("--margin", "--max"):
+        equivox("gate", run, "--baseline", old, *overall, option, "mean difference=9")
+        unchecked = ["hire_gender:talk@turn=2 nTVD", "hire_gender:voice mean difference"]
+        assert json.loads(file.read_text())["unchecked"] == unchecked
 
 
 @pytest.mark.parametrize("number_first", [False, True], ids=["words first", "number first"])
