@@ -209,7 +209,7 @@ def _together(metrics: Sequence[Metric]) -> Metric:
     for other in others:
         first = replace(
             first,
-            measures=(*first.measures, *other.measures),
+            measures=(*first.measures, *(own for own in other.measures if own.name not in first.by_name)),
             glossary=(*first.glossary, *other.glossary),
             panels=(*first.panels, *other.panels),
         )

@@ -26,6 +26,7 @@ from equivox.compare.runs import (
     Comparison,
     ValueShares,
     _caveats,
+    _metrics,
     open_comparison,
     task_correlations,
     top_movers,
@@ -45,7 +46,7 @@ from equivox.report.score_tables import marks, task_tables
 from equivox.run.panel import PANEL
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, response_schema
-from equivox.tasks.registry import resolve_tasks
+from equivox.tasks.registry import builtin_tasks, resolve_tasks
 
 
 def score(task: str, value: float, null_mean: float = 0.0) -> Score:
@@ -143,6 +144,16 @@ def run(equivox: Cli, model: str, folder: Path, *more: object, scoring: str = "n
     tasks = "vibe_gender:candidate,vibe_gender:advisory"
     equivox.done("run", model, tasks, "--data", "sample", "--output", folder, "--scoring", scoring, *more)
     return folder
+
+
+def test_questions_of_one_family_can_share_a_measure() -> None:
+    """A metric of somebody's own that reports an nTVD, too, made every page of the run end."""
+    task = builtin_tasks()["vibe_gender:story"]
+    length = replace(METRIC.measures[0], name="length")
+    own = replace(METRIC, name="own", measures=(length, replace(METRIC.measures[0], title="mine")))
+    asked = (task, replace(task, name="vibe_gender:own", metric=own))
+    found = _metrics(asked)["vibe_gender"]
+    assert found.measures == (METRIC.measures[0], length)
 
 
 def test_models_by_tasks_as_printed_in_the_paper(equivox: Cli, tmp_path: Path) -> None:
