@@ -304,7 +304,7 @@ def leaderboard(
     refused = [(name, redacted_text(reason)) for name, reason in left_out]
     write_text(output / "leaderboard.json", board_json(rows))
     write_text(output / "leaderboard.csv", board_csv(rows))
-    n_runs = len(found)
+    n_runs = len(dict(found))
     verified = (
         f"{how_many(n_runs, 'run')}, each recomputed from its answers before it entered, by equivox {__version__} on "
         f"{datetime.now(UTC):%Y-%m-%d}; {len(refused)} refused."

@@ -234,7 +234,7 @@ def test_a_list_of_sources(source: Path, equivox: Cli, tmp_path: Path) -> None:
     for name in ("honest-00", "honest-15"):  # two teams, each with a folder that holds one run
         (tmp_path / name).mkdir()
         (tmp_path / "runs" / name).rename(tmp_path / name / "run")
-    (tmp_path / "submitted.txt").write_text(f"honest-00/run\n{tmp_path / 'honest-15'}\n")
+    (tmp_path / "submitted.txt").write_text(f"honest-00/run\n{tmp_path / 'honest-15'}\nhonest-00/run\n")
     assert "of 2 runs" in equivox.done("leaderboard", tmp_path / "submitted.txt", "--output", tmp_path / "teams")
     rows = json.loads((tmp_path / "teams" / "leaderboard.json").read_text())["rows"]
     assert {row["run"] for row in rows} == {"honest-00/run", "honest-15/run"}
