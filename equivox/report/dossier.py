@@ -344,7 +344,7 @@ def _tables(run: Mapping[str, Any]) -> list[Table]:
 def _table(caption: str, names: Sequence[str], rows: Sequence[Mapping[str, Any]], remarks: Sequence[str] = ()) -> Table:
     """Return a table of entries of the record; why a value is not known is a remark."""
     said = [
-        f"{DASH} {one.get('task') or 'all tasks'}, {one.get('metric') or one.get('attribute') or 'all'}: {why}"
+        f"{DASH} {one.get('task') or 'all tasks'}, {one.get('attribute') or one.get('metric') or 'all'}: {why}"
         for one in rows
         if (why := one.get("undefined") or one.get("cannot_tell"))
     ]

@@ -86,6 +86,7 @@ def test_scores_are_those_of_the_run_with_their_places(run: Path, equivox: Cli, 
     assert own["hashes"]["manifest.json"] == sha256((run / "manifest.json").read_bytes()).hexdigest()
     headline = next(one for one in own["scores"] if one["attribute"] is None)
     assert f"{headline['value']:.2f}" in page
+    assert "vibe_gender:candidate, refusal: no response declines" in page
 
 
 def test_impact_ratios_by_hand_from_the_values_of_the_answers(run: Path, equivox: Cli, tmp_path: Path) -> None:
