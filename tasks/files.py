@@ -292,7 +292,8 @@ def _with_unit(table: Path, kind: str, declared: _TaskFile) -> _TaskFile:
             "speaks (`columns: {speaker: …}`), or the unit that is in every group as `cluster`"
         )
     # A column of the table that is called so may stand for something else.
-    return declared.model_copy(update={"cluster": ITEM}) if kind == "text" and ITEM not in names else declared
+    of_rows = kind == "text" and ITEM not in (*names, *declared.columns)
+    return declared.model_copy(update={"cluster": ITEM}) if of_rows else declared
 
 
 def _swaps(declared: _TaskFile, path: Path) -> dict[str, dict[str, dict[str, tuple[str, ...]]]]:

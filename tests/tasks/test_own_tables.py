@@ -165,6 +165,8 @@ def test_rows_of_texts_without_a_unit_are_items_and_nobody_speaks(tmp_path: Path
         units = [row | {name: f"x{number // 4}"} for number, row in enumerate(rows)]
         (task,) = load_task_file(task_file(tmp_path, question, units))
         assert task.cluster == "speaker"
+    (task,) = load_task_file(task_file(tmp_path, f"columns: {{item: person}}\n{question}", rows))
+    assert task.cluster == "speaker"
 
 
 def test_a_column_called_item_is_kept(tmp_path: Path) -> None:
