@@ -22,7 +22,7 @@ from equivox.core.errors import RequestError
 from equivox.core.lazy import pc
 from equivox.core.metric import Measure, Metric, Panel
 from equivox.core.redact import redacted_text
-from equivox.core.scores import DEFAULT_OPTIONS, NAN, Score, ScoringOptions
+from equivox.core.scores import DEFAULT_OPTIONS, NAN, Score, ScoringOptions, unusual_options
 from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED
 from equivox.dataset_builders.corpus import SAMPLING_RATE
@@ -248,6 +248,10 @@ def _caveats(runs: Sequence[ComparedRun], manifests: Sequence[Mapping[str, Any]]
     if len({run.annotator for run in runs}) > 1:
         annotators = ", ".join(f"{run.model}: {run.annotator}" for run in runs)
         found.append(f"not all runs were annotated by the same annotator ({annotators})")
+    scored = {run.model: redacted_text("; ".join(unusual_options(run.options).values())) for run in runs}
+    if len(set(scored.values())) > 1:
+        told = ", ".join(f"{model}: {how}" for model, how in scored.items() if how)
+        found.append(f"not all runs were scored alike ({told})")
     return found
 
 

@@ -36,7 +36,7 @@ from equivox.core.errors import RequestError, RunError
 from equivox.core.files import write_table
 from equivox.core.progress import Event, Progress
 from equivox.core.samples import Row
-from equivox.core.scores import Score
+from equivox.core.scores import Score, ScoringOptions
 from equivox.core.segments import WHOLE, AnnotationScheme, Segment, SegmentAnnotation
 from equivox.core.task import Task
 from equivox.metrics.genres.metric import METRIC as GENRES
@@ -229,7 +229,7 @@ def test_what_differs_between_runs_is_told_once() -> None:
     one, other = comparison({"f:t": [1.0, 2.0]}).runs
     assert _caveats([one, other], [manifest(), manifest(tasks={"f:u": "2"})]) == []
     found = _caveats(
-        [one, replace(other, annotator="judge")],
+        [one, replace(other, annotator="judge", options=ScoringOptions(min_count=3, shift=30.0))],
         [manifest(), manifest(tasks={"f:t": "2", "f:u": "2"}, corpora={"c": "2"}, limit=4, seed=1)],
     )
     assert found == [
@@ -238,6 +238,8 @@ def test_what_differs_between_runs_is_told_once() -> None:
         "`limit` differs between runs: they did not use the same samples or seeds",
         "`seed` differs between runs: they did not use the same samples or seeds",
         "not all runs were annotated by the same annotator (m0: rules, m1: judge)",
+        "not all runs were scored alike (m1: scored with min_count 3 (as declared: None); scored with shift 30.0 (as "
+        "declared: 10.0))",
     ]
     assert not one.read_by_rules and one.marks == (NOT_AUDITED,)
     by_group = {"f": 10.0, "m": 35.0, "x": 20.0}
