@@ -51,7 +51,7 @@ class Detectable:
             at_5_of_10000=self.at_5_of_10000 * factor,
             shift=self.shift * factor,
             sd=None if self.sd is None else self.sd * factor,
-            per_ntvd=self.per_ntvd * factor,
+            per_ntvd=self.per_ntvd * (factor if self.sd is None else 1.0),
         )
 
     def looking_for(self, ntvd: float) -> Detectable:

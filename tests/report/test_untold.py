@@ -65,6 +65,7 @@ def test_one_reason_in_several_units_is_one_line() -> None:
         score(0.6, unit="words", **wide),
         score(0.7, task="f:u", unit="percent", **wide | {"detectable": design.times(0.01), "ci_high": 0.4}),
     ]
+    assert (design.times(0.01).sd, design.times(0.01).per_ntvd) == (1.0, 1.0)  # an nTVD is no part of such a design
     lines = [line for line in task_tables([run(scores)])[1][0].remarks if line.startswith("?")]
     assert len(lines) == 1 and "2 of 2 scores: this design cannot tell: a difference of 0.25 SD can stay" in lines[0]
     (alone,) = (line for line in task_tables([run(scores[:1])])[1][0].remarks if line.startswith("?"))
