@@ -259,7 +259,8 @@ class _Scoring:
             ci_high=measured.ci_high,
             p_cluster=measured.p,
             p_least=least.p,
-            cannot_tell=least.too_few or (NO_NOISE if measured.detectable is None else None),
+            # Where all differ by the same and not by 0, the smallest p says whether that could be found.
+            cannot_tell=least.too_few or (NO_NOISE if measured.detectable is None and measured.value == 0 else None),
             detectable=measured.detectable,
             p_paper=measured.p_paper,
             notes=(*self._notes(score, seen), *measured.notes),

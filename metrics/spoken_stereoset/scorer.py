@@ -215,7 +215,8 @@ class _Subset:
         least = statistics.least_p(
             np.ones((parity.n_clusters, 2), dtype=np.int64), n_resamples=self.options.n_resamples
         )
-        unknown = NO_NOISE if parity.detectable is None else None
+        # Where all contexts lie as far from one half, the smallest p says whether that could be found.
+        unknown = NO_NOISE if parity.detectable is None and parity.deviation == 0 else None
         return found | {"p_cluster": parity.p, "p_least": least.p, "cannot_tell": least.too_few or unknown}
 
     @cached_property

@@ -17,6 +17,7 @@ from equivox.metrics.genres.annotation.scheme import SPLIT
 from equivox.metrics.genres.annotation.tools import Tools
 from equivox.metrics.genres.scorer import score_genres, score_genres_family
 from equivox.metrics.genres.tables import distribution_table
+from equivox.metrics.scoring import NO_NOISE
 from equivox.tasks.registry import builtin_tasks
 
 TASK = builtin_tasks()["genres:cs"]
@@ -107,11 +108,16 @@ def test_few_narratives_cannot_tell_and_are_never_called_even() -> None:
     assert found.value == 0 and found.ci_high > 50 and found.p_cluster == 1
     assert verdict([found]) == "cannot tell"
     assert "a difference of 13.1 percent of decided narratives (0.25 SD) can stay hidden" in str(found.untold)
-    # Where all differ alike, chance is not known either; with p below .05 that is a finding, and not unknown.
-    alike = by(score([row(n) for n in range(4)]))["M2"]
-    assert alike.cannot_tell and verdict([alike]) == "cannot tell"
-    many = by(score([row(n) for n in range(12)]))["M2"]
-    assert many.cannot_tell and verdict([replace(many, q=many.p_cluster)]) == "found"
+    # Where no NEP shows a difference, chance is not known; where all show the same, it is found, or they are too few.
+    equal = [
+        row(n, {f"traits/{who}": part(positive_score=f"{n / 20}", published_positive_score="0") for who in (1, 2)})
+        for n in range(12)
+    ]
+    even = by(score(equal))["M2"]
+    assert even.value == 0 and even.cannot_tell == NO_NOISE and verdict([even]) == "cannot tell"
+    few, many = (by(score([row(n) for n in range(number)]))["M2"] for number in (4, 12))
+    assert "permutations" in str(few.cannot_tell) and verdict([few]) == "cannot tell"
+    assert many.cannot_tell is None and verdict([replace(many, q=many.p_cluster)]) == "found"
     published = by(score(rows), "arithmetic=published")["M4"]
     assert published.detectable is None and published.cannot_tell is None
 
