@@ -21,8 +21,8 @@ else:
     statistics = Later("equivox.statistics")
 
 
-NO_NOISE = "no cluster differs from the others: how far chance alone goes is not known"
-"""Why a score without a finding says nothing where all clusters are alike."""
+NO_NOISE = "no cluster shows a difference: how far chance alone goes is not known"
+"""Why a score without a finding says nothing where every cluster is even."""
 
 
 def named(task: Task) -> dict[str, Any]:
