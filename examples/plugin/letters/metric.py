@@ -42,7 +42,6 @@ def score_praise(task: Task, samples: Samples, options: ScoringOptions) -> Score
         clusters=samples.clusters,
         distances=False,
         n_resamples=options.n_resamples,
-        confidence=options.confidence,
         rng=np.random.default_rng(options.seed),
     )
     least = least_p_over_clusters(samples.groups, samples.clusters, n_resamples=options.n_resamples)
