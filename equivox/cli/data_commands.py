@@ -14,7 +14,6 @@ from equivox.cli import hub_commands, make_command
 from equivox.cli.options import Command, data_option, output_option, outside
 from equivox.cli.output import echo, show_tables
 from equivox.core.errors import RequestError, nearest
-from equivox.core.files import refuse_unusable
 from equivox.core.plugins import told_in_one_line
 from equivox.core.task import DataSource
 from equivox.report.progress_bars import progress_bars
@@ -63,7 +62,6 @@ def _describe(corpus: str, data: str, figure: Path | None) -> None:
     from equivox.report.table import Table
 
     if figure is not None:
-        refuse_unusable(figure, "figure")
         figure_format(figure, "figure")
     known = builders()
     if corpus not in known:

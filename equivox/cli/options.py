@@ -39,10 +39,6 @@ def data_option(help: str) -> Any:
     return typer.Option("--data", "--data-dir", help=help)
 
 
-OF_A_RUN = ("manifest.json", "tasks.json")
-"""The files by which the folder of a run is known."""
-
-
 def outside(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
     """Return where a command writes; RequestError for a place in a run, which would count as changed."""
     if path is not None:
@@ -52,10 +48,13 @@ def outside(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
 
 def refuse_in_run(path: Path, name: str, *, resumed: bool = False) -> None:
     """Raise RequestError for a place in a run; with `resumed` it can be the folder of a run, and in no other."""
+    from equivox.run.declarations import TASKS_FILE
+    from equivox.run.manifest import MANIFEST_FILE
+
     refuse_unusable(path, name)
     place = path.resolve()
     for folder in place.parents if resumed else (place, *place.parents):
-        if all((folder / file).is_file() for file in OF_A_RUN):
+        if all((folder / file).is_file() for file in (MANIFEST_FILE, TASKS_FILE)):
             raise RequestError(
                 f"`{name}` {path} is in the run {folder}, which would count as changed; name a place beside it"
             )

@@ -14,7 +14,7 @@ import typer
 from equivox.cli.options import RunArgument, data_option, output_option, outside, runs_argument
 from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo, echo_error, show_tables
 from equivox.core.errors import RequestError, RunError
-from equivox.core.files import refuse_unusable, refuse_unusable_file, refuse_unusable_folder, write_text
+from equivox.core.files import refuse_unusable_file, refuse_unusable_folder, write_text
 from equivox.core.plain import split_by
 from equivox.core.redact import redacted_text
 from equivox.core.scores import FEWEST_RESAMPLES, MOST_RESAMPLES
@@ -183,7 +183,6 @@ def report(
         if figure == "list":
             echo("\n".join(figures_of(runs)))
             return EXIT_DONE
-        refuse_unusable(output, "output")
         figure_format(output, "output")
         write_figure(output, figure_of(runs, figure))
         return EXIT_DONE
@@ -295,7 +294,6 @@ def leaderboard(
     from equivox.integrations.hub.remote import HUB
     from equivox.report.board import board_csv, board_json, board_pages, board_rows, unknown_facts
 
-    refuse_unusable(output, "output")
     with ExitStack() as stack:
         found, left_out = usable(_submitted(runs, stack))
         # A board of runs that all lie here asks nobody.
