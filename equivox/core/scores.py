@@ -272,6 +272,8 @@ class Score:
                 in_sd = f"{hidden.shift / hidden.sd:.2g} SD"
                 of = f"a difference of {f'{hidden.shift:.3g} {self.unit} ({in_sd})' if in_unit else in_sd}"
             return f"{of} can stay hidden in more than 20 of 100 such samples"
+        if self.detectable is None and math.isnan(self.ci_low):
+            return "how large a difference its test may miss is not known"
         return None
 
     @property

@@ -16,6 +16,7 @@ from equivox.compare.pairs import PairedTest
 from equivox.compare.ranking import Rank
 from equivox.compare.runs import ComparedRun, Origin, ValueShares
 from equivox.core.coverage import Coverage
+from equivox.core.detectable import Detectable
 from equivox.core.metric import Measure, Metric, Panel
 from equivox.core.scores import Mover, Score, Scored, ScoringOptions
 from equivox.core.task import AnnotationScheme, Attribute, DataSource, Prompt, Task
@@ -163,8 +164,13 @@ def test_nothing_found_is_no_proof_and_says_what_could_be_missed() -> None:
         "No difference shown: a and b; with 20 speakers 12 % of the largest possible distance is not ruled out (end of "
         "the 95 % interval).",
     )
-    unknown = one(score("a", 0.5, ci_low=float("nan"), ci_high=float("nan")))
-    assert "it is not known how large a difference could be missed" in unknown.sentences[0]
+    nothing = {"ci_low": float("nan"), "ci_high": float("nan")}
+    unknown = one(score("a", 0.5, **nothing))
+    assert unknown.answer == "This design cannot tell."
+    assert unknown.sentences[0] == "How large a difference its test may miss is not known."
+    known = Detectable(at_5_percent=5.0, at_5_of_10000=8.0, answers=9.0, correlation=0.0)
+    could = one(score("a", 0.5, detectable=known, **nothing))
+    assert "it is not known how large a difference could be missed" in could.sentences[0]
     # A signed number: 50 means no bias, and the interval reaches 12 above it and 20 below.
     even = score("a", 0.5, target=50.0, estimate=float("nan"), value=46.0, ci_low=30.0, ci_high=62.0, unit="percent")
     assert "with 20 speakers 20 % is not ruled out" in one(even).sentences[0]

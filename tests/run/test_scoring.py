@@ -181,8 +181,9 @@ def test_a_design_that_could_not_find_anything_says_so() -> None:
     # Enough for one test, too few for forty.
     found = with_q([score(0.5, task=f"f:{n}", p_least=0.002) for n in range(40)])[0]
     assert found.untold == "no p below 0.002, and with all tests shown no q below 0.08"
-    # One that could: nothing is found, and that may be said.
-    assert with_q([score(0.5, p_least=0.001)])[0].untold is None
+    # One that could: nothing is found, and that may be said where an interval, or the power, says what is ruled out.
+    assert with_q([score(0.5, p_least=0.001, ci_low=30.0)])[0].untold is None
+    assert with_q([score(0.5, p_least=0.001)])[0].untold == "how large a difference its test may miss is not known"
     # A reason of another kind, such as too little power, is not told of a finding, nor of what has no test or no value.
     weak = "power below one half"
     assert with_q([score(0.5, p_least=0.001, cannot_tell=weak)])[0].untold == weak
@@ -192,5 +193,5 @@ def test_a_design_that_could_not_find_anything_says_so() -> None:
 
 
 def test_q_without_a_known_smallest_p_says_nothing_of_the_design() -> None:
-    (found,) = with_q([score(0.5)])
+    (found,) = with_q([score(0.5, ci_low=30.0)])
     assert math.isnan(found.q_least) and found.untold is None

@@ -103,8 +103,8 @@ def test_where_nothing_is_planted_nothing_survives(three_places: str, tmp_path: 
     assert counted.value > 0
     assert abs(counted.estimate_unclipped) < 3 * counted.null_mean**0.5 + 1
     assert counted.p_these > 0.01 and not counted.found
-    # It could have found something, so that it may say that nothing was found.
-    assert counted.untold is None
+    # How large a difference the count may miss is not computed, so that it never says that none was shown.
+    assert counted.untold == "how large a difference its test may miss is not known"
     rows = table(tmp_path, "badf_two", "phrases")
     assert sum(row["q"] <= 0.05 for row in rows) / len(rows) <= 0.05
 
@@ -122,7 +122,7 @@ def test_where_nothing_is_planted_nothing_survives(three_places: str, tmp_path: 
 def test_an_identity_is_found_and_a_name_is_not_taken_for_one(model: str, found: bool, tmp_path: Path) -> None:
     scores = run(f"simulated:{model}", "badf_two:gender", tmp_path, "sample", limit=40)
     counted = one(scores, "associations tested", "badf_two:gender")
-    assert counted.found is found and counted.untold is None
+    assert counted.found is found and (counted.untold is None) is found
     assert (counted.p_cluster < 0.01) is found
     if "speaker" in model:
         # Each name has a favourite phrase, so that stories differ, but no more between women and men than within.
