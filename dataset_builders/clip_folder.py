@@ -27,7 +27,7 @@ from equivox.dataset_builders.base import (
     listed,
     speakers_with,
 )
-from equivox.dataset_builders.plain_tables import read_columns, read_numbered_table
+from equivox.dataset_builders.plain_tables import flattened, read_columns, read_numbered_table
 
 TAKEN = ("audio", "audio_sha256", "sampling_rate", "duration_s", "audio_problem", "sample_id")
 """Names of columns that a build, or its publication, adds; a table's column with such a name becomes
@@ -128,7 +128,7 @@ class ClipFolder(Builder):
         """Return the rows of the table with their numbers; those of a CSV are the numbers of lines."""
         if self.table.suffix.lower() == ".csv":
             return read_numbered_table(self.table, self._needed())
-        table = read_columns(self.table)
+        table = flattened(read_columns(self.table))
         if missing := [name for name in self._needed() if name not in table]:
             raise RequestError(f"{self.table}: the column {missing[0]!r} is missing; it has {', '.join(table)}")
         cells = zip(*table.values(), strict=True)

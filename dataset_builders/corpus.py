@@ -29,7 +29,7 @@ from equivox.core.media import AudioFacts
 from equivox.core.task import Column, DataSource
 from equivox.dataset_builders.base import sha256_of
 from equivox.dataset_builders.clip_folder import ClipFolder, refuse_undeclared, stated
-from equivox.dataset_builders.plain_tables import read_columns, renamed
+from equivox.dataset_builders.plain_tables import flattened, read_columns, renamed
 from equivox.dataset_builders.schema import kept_facts, read_clip
 
 if TYPE_CHECKING:
@@ -311,12 +311,13 @@ def open_texts(source: DataSource) -> Corpus:
     """Return the rows of the table of `source` as samples; with a swap, each row once for every group.
 
     A row is called by its column `id`, or by its number. A cell that is empty, or that says that a value is missing, is
-    None; `values` may declare such a text as a value. RequestError for a table that cannot be read, an id that is there
+    None; `values` may declare such a text as a value. A column of objects or lists has a column for each part, such as
+    `messages.0.content`. RequestError for a table that cannot be read, an id that is there
     twice, values that are not declared, and a row in which a swap would change nothing.
     """
     assert source.table is not None
     path = source.table
-    table = renamed(read_columns(path), source.columns, where=path.name, option="columns.{}")
+    table = flattened(renamed(read_columns(path), source.columns, where=path.name, option="columns.{}"))
     _refuse_missing(table, source)
     samples: list[Sample] = []
     names: Counter[str] = Counter()

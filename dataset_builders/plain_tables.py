@@ -27,6 +27,9 @@ _FIRST_LINES = 1_000
 _MOST_PATHS = 40
 """The most names that a message lists."""
 
+_MOST_PARTS = 4
+"""The most entries of a list that are told apart: the first messages of a conversation."""
+
 _SAVE = "save the table in UTF-8, in Excel as “CSV UTF-8”"
 
 MOST_BYTES, MOST_COLUMNS, MOST_CELLS = 2 << 30, 10_000, 100_000_000
@@ -138,20 +141,36 @@ def renamed(columns: Columns, names: Mapping[str, str], *, where: str, option: s
     return {**kept, **found}
 
 
+def flattened(columns: Columns) -> Columns:
+    """Return the columns, with one for each part of those that hold objects or lists, named by its path.
+
+    The parts are those of the first object or list of the column; a row that lacks one has None there.
+
+    >>> flattened({"id": [1], "messages": [[{"role": "user", "content": "Hello"}]]})
+    {'id': [1], 'messages.0.role': ['user'], 'messages.0.content': ['Hello']}
+    """
+    found: Columns = {}
+    for name, column in columns.items():
+        for path in _paths(name, next((entry for entry in column if isinstance(entry, Mapping | list)), None)):
+            found[path] = column if path == name else _parts(columns, path) or [None] * len(column)
+    return found
+
+
 def names_of(columns: Columns) -> str:
-    """Return the names of the columns in words; of a column whose first entry is an object or a list, its parts' paths.
+    """Return the names of the columns in words; of a column of objects or lists, its parts' paths.
 
     >>> names_of({"id": [1], "response": [{"choices": [{"text": "yes"}], "model": "m"}]})
     'id, response.choices.0.text, response.model'
     """
-    first = {name: next((entry for entry in column if entry is not None), None) for name, column in columns.items()}
-    found = [path for name, entry in first.items() for path in _paths(name, entry)]
+    found = [*flattened(columns)]
     return ", ".join(found[:_MOST_PATHS]) + ", …" * (len(found) > _MOST_PATHS)
 
 
 def _paths(name: str, entry: Any) -> list[str]:
-    """Return the path of an entry, or those of its parts, at any depth."""
-    inner = entry.items() if isinstance(entry, Mapping) else enumerate(entry[:1]) if isinstance(entry, list) else ()
+    """Return the path of an entry, or those of its parts, at any depth; of a list, of its first parts."""
+    inner: Iterable[tuple[Any, Any]] = entry.items() if isinstance(entry, Mapping) else ()
+    if isinstance(entry, list):
+        inner = enumerate(entry[:_MOST_PARTS])
     return [path for part, own in inner for path in _paths(f"{name}.{part}", own)] or [name]
 
 

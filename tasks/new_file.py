@@ -14,12 +14,13 @@ import yaml
 from equivox.core.errors import RequestError
 from equivox.core.files import write_text
 from equivox.core.task import placeholders_of
-from equivox.dataset_builders.plain_tables import read_columns
+from equivox.dataset_builders.plain_tables import flattened, read_columns
 
 MOST_GROUPS = 12
 """A column with more values is no group of people that a first comparison would have."""
 
 _PEOPLE = ("gender", "sex", "race", "ethnicity", "accent", "dialect", "age_group", "age", "origin", "religion", "group")
+_TEXTS = ("text", "prompt")
 _UNITS = ("speaker", "speaker_id", "person", "client_id", "name", "item", "id", "cv", "case", "photo")
 _MEDIA = {
     "audio": (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a"),
@@ -52,17 +53,22 @@ class Found:
 
 def look_at(path: Path) -> Found:
     """Return what the table at `path` looks like; RequestError for one that cannot be read."""
-    columns = {name: ["" if cell is None else str(cell) for cell in own] for name, own in read_columns(path).items()}
+    given = flattened(read_columns(path))
+    columns = {name: ["" if cell is None else str(cell) for cell in own] for name, own in given.items()}
     paths = [(name, kind) for kind, endings in _MEDIA.items() for name in columns if _ends(columns[name], endings)]
     media, kind = next(iter(paths), ("", "text"))
     others = {name: own for name, own in columns.items() if name != media}
-    lengths = {name: sum(map(len, own)) / len(own) for name, own in others.items()}
-    text = max(lengths, key=lambda name: (name in ("text", "prompt"), lengths[name])) if lengths else ""
-    text = text if text in ("text", "prompt") or lengths.get(text, 0) > 20 else ""
+    # In bytes, since a sign of Chinese says as much as several letters.
+    lengths = {name: sum(len(cell.encode()) for cell in own) / len(own) for name, own in others.items()}
+    varied = {name for name, own in others.items() if len({*own}) > 1}  # a system prompt is the same in every row
+    text = max(lengths, key=lambda name: (name in _TEXTS, name in varied, lengths[name])) if lengths else ""
+    text = text if text in _TEXTS or lengths.get(text, 0) > 20 else ""
     few = {name: len({*own} - {""}) for name, own in others.items() if name != text and name not in _UNITS}
     candidates = [name for name, n in few.items() if 2 <= n <= min(MOST_GROUPS, len(others[name]) // 2)]
-    candidates.sort(key=lambda name: (_PEOPLE.index(name) if name in _PEOPLE else len(_PEOPLE), few[name]))
-    group = candidates[0] if candidates and (candidates[0] in _PEOPLE or len(candidates) == 1) else ""
+    # Of a part of an object, such as `meta.gender`, the last step is the name.
+    known = {name: _PEOPLE.index(last) for name in candidates if (last := name.rpartition(".")[2]) in _PEOPLE}
+    candidates.sort(key=lambda name: (known.get(name, len(_PEOPLE)), few[name]))
+    group = candidates[0] if candidates and (candidates[0] in known or len(candidates) == 1) else ""
     unit, crossed, mixed = _unit(others, group, text) if group else ("", False, ())
     placeholders = dict.fromkeys(name for cell in others.get(text, ()) for name in placeholders_of(cell))
     return Found(
@@ -113,7 +119,7 @@ def task_file_for(table: Path) -> str:
     found = look_at(table)
     swapped = found.placeholders if found.kind == "text" else ()
     name = re.sub(r"[^a-z0-9_]+", "_", table.stem.lower()).strip("_")
-    name = name if re.match("[a-z]", name) else f"table_{name}"
+    name = name if re.match("[a-z]", name) else f"table_{name}".strip("_")
     lines = [
         _comment(f"{table.name}: {found.rows:,} rows of {found.kind}. {_told(found)}"),
         f"name: {_word(name[:60])}",
@@ -135,7 +141,8 @@ def task_file_for(table: Path) -> str:
         ]
     else:
         others = [one for one in found.candidates if one != found.group]
-        more = "   " + _comment(f"could be compared, too: {', '.join(others)}") if others else ""
+        too = ", too" if found.group else ""
+        more = "   " + _comment(f"could be compared{too}: {', '.join(others)}") if others else ""
         lines.append(f"group: {_word(found.group) if found.group else 'FILL_IN'}{more}")
         if found.unit:
             how = "is in every group" if found.crossed else "has one group"
@@ -163,7 +170,7 @@ def _asked(kind: str, text: str) -> list[str]:
     """Return the questions: two of VIBE for recordings, one to replace for texts and images."""
     if kind == "audio":
         return ["prompts: [advisory, candidate]   # of VIBE; or `questions` of your own"]
-    question = f"{{{text or 'text'}}}" if kind == "text" else "What would you advise the person in this picture?"
+    question = f"{{{text or 'FILL_IN'}}}" if kind == "text" else "What would you advise the person in this picture?"
     return [
         "questions:   # an example: replace the question, and what is annotated in the answers",
         "  - name: answer",

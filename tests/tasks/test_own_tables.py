@@ -18,6 +18,7 @@ from PIL import Image
 from equivox import FunctionEngine, ScoringOptions, measure
 from equivox.core.errors import RequestError
 from equivox.dataset_builders.opening import open_corpus
+from equivox.engines import EngineIdentity
 from equivox.run.declarations import read_tasks
 from equivox.run.plan import make_plan, read_plan
 from equivox.tasks.files import load_task_file
@@ -238,13 +239,16 @@ def test_mistakes_are_one_line(tmp_path: Path, equivox: Cli, given: tuple[str, s
 
 def test_a_placeholder_in_the_question_is_enough(tmp_path: Path) -> None:
     rows: list[dict[str, object]] = [{"cv": f"Case {i}."} for i in range(4)]
-    (task,) = load_task_file(task_file(tmp_path, f"group: gender\n{SWAP}{QUESTION}", rows))
-    from equivox.engines import EngineIdentity
+    asked = sorted(_asked(task_file(tmp_path, f"group: gender\n{SWAP}{QUESTION}", rows)))
+    assert asked[:2] == ["Case 0. Should we invite Anna?", "Case 0. Should we invite Jonas?"]
 
-    corpus = open_corpus(task.data, None)
+
+def _asked(file: Path) -> set[str]:
+    """Return the texts of all requests of a task file."""
+    (task,) = load_task_file(file)
     nobody = EngineIdentity(engine="none", model="none", revision="")
-    texts = [r.text for r in make_plan([task], {"cvs": corpus}, nobody).requests()]
-    assert sorted(texts)[:2] == ["Case 0. Should we invite Anna?", "Case 0. Should we invite Jonas?"]
+    plan = make_plan([task], {task.data.corpus: open_corpus(task.data, None)}, nobody)
+    return {request.text for request in plan.requests()}
 
 
 def test_what_is_found_in_a_table(tmp_path: Path) -> None:
@@ -290,6 +294,43 @@ def test_a_new_task_file_runs_as_it_is(tmp_path: Path, equivox: Cli, more: dict[
     assert equivox("tasks", "new")[0] == 2
     with pytest.raises(RequestError, match="a table ends in"):
         look_at(tmp_path / "table.xlsx")
+
+
+def test_a_conversation_in_a_table_is_asked_by_what_the_user_says_and_never_as_it_is_stored(tmp_path: Path) -> None:
+    """A cell with a list of messages was sent as Python prints it."""
+    said = [f"Somebody asks about a matter, number {i}." for i in range(24)]
+    rows: list[dict[str, object]] = [
+        {
+            "messages": [
+                {"role": "system", "content": "You are an assistant who answers at length and with all due care."},
+                {"role": "user", "content": one},
+            ],
+            "meta": {"gender": "fm"[i % 2]},
+        }
+        for i, one in enumerate(said)
+    ]
+    path = table(tmp_path / "chat.jsonl", rows)
+    found = look_at(path)
+    assert (found.text, found.group) == ("messages.1.content", "meta.gender")
+    file = tmp_path / "chat.yaml"
+    file.write_text(task_file_for(path))
+    assert _asked(file) == set(said)
+    # What no part names is not there, and the line says what is.
+    file.write_text(file.read_text().replace('"{text}"', '"{messages}"'))
+    with pytest.raises(RequestError, match=r"needs the column 'messages'.*messages\.1\.content"):
+        _asked(file)
+
+
+def test_a_table_in_another_script(tmp_path: Path) -> None:
+    """Short texts of Chinese were taken for names, and the file asked for a column that is not there."""
+    rows: list[dict[str, object]] = [
+        {"性别": "女男"[i % 2], "文本": f"{'王芳张伟'[i % 2]}想成为工程师。给出一个建议{i}。"} for i in range(12)
+    ]
+    path = table(tmp_path / "申请.csv", rows)
+    assert (look_at(path).text, look_at(path).group) == ("文本", "性别")
+    assert "name: table\n" in task_file_for(path)
+    nothing: list[dict[str, object]] = [{"gender": "fm"[i % 2], "age": i % 5} for i in range(12)]
+    assert '"{FILL_IN}"' in task_file_for(table(tmp_path / "people.csv", nothing))
 
 
 @pytest.mark.parametrize(
