@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Literal
 
 from matplotlib.figure import Figure
 
+from equivox.core.plugins import warned
 from equivox.report.numbers import shortened
 
 Format = Literal["svg", "png", "pdf"]
@@ -93,8 +95,42 @@ def rendered(figure: Figure, kind: Format, *, dpi: int = 300) -> bytes:
     }[kind](figure)
     dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
     buffer = io.BytesIO()
-    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
-        if kind != "svg":
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():  # type: ignore[arg-type]
+        if kind != "svg":  # which has no shapes of signs: the reader's fonts serve
             figure.patch.set_alpha(1.0)
+            warnings.filterwarnings("ignore", message="Glyph .* missing")
+            if lacking := _set_fonts(figure):
+                warned(
+                    f"the figure has signs that no font here has ({shortened(lacking, 20)}); install one that has, "
+                    "such as Noto Sans, or take svg, where the reader's fonts serve"
+                )
         canvas.print_figure(buffer, format=kind, dpi=dpi, metadata=dated)
     return buffer.getvalue()
+
+
+def _set_fonts(figure: Figure) -> str:
+    """Let installed fonts draw what the usual one lacks, such as Chinese, and return the signs that none has."""
+    from matplotlib import font_manager
+    from matplotlib.text import Text
+
+    texts = [one for one in figure.findobj(Text) if isinstance(one, Text)]
+    signs = {sign for one in texts for sign in one.get_text() if sign.isprintable()}
+    usual = font_manager.get_font(font_manager.findfont(font_manager.FontProperties()))
+    lacking = {sign for sign in signs if not usual.get_char_index(ord(sign))}
+    if not lacking:
+        return ""
+    known = font_manager.fontManager
+    for path in {*font_manager.findSystemFonts()} - {str(font.fname) for font in known.ttflist}:
+        with suppress(Exception):  # of fonts that were installed since matplotlib looked, those that it can read
+            known.addfont(path)
+    families = ["sans-serif"]
+    for font in sorted(known.ttflist, key=lambda font: ("Sans" not in font.name, font.name, str(font.fname))):
+        if (font.style, font.weight) != ("normal", 400) or font.name.startswith("Last Resort"):
+            continue
+        own = font_manager.get_font(font.fname)
+        if had := {sign for sign in lacking if own.get_char_index(ord(sign))}:
+            families.append(font.name)
+            lacking -= had
+    for one in texts:
+        one.set_fontfamily(families)
+    return "".join(sorted(lacking))

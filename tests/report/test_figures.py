@@ -116,6 +116,36 @@ def test_hostile_labels_are_text() -> None:
     assert "alert(1)" in "".join(root.itertext())
 
 
+def test_other_scripts_are_drawn_by_fonts_that_have_them_and_one_line_says_where_none_has(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from matplotlib import font_manager
+    from matplotlib.text import Text
+
+    with_stix = [font for font in font_manager.fontManager.ttflist if font.name in ("DejaVu Sans", "STIXGeneral")]
+    charmaps = {
+        font.name: font_manager.get_font(font.fname).get_charmap()
+        for font in with_stix
+        if (font.style, font.weight) == ("normal", 400)
+    }
+    # Stands for a Chinese character and a font that was installed for it.
+    rare = next(chr(code) for code in charmaps["STIXGeneral"] if code > 2**16 and code not in charmaps["DejaVu Sans"])
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", with_stix)
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [])
+
+    def drawn(value: str) -> tuple[bytes, list[str]]:
+        shares = ValueShares(model="m", task="t", attribute="a", value=value, by_group={"a": 40.0, "b": 60.0})
+        figure = draw_shares([shares], "title")
+        png = rendered(figure, "png")
+        texts = [one for one in figure.findobj(Text) if isinstance(one, Text) and one.get_text() == value]
+        return png, texts[0].get_fontfamily()
+
+    assert drawn("plain")[1] == ["sans-serif"]
+    assert drawn(rare)[1] == ["sans-serif", "STIXGeneral"] and not caplog.text
+    assert drawn("女" + rare)[0].startswith(b"\x89PNG")
+    assert caplog.text.count("no font here has (女)") == 1
+
+
 def test_a_heat_map_shows_what_is_not_known_as_unknown() -> None:
     rows = [
         {"category": "school", "identity": "a", "count": 0, "surviving_q": 0},
