@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Literal
 
 from equivox.core.errors import RequestError, nearest
-from equivox.core.files import refuse_unusable
+from equivox.core.files import refuse_unusable, shortened
 from equivox.dataset_builders.base import (
     Builder,
     Clip,
@@ -27,6 +27,7 @@ from equivox.dataset_builders.base import (
     listed,
     speakers_with,
 )
+from equivox.dataset_builders.embedded import media_in, unpacked_media
 from equivox.dataset_builders.plain_tables import flattened, read_columns, read_numbered_table
 
 TAKEN = ("audio", "audio_sha256", "sampling_rate", "duration_s", "audio_problem", "sample_id")
@@ -47,7 +48,8 @@ class ClipFolder(Builder):
     source
         The folder that the paths in the table start from.
     table
-        The CSV, relative to `source` or anywhere else.
+        The table, relative to `source` or anywhere else. A parquet file may hold the clips themselves, as data sets of
+        the Hub do: their column is then `path`, and they are unpacked into the user's cache.
     name
         The name of the corpus in builds and cards.
     columns
@@ -100,6 +102,7 @@ class ClipFolder(Builder):
         self._clips = tuple(clips)
         self._values = {name: tuple(allowed) for name, allowed in (values or {}).items()}
         refuse_unusable(self.table, "table")
+        self._home = Path(source).expanduser()
         self._where = {
             column: tuple(map(str, value)) if isinstance(value, (list, tuple)) else (str(value),)
             for column, value in (where or {}).items()
@@ -129,6 +132,9 @@ class ClipFolder(Builder):
         if self.table.suffix.lower() == ".csv":
             return read_numbered_table(self.table, self._needed())
         table = flattened(read_columns(self.table))
+        if files := [name for name in media_in(self.table) if name in self._needed()]:
+            self.source, paths = unpacked_media(self.table, files)
+            table |= paths
         if missing := [name for name in self._needed() if name not in table]:
             raise RequestError(f"{self.table}: the column {missing[0]!r} is missing; it has {', '.join(table)}")
         cells = zip(*table.values(), strict=True)
@@ -168,7 +174,8 @@ class ClipFolder(Builder):
             )
             for name in self._further
         )
-        return dataclasses.replace(self.FACTS, name=self._name, title=self._title, columns=columns)
+        facts = dataclasses.replace(self.FACTS, name=self._name, title=self._title, columns=columns)
+        return facts.with_file(self._home)  # clips that the table holds lie elsewhere
 
     def _scan(self) -> Scan:
         clips: dict[str, Clip] = {}
@@ -255,6 +262,11 @@ class ClipFolder(Builder):
 
     def _inside(self, relative: str, number: int) -> Path:
         """Return the clip's path; RequestError for a path that leads out of the folder, by name or through a link."""
+        if "://" in relative:
+            raise RequestError(
+                f"{self.table}, line {number}: {shortened(relative, 60)!r} is an address; download the file, and name "
+                "its path"
+            )
         pure = PurePosixPath(relative)
         named_out = pure.is_absolute() or ".." in pure.parts or PureWindowsPath(relative).drive
         path = self.source / pure

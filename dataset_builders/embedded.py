@@ -1,22 +1,31 @@
-"""The embedded sample: raw distributions in miniature, each one parquet file of the files that it holds.
+"""Files that stand in a parquet file: the embedded sample, and tables with recordings or images as the Hub has them.
 
-`tests/sample/` has the scripts that make them. They are unpacked into the user's cache when they are first read.
+The sample is raw distributions in miniature, each one parquet file of the files that it holds; `tests/sample/` has the
+scripts that make them. All are unpacked into the user's cache when they are first read.
 """
 
 from __future__ import annotations
 
 import atexit
+import re
 import shutil
 import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path, PurePosixPath
+from typing import Any, Literal
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import cache_folder
+from equivox.core.hashing import digest
 from equivox.core.lazy import pq
 from equivox.dataset_builders.base import sha256_of
+from equivox.dataset_builders.plain_tables import Columns, holds_bytes
 
 ARCHIVES = Path(__file__).resolve().parent / "sample"
+
+_IMAGES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM")
+_BATCH = 64
 
 
 @cache
@@ -31,23 +40,76 @@ def sample_source(name: str) -> Path:
     if name not in have:
         raise RequestError(f"there is no sample of {name!r}{nearest(name, have)}; samples are {', '.join(have)}")
     try:
-        return _unpacked(archive, cache_folder("sample") / f"{name}-{sha256_of(archive)[:16]}")
+        return _unpacked(_listed(archive), cache_folder("sample") / f"{name}-{sha256_of(archive)[:16]}")
     except OSError:
         made = tempfile.mkdtemp(prefix="equivox-sample-")
         atexit.register(shutil.rmtree, made, ignore_errors=True)
-        return _unpacked(archive, Path(made) / name)
+        return _unpacked(_listed(archive), Path(made) / name)
 
 
-def _unpacked(archive: Path, folder: Path) -> Path:
-    """Return `folder` with the files of an archive in it; a folder that is there was unpacked whole."""
+def _listed(archive: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the path and the bytes of every file of an archive."""
+    for row in pq.read_table(archive).to_pylist():
+        yield row["path"], row["bytes"]
+
+
+def media_in(table: Path) -> dict[str, Literal["audio", "image"]]:
+    """Return the columns of a parquet table that hold files as bytes, and what the first file of each is.
+
+    So data sets of the Hub have them: `{bytes, path}`. Empty for a table of another kind. Raises what pyarrow raises.
+    """
+    if table.suffix.lower() != ".parquet":
+        return {}
+    found: dict[str, Literal["audio", "image"]] = {}
+    for name in (field.name for field in pq.read_schema(table) if holds_bytes(field.type)):
+        if first := next((data for _, data in _cells(table, name) if data), b""):
+            webp = first[:4] == b"RIFF" and first[8:12] == b"WEBP"
+            found[name] = "image" if webp or first.startswith(_IMAGES) else "audio"
+    return found
+
+
+def unpacked_media(table: Path, names: Sequence[str]) -> tuple[Path, Columns]:
+    """Return a folder with the files that stand in columns of a parquet table, and these columns as paths in it.
+
+    The folder lies in the user's cache under the hash of the table, and a file is called by its column and row. A row
+    without bytes has a path where no file is. RequestError if the files cannot be written.
+    """
+    columns: Columns = {name: [] for name in names}
+    for place, name in enumerate(names):
+        below = name if re.fullmatch(r"\w+", name) else f"column{place}"  # a name may lead out of the folder
+        for number, (given, _) in enumerate(_cells(table, name), start=1):
+            suffix = PurePosixPath(given).suffix
+            columns[name].append(f"{below}/{number:06d}{suffix if suffix[1:].isalnum() else ''}")
+    files = (
+        (path, data)
+        for name in names
+        for path, (_, data) in zip(columns[name], _cells(table, name), strict=True)
+        if data
+    )
+    try:
+        return _unpacked(files, cache_folder("tables") / digest([sha256_of(table), *names])), columns
+    except OSError as error:
+        raise RequestError(f"cannot unpack the files in {table.name} ({error.strerror or error})") from None
+
+
+def _cells(table: Path, name: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the path, empty if it is not given, and the bytes of each row of a column; few rows are in memory."""
+    for batch in pq.ParquetFile(table).iter_batches(batch_size=_BATCH, columns=[name]):
+        for cell in batch.column(0).to_pylist():
+            own: dict[str, Any] = cell if isinstance(cell, dict) else {"bytes": cell}
+            yield str(own.get("path") or ""), own["bytes"] or b""
+
+
+def _unpacked(files: Iterable[tuple[str, bytes]], folder: Path) -> Path:
+    """Return `folder` with these files in it, each by its path; a folder that is there was unpacked whole."""
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=folder.parent) as made:
-        for row in pq.read_table(archive).to_pylist():
-            path = Path(made) / "whole" / PurePosixPath(row["path"])
+        for name, data in files:
+            path = Path(made) / "whole" / PurePosixPath(name)
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(row["bytes"])
+            path.write_bytes(data)
         try:
             (Path(made) / "whole").rename(folder)
         except OSError:

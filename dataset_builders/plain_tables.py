@@ -46,8 +46,9 @@ def read_columns(path: str | Path) -> Columns:
     and columns without a name and an entry are not read; the rows of one column stay, as missing entries.
 
     JSON lines hold an object a line, JSON a list of objects or an object of columns. A key that some objects lack is
-    missing there. Raises RequestError for a file that cannot be read, for one without rows and, before it is expanded,
-    for one that is too large.
+    missing there. Columns of a parquet file that hold files as bytes are left out; `embedded.unpacked_media` has them.
+    Raises RequestError for a file that cannot be read, for one without rows and, before it is expanded, for one that is
+    too large.
     """
     path = Path(path)
     kind = path.suffix.lower()
@@ -319,16 +320,25 @@ def _json(path: Path, text: str) -> Columns:
 
 def _parquet(path: Path) -> Columns:
     try:
-        about = pq.ParquetFile(path).metadata
-        _refuse_large(str(path), about.num_columns, about.num_rows)
-        if (size := table_bytes(path, most=MOST_BYTES)) > MOST_BYTES:
+        about = pq.ParquetFile(path)
+        _refuse_large(str(path), about.metadata.num_columns, about.metadata.num_rows)
+        files = [field.name for field in about.schema_arrow if holds_bytes(field.type)]
+        if (size := table_bytes(path, most=MOST_BYTES, leaving_out=files)) > MOST_BYTES:
             raise RequestError(_too_large(path, f"{size:,} bytes or more in memory", f"{MOST_BYTES:,}"))
-        columns: Columns = pq.read_table(path).to_pydict()
+        names = [name for name in about.schema_arrow.names if name not in files]
+        columns: Columns = pq.read_table(path, columns=names).to_pydict() if files else pq.read_table(path).to_pydict()
     except pa.ArrowException as error:
         raise RequestError(
             f"cannot read {path.name} as parquet ({str(error).splitlines()[0]}); write it again"
         ) from None
     return columns
+
+
+def holds_bytes(kind: pa.DataType) -> bool:
+    """Return whether a column of this type holds files as bytes, by themselves or beside their path."""
+    if pa.types.is_struct(kind):
+        kind = next((field.type for field in kind if field.name == "bytes"), kind)
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _refuse_large(where: str, columns: int, rows: int = 1) -> None:

@@ -14,6 +14,7 @@ import yaml
 from equivox.core.errors import RequestError
 from equivox.core.files import write_text
 from equivox.core.task import placeholders_of
+from equivox.dataset_builders.embedded import media_in
 from equivox.dataset_builders.plain_tables import flattened, read_columns
 
 MOST_GROUPS = 12
@@ -56,7 +57,7 @@ def look_at(path: Path) -> Found:
     given = flattened(read_columns(path))
     columns = {name: ["" if cell is None else str(cell) for cell in own] for name, own in given.items()}
     paths = [(name, kind) for kind, endings in _MEDIA.items() for name in columns if _ends(columns[name], endings)]
-    media, kind = next(iter(paths), ("", "text"))
+    media, kind = next(iter([*media_in(path).items(), *paths]), ("", "text"))
     others = {name: own for name, own in columns.items() if name != media}
     # In bytes, since a sign of Chinese says as much as several letters.
     lengths = {name: sum(len(cell.encode()) for cell in own) / len(own) for name, own in others.items()}

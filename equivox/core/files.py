@@ -17,7 +17,7 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -360,17 +360,19 @@ def refuse_oversized(path: Path) -> None:
             raise damaged(path, f"it holds {size:,} bytes, of at most {most:,}")
 
 
-def table_bytes(path: Path, *, most: int) -> int:
+def table_bytes(path: Path, *, most: int, leaving_out: Collection[str] = ()) -> int:
     """Return the bytes that a parquet file takes with every value written out; above `most` counting stops.
 
     What the file declares is counted first. Its texts are then read, each distinct one once: a text that many rows
-    share is stored once, so that a small file can hold more than fits into memory. Raises what pyarrow raises.
+    share is stored once, so that a small file can hold more than fits into memory. Columns of `leaving_out` count
+    nothing. Raises what pyarrow raises.
     """
     metadata = pq.ParquetFile(path).metadata
     chunks = [
         metadata.row_group(group).column(column)
         for group in range(metadata.num_row_groups)
         for column in range(metadata.num_columns)
+        if not f"{metadata.schema.column(column).path}.".startswith(tuple(f"{name}." for name in leaving_out))
     ]
     declared: int = sum(max(chunk.total_uncompressed_size, 8 * chunk.num_values) for chunk in chunks)
     texts = sorted({chunk.path_in_schema for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"})

@@ -4,13 +4,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from equivox.core.errors import RequestError
+from equivox.core.files import cache_folder
 from equivox.dataset_builders import ClipFolder, build
 from equivox.dataset_builders.schema import rows
 
 HEADER = "path,text,speaker,gender,age"
+LINES = ("a/1.wav,Hello.,anna,female,007", "a/2.wav,Bye.,anna,female,007", "b/1.wav,Hello.,bert,male,30")
 
 
 @pytest.fixture
@@ -18,7 +22,7 @@ def folder(tmp_path: Path, write_audio: Callable[..., None]) -> Path:
     root = tmp_path / "my corpus"
     for n, name in enumerate(("a/1.wav", "a/2.wav", "b/1.wav")):
         write_audio(root / name, seed=n, seconds=0.1)
-    table(root, "a/1.wav,Hello.,anna,female,007", "a/2.wav,Bye.,anna,female,007", "b/1.wav,Hello.,bert,male,30")
+    table(root, *LINES)
     return root
 
 
@@ -63,6 +67,44 @@ def test_columns_may_be_called_differently_and_the_path_may_be_a_pattern(folder:
     assert builder.differences() == ["rows left out because `where` asks that part is a or b: 1 of 3"]
 
 
+def embedded(folder: Path, column: str = "recording") -> Path:
+    """Write the folder's table as a parquet file that holds the clips, as data sets of the Hub do."""
+    lines = [dict(zip(HEADER.split(","), line.split(","), strict=True)) for line in LINES]
+    cells = [{"bytes": (folder / line.pop("path")).read_bytes(), "path": f"{n}.wav"} for n, line in enumerate(lines)]
+    cells[1]["bytes"] = None  # type: ignore[assignment]
+    path = folder / "clips.parquet"
+    pq.write_table(
+        pa.Table.from_pylist([{column: cell, **line} for cell, line in zip(cells, lines, strict=True)]), path
+    )
+    return path
+
+
+@pytest.mark.parametrize("column", ["recording", "../../out"])
+def test_a_parquet_table_may_hold_the_clips_themselves(
+    folder: Path, column: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EQUIVOX_CACHE", str(tmp_path / "cache"))
+    (folder / "facts.json").write_text('{"licence": "CC0"}')
+    builder = opened(folder, table=embedded(folder, column), columns={"path": column})
+    clips = builder.clips()
+    assert [clip.path.read_bytes() for clip in clips if clip.path.is_file()] == [
+        (folder / name).read_bytes() for name in ("a/1.wav", "b/1.wav")
+    ]
+    assert [(clip.text, clip.speaker, clip.columns["gender"]) for clip in clips] == [
+        ("Hello.", "anna", "female"), ("Bye.", "anna", "female"), ("Hello.", "bert", "male")
+    ]  # fmt: skip
+    assert builder.facts.licence == "CC0"
+    (missing,) = builder.oddities()["clips whose file is missing (kept as rows)"]
+    assert missing.endswith("/000002.wav")
+    # Everything lies in the cache, whatever the column is called, and is there once.
+    (made,) = cache_folder("tables").iterdir()
+    assert all(clip.path.resolve().is_relative_to(made.resolve()) for clip in clips)
+    before = made.stat().st_mtime_ns
+    again = opened(folder, table=folder / "clips.parquet", columns={"path": column})
+    assert again.fingerprint() == builder.fingerprint()
+    assert made.stat().st_mtime_ns == before and [*cache_folder("tables").iterdir()] == [made]
+
+
 def test_a_missing_file_is_a_row_with_a_problem(folder: Path, tmp_path: Path) -> None:
     (folder / "a/2.wav").unlink()
     builder = opened(folder)
@@ -91,13 +133,14 @@ def test_empty_values_are_null_and_named(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["../secret.wav", "/etc/passwd", "a/../../secret.wav", "C:\\secret.wav", "", "link.wav"]
+    "path",
+    ["../secret.wav", "/etc/passwd", "a/../../secret.wav", "C:\\secret.wav", "", "link.wav", "https://x.org/1.wav"],
 )
 def test_a_path_that_leads_out_of_the_folder_is_refused(folder: Path, path: str) -> None:
     (folder.parent / "secret.wav").write_bytes(b"secret")
     (folder / "link.wav").symlink_to(folder.parent / "secret.wav")
     table(folder, "a/1.wav,Hello.,anna,female,30", f"{path},Hello.,anna,female,30")
-    with pytest.raises(RequestError, match=r"clips\.csv, line 3: path .* is not inside"):
+    with pytest.raises(RequestError, match=r"clips\.csv, line 3: .*(is not inside|is an address)"):
         opened(folder).clips()
 
 

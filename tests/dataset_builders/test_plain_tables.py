@@ -169,9 +169,10 @@ def test_parquet_is_read_as_before(tmp_path: Path) -> None:
     path = tmp_path / "table.parquet"
     columns = {
         "text": ["a", None, "a"], "words": [["x", "y"], [], None], "n": [1, 2, None], "f": [0.5, None, 1.0],
-        "bytes": [b"a", b"", None], "inner": [{"a": "x"}, None, {"a": None}], "when": [True, False, None],
+        "inner": [{"a": "x"}, None, {"a": None}], "when": [True, False, None],
     }  # fmt: skip
-    pq.write_table(pa.table(columns), path)
+    files = {"bytes": [b"a", b"", None], "audio": [{"bytes": b"a", "path": "a.wav"}, None, None]}
+    pq.write_table(pa.table(columns | files), path)
     assert read_columns(path) == columns
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(RequestError, match=r"cannot read table\.parquet as parquet"):

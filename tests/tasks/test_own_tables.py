@@ -198,6 +198,15 @@ def test_pictures_and_clips_in_a_table_that_is_no_csv(tmp_path: Path) -> None:
     assert task.condition == "image"
     result = measure("simulated:biased", task, output=tmp_path / "run", options="n_resamples=99")
     assert result.scores[0].coverage.used == 8
+    # A parquet file that holds the pictures itself, as data sets of the Hub do: it was taken for a table of texts.
+    held = [row | {"image": {"bytes": (tmp_path / str(row.pop("path"))).read_bytes(), "path": None}} for row in rows]
+    file = tmp_path / "held.yaml"
+    file.write_text(task_file_for(table(tmp_path / "held.parquet", held)))
+    (task,) = load_task_file(file)
+    corpus = open_corpus(task.data, None)
+    assert task.condition == "image" and [sample.load() for sample in corpus.samples if sample.load] == [
+        (tmp_path / f"{i}.png").read_bytes() for i in range(8)
+    ]
 
 
 MISTAKES = {
