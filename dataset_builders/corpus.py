@@ -26,7 +26,7 @@ from equivox.core.files import state_of
 from equivox.core.hashing import digest
 from equivox.core.lazy import pq
 from equivox.core.media import AudioFacts
-from equivox.core.task import Column, DataSource
+from equivox.core.task import Column, DataSource, placeholders_of
 from equivox.dataset_builders.base import sha256_of
 from equivox.dataset_builders.clip_folder import ClipFolder, refuse_undeclared, stated
 from equivox.dataset_builders.plain_tables import flattened, read_columns, renamed
@@ -385,13 +385,22 @@ def _swapped(row: Mapping[str, Column], source: DataSource, number: int, place: 
     labels = [next(iter(swaps.values())) for swaps in source.swap.values()]
     for chosen in itertools.product(*labels):
         words = {
-            name: words[label][place % len(words[label])]
+            name: _of_row(words[label][place % len(words[label])], row, f"{source.table.name}, row {number}", label)
             for label, swaps in zip(chosen, source.swap.values(), strict=True)
             for name, words in swaps.items()
         }
         columns = {name: _filled(cell, words) for name, cell in row.items()}
         groups = dict(zip(source.swap, chosen, strict=True))
         yield text_sample(f"{row[ITEM]}/{'/'.join(chosen)}", {**columns, **words, **groups})
+
+
+def _of_row(word: str, row: Mapping[str, Column], where: str, group: str) -> str:
+    """Return a group's word; a placeholder in it is the row's column of that name. RequestError if that is empty."""
+    for name in placeholders_of(word):
+        if row.get(name) is None:
+            lacking = "is empty" if name in row else f"is not there; the table has {', '.join(row)}"
+            raise RequestError(f"{where}: the column {name!r}, which `swap` gives to {group}, {lacking}")
+    return str(_filled(word, {name: str(row[name]) for name in placeholders_of(word)}))
 
 
 def _filled(cell: Column, words: Mapping[str, str]) -> Column:

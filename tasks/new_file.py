@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from pathlib import Path
 
 import yaml
@@ -19,6 +20,9 @@ from equivox.dataset_builders.plain_tables import flattened, read_columns
 
 MOST_GROUPS = 12
 """A column with more values is no group of people that a first comparison would have."""
+
+_COMPARED, _BEGINNING = 20, 300
+"""The rows, and the signs of each, by which columns are found that say the same in other words."""
 
 _PEOPLE = ("gender", "sex", "race", "ethnicity", "accent", "dialect", "age_group", "age", "origin", "religion", "group")
 _TEXTS = ("text", "prompt")
@@ -36,7 +40,8 @@ class Found:
     """What a table looks like: what it lists, and which of its columns says what; an empty text is not known.
 
     `unit` is the column that carries the group (nested), or whose values are in every group (crossed). `candidates` are
-    all columns that could be compared, `mixed` those whose values are in some groups only.
+    all columns that could be compared, `mixed` those whose values are in some groups only. `versions` are columns with
+    one text for each group, such as `prompt_male` and `prompt_female`.
     """
 
     rows: int
@@ -50,6 +55,7 @@ class Found:
     candidates: tuple[str, ...]
     mixed: tuple[str, ...]
     placeholders: tuple[str, ...]
+    versions: tuple[str, ...]
 
 
 def look_at(path: Path) -> Found:
@@ -72,6 +78,8 @@ def look_at(path: Path) -> Found:
     group = candidates[0] if candidates and (candidates[0] in known or len(candidates) == 1) else ""
     unit, crossed, mixed = _unit(others, group, text) if group else ("", False, ())
     placeholders = dict.fromkeys(name for cell in others.get(text, ()) for name in placeholders_of(cell))
+    named = (name for name in others if name in varied and placeholders_of(f"{{{name}}}") == (name,))
+    alike = [name for name in named if _alike(others[name], others.get(text, ()))]
     return Found(
         rows=len(next(iter(columns.values()))),
         columns=tuple(columns),
@@ -84,12 +92,19 @@ def look_at(path: Path) -> Found:
         candidates=tuple(candidates),
         mixed=mixed,
         placeholders=tuple(name for name in placeholders if name not in columns),
+        versions=() if group or placeholders or not 2 <= len(alike) <= MOST_GROUPS else tuple(alike),
     )
 
 
 def _ends(cells: Sequence[str], endings: tuple[str, ...]) -> bool:
     """Return whether most cells of a column are names of files with such an ending."""
     return 2 * sum(cell.lower().endswith(endings) for cell in cells) > len(cells)
+
+
+def _alike(cells: Sequence[str], texts: Sequence[str]) -> bool:
+    """Return whether a column says the same as `texts` in a few other words, by the beginnings of its first rows."""
+    pairs = [(cell[:_BEGINNING], text[:_BEGINNING]) for cell, text in zip(cells[:_COMPARED], texts, strict=False)]
+    return bool(pairs) and all(SequenceMatcher(None, *pair, autojunk=False).ratio() > 0.6 for pair in pairs)
 
 
 def _unit(columns: Mapping[str, Sequence[str]], group: str, text: str) -> tuple[str, bool, tuple[str, ...]]:
@@ -119,6 +134,7 @@ def task_file_for(table: Path) -> str:
     """Return a commented task file for the table at `table`, which is ready to run where the groups could be told."""
     found = look_at(table)
     swapped = found.placeholders if found.kind == "text" else ()
+    versions = found.versions if found.kind == "text" else ()
     name = re.sub(r"[^a-z0-9_]+", "_", table.stem.lower()).strip("_")
     name = name if re.match("[a-z]", name) else f"table_{name}".strip("_")
     lines = [
@@ -133,7 +149,17 @@ def task_file_for(table: Path) -> str:
         renamed["table_item"] = "item"  # a swap calls its rows so
     if renamed:
         lines.append(f"columns: {{{', '.join(f'{ours}: {_word(theirs)}' for ours, theirs in renamed.items())}}}")
-    if swapped:
+    if versions:
+        shared = set.intersection(*({*name.split("_")} for name in versions))
+        labels = ["_".join(part for part in name.split("_") if part not in shared) for name in versions]
+        lines += [
+            "# Each row is asked about every group, in the words of the group's own column.",
+            "group: version",
+            "swap:",
+            "  asked:",
+            *(f'    {_word(label or name)}: ["{{{name}}}"]' for label, name in zip(labels, versions, strict=True)),
+        ]
+    elif swapped:
         lines += [
             "# Each row is asked about every group, with another word in each. The lists are examples: replace them.",
             f"group: {'swapped_gender' if 'gender' in found.columns else 'gender'}",
@@ -148,7 +174,7 @@ def task_file_for(table: Path) -> str:
         if found.unit:
             how = "is in every group" if found.crossed else "has one group"
             lines.append(f"cluster: {_word(found.unit)}   # each {how}")
-    lines += _asked(found.kind, "text" if "text" in renamed else found.text)
+    lines += _asked(found.kind, "asked" if versions else "text" if "text" in renamed else found.text)
     lines += ["card: Who made this table, under which licence, and what it cannot say.", ""]
     return "\n".join(lines)
 
@@ -157,6 +183,8 @@ def _told(found: Found) -> str:
     """Return in words what could be told of the groups and units, and what could not."""
     if found.kind == "text" and found.placeholders:
         return f"Its texts have placeholders ({', '.join(found.placeholders)}), so that words can be swapped."
+    if found.kind == "text" and found.versions:
+        return f"Each row has a text for every group ({', '.join(found.versions)})."
     if not found.group:
         return (
             f"Which column is compared could not be told; it could be {', '.join(found.candidates) or 'none of them'}."

@@ -330,6 +330,43 @@ def test_a_conversation_in_a_table_is_asked_by_what_the_user_says_and_never_as_i
         _asked(file)
 
 
+def test_a_table_with_a_text_for_each_group_in_each_row(tmp_path: Path, equivox: Cli) -> None:
+    """A placeholder in a swapped word was sent as it stands, the same for everybody."""
+    rows: list[dict[str, object]] = [
+        {
+            "case": f"c{i}",
+            "prompt_male": f"He has applied for place {i} of our company. Should we invite him?",
+            "prompt_female": f"She has applied for place {i} of our company. Should we invite her?",
+        }
+        for i in range(20)
+    ]
+    path = table(tmp_path / "pairs.csv", rows)
+    assert look_at(path).versions == ("prompt_male", "prompt_female")
+    code, out, _ = equivox("tasks", "new", path)
+    file = tmp_path / "pairs.yaml"
+    assert code == 0 and "Each row has a text for every group (prompt_male, prompt_female)." in out
+    (task,) = load_task_file(file)
+    assert _asked(file) == {str(row[name]) for row in rows for name in ("prompt_male", "prompt_female")}
+    assert task.cluster == "item" and {s.columns["version"] for s in open_corpus(task.data, None).samples} == {
+        "male",
+        "female",
+    }
+    equivox.done("run", "simulated:biased", file, "--output", tmp_path / "run", "--scoring", "n_resamples=99")
+    for gap, told in (
+        ("", "row 3: the column 'prompt_male', which `swap` gives to male, is empty"),
+        (None, "not there"),
+    ):
+        rows[2] = {**rows[2], "prompt_male": gap}
+        written = rows if gap is not None else [{k: v for k, v in row.items() if k != "prompt_male"} for row in rows]
+        table(path, written)
+        assert told in equivox.refused("run", "simulated:biased", file, "--output", tmp_path / "other")
+    unlike: list[dict[str, object]] = [
+        {"question": f"What is the capital of country number {i}?", "answer": f"Nobody can say it, for reason {i * 7}."}
+        for i in range(20)
+    ]
+    assert look_at(table(tmp_path / "unlike.csv", unlike)).versions == ()
+
+
 def test_a_table_in_another_script(tmp_path: Path) -> None:
     """Short texts of Chinese were taken for names, and the file asked for a column that is not there."""
     rows: list[dict[str, object]] = [
