@@ -138,7 +138,7 @@ def task_file_for(table: Path) -> str:
     name = re.sub(r"[^a-z0-9_]+", "_", table.stem.lower()).strip("_")
     name = name if re.match("[a-z]", name) else f"table_{name}".strip("_")
     lines = [
-        _comment(f"{table.name}: {found.rows:,} rows of {found.kind}. {_told(found)}"),
+        _comment(f"{table.name}: {found.rows:,} rows of {found.kind}. {_told(found)}{_not_asked(found)}"),
         f"name: {_word(name[:60])}",
     ]
     lines += [f"table: {_word(table.name)}", f"media: {found.kind}"]
@@ -193,6 +193,14 @@ def _told(found: Found) -> str:
         mixed = f" ({', '.join(found.mixed)}: in some groups only)" if found.mixed else ""
         return f"Compared: {found.group}. No column has several rows a unit, so each row counts by itself{mixed}."
     return f"Compared: {found.group}. Unit: {found.unit}, {'in every group' if found.crossed else 'each in one group'}."
+
+
+def _not_asked(found: Found) -> str:
+    """Return in words which parts of a conversation are left out where the text is one of them; else nothing."""
+    first, last = found.text.partition(".")[0], found.text.rpartition(".")[2]
+    parts = [name for name in found.columns if name.startswith(f"{first}.") and name.endswith(f".{last}")]
+    others = [name for name in parts if name != found.text]
+    return f" Of a conversation {found.text} alone is asked, not {', '.join(others)}." if others else ""
 
 
 def _asked(kind: str, text: str) -> list[str]:

@@ -323,6 +323,7 @@ def test_a_conversation_in_a_table_is_asked_by_what_the_user_says_and_never_as_i
     assert (found.text, found.group) == ("messages.1.content", "meta.gender")
     file = tmp_path / "chat.yaml"
     file.write_text(task_file_for(path))
+    assert "Of a conversation messages.1.content alone is asked, not messages.0.content." in file.read_text()
     assert _asked(file) == set(said)
     # What no part names is not there, and the line says what is.
     file.write_text(file.read_text().replace('"{text}"', '"{messages}"'))
