@@ -47,6 +47,7 @@ def read_columns(path: str | Path) -> Columns:
 
     JSON lines hold an object a line, JSON a list of objects or an object of columns. A key that some objects lack is
     missing there. Columns of a parquet file that hold files as bytes are left out; `embedded.unpacked_media` has them.
+    Numbers that stand for words in a data set of the Hub (`ClassLabel`) are read as these words.
     Raises RequestError for a file that cannot be read, for one without rows and, before it is expanded, for one that is
     too large.
     """
@@ -327,11 +328,23 @@ def _parquet(path: Path) -> Columns:
             raise RequestError(_too_large(path, f"{size:,} bytes or more in memory", f"{MOST_BYTES:,}"))
         names = [name for name in about.schema_arrow.names if name not in files]
         columns: Columns = pq.read_table(path, columns=names).to_pydict() if files else pq.read_table(path).to_pydict()
+        for name, labels in _class_labels(about.schema_arrow).items():
+            if name in columns:
+                columns[name] = [labels.get(code, code) for code in columns[name]]
     except pa.ArrowException as error:
         raise RequestError(
             f"cannot read {path.name} as parquet ({str(error).splitlines()[0]}); write it again"
         ) from None
     return columns
+
+
+def _class_labels(schema: pa.Schema) -> dict[str, dict[Any, str | None]]:
+    """Return the words that the library `datasets` keeps for the numbers of a column; -1 stands for no label."""
+    with suppress(ValueError, KeyError, TypeError, AttributeError):  # what others write there is no promise
+        features = parsed_json((schema.metadata or {})[b"huggingface"].decode())["info"]["features"]
+        kept = {name: about["names"] for name, about in features.items() if about.get("_type") == "ClassLabel"}
+        return {name: {-1: None, **dict(enumerate(map(str, labels)))} for name, labels in kept.items()}
+    return {}
 
 
 def holds_bytes(kind: pa.DataType) -> bool:

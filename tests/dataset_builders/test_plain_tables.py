@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -163,6 +164,23 @@ def test_a_table_that_would_fill_the_memory_is_refused_before_it_does(tmp_path: 
     assert path.stat().st_size < 600_000
     found = subprocess.run([sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, check=True)
     assert "too large: it has" in found.stdout, found.stderr
+
+
+def test_numbers_that_stand_for_words_on_the_hub_are_read_as_words(tmp_path: Path) -> None:
+    path = tmp_path / "faces.parquet"
+    features = datasets.Features(gender=datasets.ClassLabel(names=["male", "female"]), age=datasets.Value("int64"))
+    given = {"gender": [1, 0, None, 1], "age": [0, 1, 2, 3]}
+    datasets.Dataset.from_dict(given, features=features).to_parquet(path)
+    assert read_columns(path) == {"gender": ["female", "male", None, "female"], "age": [0, 1, 2, 3]}
+    for odd in (
+        b"{",
+        b"[]",
+        b"[" * 100_000,
+        b"\xff",
+        b'{"info": {"features": {"gender": {"_type": "ClassLabel", "names": 3}}}}',
+    ):
+        pq.write_table(pa.table(given).replace_schema_metadata({b"huggingface": odd}), path)
+        assert read_columns(path) == given
 
 
 def test_parquet_is_read_as_before(tmp_path: Path) -> None:
