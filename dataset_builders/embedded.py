@@ -13,12 +13,12 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Literal
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import cache_folder
 from equivox.core.hashing import digest
-from equivox.core.lazy import pq
+from equivox.core.lazy import pa, pq
 from equivox.dataset_builders.base import sha256_of
 from equivox.dataset_builders.plain_tables import Columns, holds_bytes
 
@@ -62,7 +62,7 @@ def media_in(table: Path) -> dict[str, Literal["audio", "image"]]:
         return {}
     found: dict[str, Literal["audio", "image"]] = {}
     for name in (field.name for field in pq.read_schema(table) if holds_bytes(field.type)):
-        if first := next((data for _, data in _cells(table, name) if data), b""):
+        if first := next(filter(None, _cells(table, name)), b""):
             webp = first[:4] == b"RIFF" and first[8:12] == b"WEBP"
             found[name] = "image" if webp or first.startswith(_IMAGES) else "audio"
     return found
@@ -72,32 +72,52 @@ def unpacked_media(table: Path, names: Sequence[str]) -> tuple[Path, Columns]:
     """Return a folder with the files that stand in columns of a parquet table, and these columns as paths in it.
 
     The folder lies in the user's cache under the hash of the table, and a file is called by its column and row. A row
-    without bytes has a path where no file is. RequestError if the files cannot be written.
+    without bytes has a path where no file is. RequestError if the files cannot be written, or would fill the disk.
     """
-    columns: Columns = {name: [] for name in names}
-    for place, name in enumerate(names):
-        below = name if re.fullmatch(r"\w+", name) else f"column{place}"  # a name may lead out of the folder
-        for number, (given, _) in enumerate(_cells(table, name), start=1):
-            suffix = PurePosixPath(given).suffix
-            columns[name].append(f"{below}/{number:06d}{suffix if suffix[1:].isalnum() else ''}")
-    files = (
-        (path, data)
-        for name in names
-        for path, (_, data) in zip(columns[name], _cells(table, name), strict=True)
-        if data
-    )
+    columns = {name: _paths(table, name, place) for place, name in enumerate(names)}
+    folder = cache_folder("tables") / digest([sha256_of(table), *names])
     try:
-        return _unpacked(files, cache_folder("tables") / digest([sha256_of(table), *names])), columns
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        room = shutil.disk_usage(folder.parent).free // 2
+        return _unpacked(_files(table, columns, room), folder), columns
     except OSError as error:
         raise RequestError(f"cannot unpack the files in {table.name} ({error.strerror or error})") from None
 
 
-def _cells(table: Path, name: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the path, empty if it is not given, and the bytes of each row of a column; few rows are in memory."""
+def _paths(table: Path, name: str, place: int) -> list[str]:
+    """Return what the file of each row is called; an ending that the table gives stays."""
+    below = name if re.fullmatch(r"\w+", name) else f"column{place}"  # a name may lead out of the folder
+    file = pq.ParquetFile(table)
+    given: list[str | None] = [None] * file.metadata.num_rows
+    kind = file.schema_arrow.field(name).type
+    if pa.types.is_struct(kind) and any(field.name == "path" for field in kind):
+        parts = file.read(columns=[f"{name}.path"]).column(0).to_pylist()
+        given = [part and part["path"] for part in parts]
+    suffixes = (PurePosixPath(path or "").suffix for path in given)
+    return [f"{below}/{n:06d}{end if end[1:].isalnum() else ''}" for n, end in enumerate(suffixes, start=1)]
+
+
+def _files(table: Path, columns: Columns, room: int) -> Iterator[tuple[str, bytes]]:
+    """Yield the path and the bytes of every file; RequestError when they are more than `room` bytes together.
+
+    Rows that share their bytes are stored once, so that a small table can hold more than a disk does.
+    """
+    for name, paths in columns.items():
+        for path, data in zip(paths, _cells(table, name), strict=True):
+            room -= len(data)
+            if room < 0:
+                raise RequestError(
+                    f"the files in {table.name} would fill more than half of the free disk; free space, or split it"
+                )
+            if data:
+                yield path, data
+
+
+def _cells(table: Path, name: str) -> Iterator[bytes]:
+    """Yield the bytes of each row of a column, empty where there are none; few rows are in memory."""
     for batch in pq.ParquetFile(table).iter_batches(batch_size=_BATCH, columns=[name]):
         for cell in batch.column(0).to_pylist():
-            own: dict[str, Any] = cell if isinstance(cell, dict) else {"bytes": cell}
-            yield str(own.get("path") or ""), own["bytes"] or b""
+            yield (cell["bytes"] if isinstance(cell, dict) else cell) or b""
 
 
 def _unpacked(files: Iterable[tuple[str, bytes]], folder: Path) -> Path:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -103,6 +105,14 @@ def test_a_parquet_table_may_hold_the_clips_themselves(
     again = opened(folder, table=folder / "clips.parquet", columns={"path": column})
     assert again.fingerprint() == builder.fingerprint()
     assert made.stat().st_mtime_ns == before and [*cache_folder("tables").iterdir()] == [made]
+    # A disk with less room than twice the files is not filled, and nothing half-written is left.
+    shutil.rmtree(made)
+    monkeypatch.setattr(
+        shutil, "disk_usage", lambda _: SimpleNamespace(free=3 * len((folder / "a/1.wav").read_bytes()))
+    )
+    with pytest.raises(RequestError, match=r"clips\.parquet would fill more than half of the free disk"):
+        opened(folder, table=folder / "clips.parquet", columns={"path": column})
+    assert not [*cache_folder("tables").iterdir()]
 
 
 def test_a_missing_file_is_a_row_with_a_problem(folder: Path, tmp_path: Path) -> None:
