@@ -116,6 +116,9 @@ class Mover:
     low_share: float
 
 
+_CAN_STAY_HIDDEN = " can stay hidden in more than 20 of 100 such samples"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Score:
     """One number with its evidence.
@@ -267,14 +270,17 @@ class Score:
         if self.q_least >= LEVEL:
             return f"no p below {self.p_least:.2g}, and with all tests shown no q below {self.q_least:.2g}"
         if (hidden := self._hidden) is not None:
-            of = f"a shift of {hidden.shift if in_unit else hidden.shift / hidden.per_ntvd:g}"
-            if hidden.sd is not None:
-                in_sd = f"{hidden.shift / hidden.sd:.2g} SD"
-                of = f"a difference of {f'{hidden.shift:.3g} {self.unit} ({in_sd})' if in_unit else in_sd}"
-            return f"{of} can stay hidden in more than 20 of 100 such samples"
+            return f"{self._shift(hidden, in_unit=in_unit)}{_CAN_STAY_HIDDEN}"
         if self.detectable is None and math.isnan(self.ci_low):
             return "how large a difference its test may miss is not known"
         return None
+
+    def _shift(self, hidden: Detectable, *, in_unit: bool) -> str:
+        """Return the shift that is looked for, in words; not `in_unit`, in words that scores in all units share."""
+        if hidden.sd is None:
+            return f"a shift of {hidden.shift if in_unit else hidden.shift / hidden.per_ntvd:g}"
+        in_sd = f"{hidden.shift / hidden.sd:.2g} SD"
+        return f"a difference of {f'{hidden.shift:.3g} {self.unit} ({in_sd})' if in_unit else in_sd}"
 
     @property
     def untold_in_full(self) -> str | None:
@@ -285,6 +291,8 @@ class Score:
     def would_do(self) -> str | None:
         """What would find the shift that is looked for: "154 clusters, or 8 answers each". None if there is no need.
 
+        Where the reason does not name that shift, this does: "to find a shift of 10, 154 clusters".
+
         Nor is there any where attributes, units or rare values are lacking: more answers would lack them too.
         More answers of each cluster come from more prompts, or from `--sampling temperature=0.7,repeats=3`.
         """
@@ -294,7 +302,8 @@ class Score:
         if self.untold is None or hidden is None or lacks:
             return None
         each = hidden.answers_each(self._level)
-        return f"{self.clusters_needed:,} clusters" + ("" if each is None else f", or {each:,} answers each")
+        of = "" if self.untold.endswith(_CAN_STAY_HIDDEN) else f"to find {self._shift(hidden, in_unit=False)}, "
+        return f"{of}{self.clusters_needed:,} clusters" + ("" if each is None else f", or {each:,} answers each")
 
     @property
     def clusters_needed(self) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from equivox.core.coverage import Coverage
+from equivox.core.detectable import Detectable
 from equivox.core.scores import Score
 from equivox.report.verdicts import in_unit
 from equivox.run.scoring import read_records, with_common_q, with_q
@@ -184,6 +185,15 @@ def test_a_design_that_could_not_find_anything_says_so() -> None:
     # One that could: nothing is found, and that may be said where an interval, or the power, says what is ruled out.
     assert with_q([score(0.5, p_least=0.001, ci_low=30.0)])[0].untold is None
     assert with_q([score(0.5, p_least=0.001)])[0].untold == "how large a difference its test may miss is not known"
+    # What would do names the shift where the reason does not: 36 is 9 × (20 / 10)².
+    hidden = Detectable(at_5_percent=20.0, at_5_of_10000=30.0, answers=5.0, correlation=0.2)
+    (found,) = with_q([replace(few, detectable=hidden, n_clusters=9, ci_high=60.0)])
+    assert found.untold_in_full == f"{few.cannot_tell}; to find a shift of 10, 36 clusters would do"
+    (found,) = with_q([replace(few, cannot_tell=None, p_least=0.001, detectable=hidden, n_clusters=9, ci_high=60.0)])
+    assert (
+        found.untold_in_full
+        == "a shift of 10 can stay hidden in more than 20 of 100 such samples; 36 clusters would do"
+    )
     # A reason of another kind, such as too little power, is not told of a finding, nor of what has no test or no value.
     weak = "power below one half"
     assert with_q([score(0.5, p_least=0.001, cannot_tell=weak)])[0].untold == weak
