@@ -185,10 +185,10 @@ def _told(found: Found) -> str:
         return f"Its texts have placeholders ({', '.join(found.placeholders)}), so that words can be swapped."
     if found.kind == "text" and found.versions:
         return f"Each row has a text for every group ({', '.join(found.versions)})."
+    if not found.candidates:
+        return f"No column has 2 to {MOST_GROUPS} values that come back, so that none could be compared."
     if not found.group:
-        return (
-            f"Which column is compared could not be told; it could be {', '.join(found.candidates) or 'none of them'}."
-        )
+        return f"Which column is compared could not be told; it could be {', '.join(found.candidates)}."
     if not found.unit:
         mixed = f" ({', '.join(found.mixed)}: in some groups only)" if found.mixed else ""
         return f"Compared: {found.group}. No column has several rows a unit, so each row counts by itself{mixed}."

@@ -366,6 +366,7 @@ def test_a_table_with_a_text_for_each_group_in_each_row(tmp_path: Path, equivox:
         for i in range(20)
     ]
     assert look_at(table(tmp_path / "unlike.csv", unlike)).versions == ()
+    assert "No column has 2 to 12 values that come back" in task_file_for(tmp_path / "unlike.csv")
 
 
 def test_a_table_in_another_script(tmp_path: Path) -> None:
