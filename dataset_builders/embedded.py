@@ -11,6 +11,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -56,16 +57,30 @@ def _listed(archive: Path) -> Iterator[tuple[str, bytes]]:
 def media_in(table: Path) -> dict[str, Literal["audio", "image"]]:
     """Return the columns of a parquet table that hold files as bytes, and what the first file of each is.
 
-    So data sets of the Hub have them: `{bytes, path}`. Empty for a table of another kind. Raises what pyarrow raises.
+    So data sets of the Hub have them: `{bytes, path}`. Empty for a table of another kind. RequestError for a file that
+    is damaged.
     """
     if table.suffix.lower() != ".parquet":
         return {}
     found: dict[str, Literal["audio", "image"]] = {}
-    for name in (field.name for field in pq.read_schema(table) if holds_bytes(field.type)):
-        if first := next(filter(None, _cells(table, name)), b""):
-            webp = first[:4] == b"RIFF" and first[8:12] == b"WEBP"
-            found[name] = "image" if webp or first.startswith(_IMAGES) else "audio"
+    with _told(table):
+        for name in (field.name for field in pq.read_schema(table) if holds_bytes(field.type)):
+            if first := next(filter(None, _cells(table, name)), b""):
+                webp = first[:4] == b"RIFF" and first[8:12] == b"WEBP"
+                found[name] = "image" if webp or first.startswith(_IMAGES) else "audio"
     return found
+
+
+@contextmanager
+def _told(table: Path) -> Iterator[None]:
+    """Raise RequestError, on one line, for files of a table that cannot be read, or not be written elsewhere."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        why = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+        raise RequestError(
+            f"cannot unpack the files in {table.name} ({why}); is it whole, and is there room?"
+        ) from None
 
 
 def unpacked_media(table: Path, names: Sequence[str]) -> tuple[Path, Columns]:
@@ -74,14 +89,12 @@ def unpacked_media(table: Path, names: Sequence[str]) -> tuple[Path, Columns]:
     The folder lies in the user's cache under the hash of the table, and a file is called by its column and row. A row
     without bytes has a path where no file is. RequestError if the files cannot be written, or would fill the disk.
     """
-    columns = {name: _paths(table, name, place) for place, name in enumerate(names)}
-    folder = cache_folder("tables") / digest([sha256_of(table), *names])
-    try:
+    with _told(table):
+        columns = {name: _paths(table, name, place) for place, name in enumerate(names)}
+        folder = cache_folder("tables") / digest([sha256_of(table), *names])
         folder.parent.mkdir(parents=True, exist_ok=True)
         room = shutil.disk_usage(folder.parent).free // 2
         return _unpacked(_files(table, columns, room), folder), columns
-    except OSError as error:
-        raise RequestError(f"cannot unpack the files in {table.name} ({error.strerror or error})") from None
 
 
 def _paths(table: Path, name: str, place: int) -> list[str]:

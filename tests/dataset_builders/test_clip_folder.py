@@ -115,6 +115,19 @@ def test_a_parquet_table_may_hold_the_clips_themselves(
     assert not [*cache_folder("tables").iterdir()]
 
 
+def test_a_parquet_table_with_damaged_clips_is_told_in_one_line(folder: Path) -> None:
+    path = folder / "clips.parquet"
+    cells = [{"bytes": bytes([n]) * 9_000, "path": None} for n in range(1, 9)]
+    pq.write_table(pa.table({"clip": cells, "text": ["a"] * 8}), path)
+    data = bytearray(path.read_bytes())
+    start = pq.ParquetFile(path).metadata.row_group(0).column(0).dictionary_page_offset
+    data[start + 30 : start + 90] = bytes(60)
+    path.write_bytes(data)
+    with pytest.raises(RequestError, match=r"cannot unpack the files in clips\.parquet \(.*\); is it whole") as told:
+        opened(folder, table=path, columns={"path": "clip"})
+    assert "\n" not in str(told.value)
+
+
 def test_a_missing_file_is_a_row_with_a_problem(folder: Path, tmp_path: Path) -> None:
     (folder / "a/2.wav").unlink()
     builder = opened(folder)
