@@ -30,6 +30,9 @@ _MOST_PATHS = 40
 _MOST_PARTS = 4
 """The most entries of a list that are told apart: the first messages of a conversation."""
 
+_FIRST_ENTRIES = 1_000
+"""The objects and lists of a column that are looked at to know its parts."""
+
 _SAVE = "save the table in UTF-8, in Excel as “CSV UTF-8”"
 
 MOST_BYTES, MOST_COLUMNS, MOST_CELLS = 2 << 30, 10_000, 100_000_000
@@ -146,15 +149,20 @@ def renamed(columns: Columns, names: Mapping[str, str], *, where: str, option: s
 def flattened(columns: Columns) -> Columns:
     """Return the columns, with one for each part of those that hold objects or lists, named by its path.
 
-    The parts are those of the first object or list of the column; a row that lacks one has None there.
+    The parts are those of the first objects and lists of the column; a row that lacks one has None there, and so has a
+    row that holds neither.
 
-    >>> flattened({"id": [1], "messages": [[{"role": "user", "content": "Hello"}]]})
-    {'id': [1], 'messages.0.role': ['user'], 'messages.0.content': ['Hello']}
+    >>> flattened({"id": [1, 2], "messages": [[], [{"role": "user", "content": "Hello"}]]})
+    {'id': [1, 2], 'messages.0.role': [None, 'user'], 'messages.0.content': [None, 'Hello']}
     """
     found: Columns = {}
     for name, column in columns.items():
-        for path in _paths(name, next((entry for entry in column if isinstance(entry, Mapping | list)), None)):
-            found[path] = column if path == name else _parts(columns, path) or [None] * len(column)
+        inner = itertools.islice((entry for entry in column if isinstance(entry, Mapping | list)), _FIRST_ENTRIES)
+        paths = dict.fromkeys(path for entry in inner for path in _paths(name, entry))
+        nothing = [None] * len(column)
+        found |= {path: _parts(columns, path) or nothing for path in paths if path != name}
+        if not found.keys() & paths.keys():
+            found[name] = nothing if paths else column
     return found
 
 

@@ -66,8 +66,9 @@ def look_at(path: Path) -> Found:
     media, kind = next(iter([*media_in(path).items(), *paths]), ("", "text"))
     others = {name: own for name, own in columns.items() if name != media}
     # In bytes, since a sign of Chinese says as much as several letters.
-    lengths = {name: sum(len(cell.encode()) for cell in own) / len(own) for name, own in others.items()}
-    varied = {name for name, own in others.items() if len({*own}) > 1}  # a system prompt is the same in every row
+    filled = {name: [cell.encode() for cell in own if cell] or [b""] for name, own in others.items()}
+    lengths = {name: sum(map(len, own)) / len(own) for name, own in filled.items()}
+    varied = {name for name, own in filled.items() if len({*own}) > 1}  # a system prompt is the same in every row
     text = max(lengths, key=lambda name: (name in _TEXTS, name in varied, lengths[name])) if lengths else ""
     text = text if text in _TEXTS or lengths.get(text, 0) > 20 else ""
     few = {name: len({*own} - {""}) for name, own in others.items() if name != text and name not in _UNITS}
