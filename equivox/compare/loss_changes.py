@@ -12,7 +12,7 @@ from equivox.core.lazy import NDArray, np
 from equivox.core.samples import Samples
 from equivox.core.scores import LEVEL, NAN, Mover, family_of
 from equivox.run.losses import LOST, lost_of
-from equivox.statistics import adjust, distribution_shift, least_p_over_clusters
+from equivox.statistics import adjust, group_means, least_p_over_clusters
 
 SMALLEST_GROWTH = 5.0
 """A gap that is wider by less, in percentage points, is no change unless it is beyond chance."""
@@ -29,7 +29,7 @@ class LossChange(Subject):
     new, old
         The groups with the largest and the smallest share of lost answers in each run, with these shares in percent.
     p, q
-        p of the null that the groups changed alike, by the permutations of the task's own test; q over all changes of
+        p of the null that the groups changed alike on average (`equivox.statistics.group_means`); q over all changes of
         two runs (Benjamini and Yekutieli). NaN with the reason in `undefined`.
     p_least, q_least
         The smallest p that the clusters allow, and the q that it would have among the other changes.
@@ -72,8 +72,8 @@ def _gap(shares: Mover) -> float:
 def loss_changes(new: OpenedRun, old: OpenedRun) -> list[LossChange]:
     """Return the changes of every task that both runs asked alike, and of every way that one of them lost answers.
 
-    Each sample of both runs is lost in both, in neither, or in one of them; the test asks whether that depends on the
-    group. Only samples that could be lost this way in both runs are compared.
+    Each sample of both runs is lost in both, in neither, or in one of them; the test asks whether a group lost more on
+    average than another. Only samples that could be lost this way in both runs are compared.
     """
     found = []
     for name, asked in new.asked.items():
@@ -107,14 +107,12 @@ def _change(asked: Asked, new: Samples, old: Samples, attribute: str) -> LossCha
         return replace(found, p=1.0)
     design = new.design(used, strata=bool(task.strata))
     try:
-        shift = distribution_shift(
-            EncodedLabels(change + 1, ("fewer", "same", "more")), groups, **design,
-            min_count=1, n_resamples=10_000, rng=paired_generator(task.name, attribute),
-        )  # fmt: skip
+        # The mean change decides: where more answers are lost by chance, more of them are lost in one run alone.
+        tested = group_means(change, groups, **design, distances=False, rng=paired_generator(task.name, attribute))
         least = least_p_over_clusters(groups, n_resamples=10_000, **design)
     except RequestError as error:
         return replace(found, undefined=str(error))
-    return replace(found, p=shift.p_cluster, p_least=least.p, undefined=shift.undefined)
+    return replace(found, p=tested.p, p_least=least.p, undefined=tested.undefined)
 
 
 def _shares(lost: NDArray[np.bool_], groups: EncodedLabels) -> Mover:

@@ -58,6 +58,18 @@ def test_a_gap_by_hand() -> None:
     assert refusal.p_least == pytest.approx(2 / 924) and refusal.q_least == pytest.approx(1.5 * 2 / 924, rel=0.1)
 
 
+def test_refusals_of_other_answers_in_the_same_number_are_no_change_of_the_gap() -> None:
+    # One in four answers to each woman is refused, each time another one; the last woman loses one answer more.
+    before = opened(lambda speaker, clip: "refused" if speaker < 6 and clip == 0 else "parsed")
+    now = opened(
+        lambda speaker, clip: "refused" if speaker < 6 and clip in ((1, 2) if speaker == 5 else (1,)) else "parsed"
+    )
+    (change,) = loss_changes(now, before)
+    assert change.growth == pytest.approx(100 / 24) and not change.grew
+    # Whichever six speakers are the women, the one of them who changed is in one group, and the groups lie 1/24 apart.
+    assert change.p == 1
+
+
 def test_what_did_not_change_has_a_p_of_one() -> None:
     run = opened(lambda speaker, clip: "refused" if speaker < 6 and clip == 0 else "parsed")
     (change,) = loss_changes(run, run)
