@@ -204,7 +204,7 @@ def sign_flip_test(
 
 
 def least_p(n_clusters: int, n_resamples: int) -> float:
-    """Return the smallest p that flipping this number of clusters can give, for any values.
+    """Return the smallest p that flipping this number of clusters can give, for any values; 1 of none.
 
     All patterns are counted when they are few enough, and two of them are always the furthest out: a pattern and its
     opposite.
@@ -212,7 +212,7 @@ def least_p(n_clusters: int, n_resamples: int) -> float:
     >>> least_p(6, 10_000), least_p(40, 999)
     (0.03125, 0.001)
     """
-    return 2.0 / 2**n_clusters if all_swaps(n_clusters, n_resamples) else 1.0 / (1 + n_resamples)
+    return 2.0 / 2 ** max(n_clusters, 1) if all_swaps(n_clusters, n_resamples) else 1.0 / (1 + n_resamples)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pytest
 from made_scores import toy_task
 
+from equivox.core.metric import PairedTask
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, ScoringOptions, verdict
 from equivox.core.task import Attribute
 from equivox.metrics.ntvd import METRIC
-from equivox.metrics.ntvd.scorer import score_distribution_shift
+from equivox.metrics.ntvd.scorer import compare_shifts, score_distribution_shift
 from equivox.run.losses import loss_scores
 from equivox.run.scoring import with_q
 
@@ -165,6 +167,18 @@ def test_few_clusters_in_strata_of_all_groups_cannot_tell(shared: int) -> None:
     told = "32 of 96 clusters are in strata or blocks with a usable answer of every group, fewer than 80 %"
     assert score.n_clusters == 4 * shared
     assert score.cannot_tell == (told if shared == 8 else None)
+
+
+def test_two_models_that_share_no_answer_are_not_compared_and_no_p_is_impossible() -> None:
+    # Each model answered what the other one failed; both are scored where half of the answers is enough.
+    answers, half = [{"colour": c} for c in ["red", "blue", "blue"] * 2], ["failed"] * 6
+    tables = [[row for group in "fm" for row in rows(group, own)] for own in ([*answers, *half], [*half, *answers])]
+    options = ScoringOptions(min_count=1, n_resamples=199, min_coverage=0.5)
+    scores = [scored(table, COLOUR, options=options)[None] for table in tables]
+    assert all(score.defined for score in scores)
+    task = PairedTask(toy_task(METRIC, COLOUR), *map(Samples.from_rows, tables), *scores)
+    found = compare_shifts("nTVD", [task], 999, np.random.default_rng(1))
+    assert found.undefined is not None and found.p_least == 1
 
 
 def test_nothing_defined_is_undefined_with_every_reason() -> None:
