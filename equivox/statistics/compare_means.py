@@ -199,7 +199,7 @@ def _several_groups(units: Units, n_resamples: int, confidence: float, rng: np.r
     most_a, most_b = (_most_added(means[:, model], noise[:N_NOISE, :, model]) for model in (_A, _B))
     difference = float(np.subtract(*np.ptp(means, axis=0)))
     tie = ROUNDED * max(units.size(_A), units.size(_B))
-    p, *ends = bracketed(change, difference - most_a, difference + most_b, confidence, tie=tie)
+    p, *ends = bracketed(change, difference - most_a, difference + most_b, confidence, degrees=degrees, tie=tie)
     return p, least_p_distance(n_resamples), with_width(*ends)
 
 

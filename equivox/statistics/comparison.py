@@ -124,7 +124,7 @@ def compare_joint_shift(
         `difference` is in percent. Zero means that both models lie equally far from parity on average, not that they
         give the same answers. An attribute with fewer than two groups or values left, or with an empty group, is left
         out with its reason; NaN when that is so for all of them. Only the interval, the estimates and `p_distance` are
-        NaN when in any attribute a group has answers from a single cluster.
+        NaN when in any attribute a group has answers from a single cluster, or all groups from the same two units.
 
     Raises
     ------
@@ -236,6 +236,8 @@ def _distance(tables: TwoTables, n_draws: int, confidence: float, rng: np.random
         return {}
     n_values = tables.counts.shape[2]
     model = tables.noise(rng)
+    if model.joint_degrees <= 1:
+        return {}  # The noise of two units in every group has no mean, and the interval rests on what noise adds.
     drawn = ContrastNoise(tables, model, rng).draw
     of = [slice(0, n_values), slice(n_values, 2 * n_values)]
     deviations = tables.deviations(tables.by_group())
@@ -259,7 +261,7 @@ def _distance(tables: TwoTables, n_draws: int, confidence: float, rng: np.random
     difference = tables.length(deviations[0]) - tables.length(deviations[1])
     least = difference - (max(bias[0]) - min(bias[1]))
     most = difference - (min(bias[0]) - max(bias[1]))
-    p, low, high = bracketed(np.concatenate(changes), least, most, confidence)
+    p, low, high = bracketed(np.concatenate(changes), least, most, confidence, degrees=model.joint_degrees)
     return {
         "p_distance": p,
         "estimate": float(np.clip(estimates[0] - estimates[1], -100.0, 100.0)),
@@ -271,13 +273,14 @@ def _distance(tables: TwoTables, n_draws: int, confidence: float, rng: np.random
 
 
 def bracketed(
-    change: Floats, least: float, most: float, confidence: float, *, tie: float = TINY
+    change: Floats, least: float, most: float, confidence: float, *, degrees: float = math.inf, tie: float = TINY
 ) -> tuple[float, float, float]:
     """Return p and interval of a difference between `least` and `most`, from draws of how noise changes it.
 
-    p is twice the tail of the change beyond the difference so bracketed; what is nearer to it than `tie` is equal.
+    p is twice the tail of the change beyond the difference so bracketed; what is nearer to it than `tie` is equal. The
+    draws are of Student's t with so many `degrees` of freedom; with one it has no mean, and a median takes its place.
     """
-    change = change - change.mean()
+    change = change - (change.mean() if degrees >= 2 else np.median(change))
     further = int(min((change >= least - tie).sum(), (change <= most + tie).sum()))
     tail = (1 - confidence) / 2
     ends = least - float(np.quantile(change, 1 - tail)), most - float(np.quantile(change, tail))

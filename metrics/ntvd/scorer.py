@@ -273,7 +273,7 @@ def _values(found: statistics.ShiftComparison, n_resamples: int) -> PairedValues
 
     reason = found.undefined
     if reason is None and math.isnan(found.p_both):
-        reason = "a group has one cluster with answers: how far chance alone goes is not known"
+        reason = "a group has one cluster with answers, or all the same two: how far chance alone goes is not known"
     return PairedValues(
         value_a=found.ntvd_a,
         value_b=found.ntvd_b,

@@ -114,6 +114,15 @@ def test_nothing_to_compare_has_a_reason_and_no_zero() -> None:
         compare_group_means([1.0], [1.0, 2], ["f", "m"], clusters=range(2), rng=rng())
 
 
+def test_two_clusters_of_several_groups_have_an_interval_around_the_difference() -> None:
+    # Draws of Student's t with one degree of freedom have no mean from which changes could be counted.
+    a, b = np.random.default_rng(13).normal(size=(2, 18))
+    found = compare_group_means(
+        a, b, list("fgh") * 6, clusters=np.repeat(list("xy"), 9), n_resamples=99, rng=np.random.default_rng(13)
+    )
+    assert found.ci_low <= found.further <= found.ci_high and found.p > 0.05
+
+
 def test_several_groups_have_the_largest_difference_of_each() -> None:
     a, b = [1, 2, 3, 11, 12, 13, 5, 6, 7.0], [1, 2, 3, 2, 3, 4, 3, 4, 5.0]
     found = compare_group_means(a, b, np.repeat(list("fgh"), 3), clusters=range(9), rng=rng())

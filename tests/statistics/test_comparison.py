@@ -283,6 +283,15 @@ def test_a_group_with_one_cluster_leaves_the_distance_open():
     assert math.isnan(both.p_both)
 
 
+def test_two_units_in_every_group_leave_the_distance_open():
+    # The noise of two is Student's t with one degree of freedom, which has no mean: ends lay in reversed order.
+    groups, units = ["g0", "g1", "g2", "g3"] * 4, ["x"] * 8 + ["y"] * 8
+    a, b = (model(generator(run), 0.3, groups) for run in range(2))
+    found = compare_shift(a, b, groups, clusters=units, min_count=1, rng=generator())
+    assert found.undefined is None and found.p in (0.5, 1)
+    assert np.isnan([found.p_distance, found.p_both, found.estimate, found.ci_low, found.ci_high]).all()
+
+
 def test_swaps_are_all_counted_as_soon_as_they_are_no_more_than_are_drawn():
     # Four clusters: 2 to the power of 4 swaps.
     groups, clusters = design(4, 6)
