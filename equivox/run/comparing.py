@@ -121,8 +121,10 @@ def _further(task: Task, asked: Task, plan: pa.Table, seed: int) -> _Further:
 
 
 def _values(own: pa.Table, asked: Task, known: Sequence[str]) -> dict[str, list[str]]:
-    """Return the corpus's columns by name: those that the plan keeps, and the strata and blocks of the asking task."""
+    """Return the corpus's columns by name: those that the plan keeps, and the task's own groups, strata and blocks."""
     found = {name: [value or "" for value in own[f"{COLUMN}{name}"].to_pylist()] for name in known}
+    if not found.keys() >= set(asked.group):
+        found = _parts(own, "group", asked.group, asked) | found
     if not found.keys() >= set(asked.strata):
         found = _parts(own, "stratum", asked.strata, asked) | found
     if not found.keys() >= set(asked.blocks):

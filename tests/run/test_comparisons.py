@@ -161,7 +161,11 @@ def test_comparisons_one_after_the_other_make_the_plan_that_all_at_once_do(tmp_p
     write_table(path, samples.slice(0, len(samples) - 1))
     with pytest.raises(DamageError, match="fewer rows than the plan has requests"):
         compare_further(later, [("age",)])
-    task = replace(task, strata=("sentence", "hall"), blocks=())
+    # A part of crossed groups that is the same everywhere is held equal by the comparison of the other part.
+    task = replace(task, group=("gender", "room"), strata=("sentence",), blocks=())
+    compare_further(run(tmp_path / "part"), [("gender",)])
+    assert rows(tmp_path / "part") == rows(run(tmp_path / "both", ("gender", "room"), ("gender",)))
+    task = replace(task, group=("gender",), strata=("sentence", "hall"))
     with pytest.raises(RequestError, match="values of sentence, hall of vibe_gender:advisory cannot be told apart"):
         compare_further(run(tmp_path / "apart"), [("accent",)])
 
