@@ -19,7 +19,7 @@ _WRITTEN = re.compile(
     # or if decimals follow behind a comma; else plain digits.
     rf"(?P<thousands>{_SIGN}\d{{1,3}}(?:[,'\u2019 \u00a0\u202f]\d{{3}})+(?!\d)|{_SIGN}\d{{1,2}}(?:,\d\d)+,\d{{3}}(?!\d)"
     rf"|{_SIGN}\d{{1,3}}(?:\.\d{{3}}){{2,}}(?!\d)|{_SIGN}\d{{1,3}}(?:\.\d{{3}})+(?=,\d{{1,2}}(?![\d,]))|{_SIGN}\d+)"
-    r"(?:(?P<point>\.\d+)|,(?P<comma>\d{1,2})(?![\d,]))?"
+    r"(?:(?P<point>\.\d+)|,(?P<comma>\d{1,2})(?![\d,]))?(?P<power>e[-+\u2212]?\d{1,3}(?!\w))?"
     rf"(?:\s?(?P<scale>{'|'.join(sorted(_SCALES, key=len, reverse=True))})\b)?",
     re.IGNORECASE,
 )
@@ -42,7 +42,8 @@ def first_number(text: str) -> tuple[float, str] | None:
 
     A comma, an apostrophe or a space parts thousands where three digits follow; a comma with one or two digits behind
     it is a decimal comma. One point is a decimal point: "52.000" is 52 (but see `number_in`). "k", "thousand",
-    "million" and the like count. Digits that go on in another form, such as a date's, state no number.
+    "million" and the like count, as does a power of ten ("1.5e6"). Digits that go on in another form, such as a date's,
+    state no number.
 
     >>> first_number("About EUR 52,000 a year"), first_number("it is 7,5 or 8"), first_number("60k")
     ((52000.0, '52,000'), (7.5, '7,5'), (60000.0, '60k'))
@@ -52,9 +53,9 @@ def first_number(text: str) -> tuple[float, str] | None:
     found = _WRITTEN.search(text)
     if found is None or _GOES_ON.match(text, found.end()):
         return None
-    digits = re.sub(r"[.,'\u2019 \u00a0\u202f]", "", found["thousands"]).replace("\u2212", "-")
-    digits += found["point"] or (f".{found['comma']}" if found["comma"] else "")
-    value = float(digits) * _SCALES.get((found["scale"] or "").casefold(), 1.0)
+    digits = re.sub(r"[.,'\u2019 \u00a0\u202f]", "", found["thousands"])
+    digits += (found["point"] or (f".{found['comma']}" if found["comma"] else "")) + (found["power"] or "")
+    value = float(digits.replace("\u2212", "-")) * _SCALES.get((found["scale"] or "").casefold(), 1.0)
     return (value, found.group()) if math.isfinite(value) else None
 
 

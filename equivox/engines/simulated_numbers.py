@@ -168,7 +168,8 @@ def drawn_number(
 
     `random` draws it uniformly from the range, for every group; `oracle` gives each stratum one number; `biased` gives
     each group a part of the range of its own; `planted` draws from the lower 1 - shift of the range and adds shift ×
-    range for the first group, so that its mean is higher by that much. Numbers from a range of 50 or more are whole.
+    range for the first group, so that its mean is higher by that much. Numbers from a range of 50 or more are whole,
+    those from a smaller one have two decimals, or as many as a very small one needs.
     """
     low, high = limits_of(_number(attribute))
     index, n_groups = labels.groups.index(labels.group), len(labels.groups)
@@ -185,7 +186,9 @@ def drawn_number(
     value = low + (high - low) * place
     if _number(attribute).of_sound:
         return round(value, 3)
-    return float(round(value)) if high - low >= 50 or _number(attribute).measure else round(value, 2)
+    if high - low >= 50 or _number(attribute).measure:
+        return float(round(value))
+    return round(value, max(2, 1 - math.floor(math.log10(high - low))))
 
 
 def stated(attribute: Attribute, value: float) -> str:

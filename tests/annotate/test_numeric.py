@@ -57,6 +57,10 @@ def read(attribute: Attribute, text: str) -> Annotation:
         ("-1.234,5", -1_234.5),
         ("1,23,456 rupees", 123_456),
         ("12,34,56,789", 123_456_789),
+        ("about 1.5e6 EUR", 1_500_000),
+        ("2E\u22123 g", 0.002),
+        ("9e999", None),
+        ("the 3e street", 3),
         # Digits that go on: no part of them is the number.
         ("on 3.5.2026", None),
         ("8,9,10", None),

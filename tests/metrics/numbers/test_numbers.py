@@ -159,14 +159,19 @@ def test_the_command_reads_a_table(tmp_path: Path, equivox: Cli) -> None:
 @pytest.mark.parametrize("crossed", [True, False])
 @pytest.mark.parametrize(
     "number",
-    [SALARIES, "{measure: words}", "{unit: of 10, low: 0, high: 10, pattern: 'is ([0-9.]+)'}"],
+    [
+        SALARIES,
+        "{measure: words}",
+        "{unit: of 10, low: 0, high: 10, pattern: 'is ([0-9.]+)'}",
+        "{unit: g, low: 0, high: 0.0001}",
+    ],
 )
 def test_a_planted_difference_is_found_and_has_its_size(tmp_path: Path, crossed: bool, number: str) -> None:
     file = task_file(tmp_path, crossed=crossed, n=80, number=number)
     run = measure("simulated:planted,shift=0.3", str(file), output=tmp_path / "planted")
     found = {score.name: score for score in run.scores if score.is_whole}
     assert found[DIFFERENCE].found and found[DISTANCE].found
-    span = 40 if "words" in number else 10 if "of 10" in number else 1000
+    span = {"{measure: words}": 40, SALARIES: 1000}.get(number, 0.0001 if "unit: g" in number else 10)
     # The first group's mean is higher by shift × range.
     assert found[DIFFERENCE].ci_low < 0.3 * span < found[DIFFERENCE].ci_high
 
