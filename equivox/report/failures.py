@@ -1,10 +1,16 @@
-"""What failed in a run, a line for each reason: requests to the model, and texts that the annotator could not do."""
+"""What failed in a run: requests to the model, texts that the annotator could not do, and in which groups more."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
+from equivox.core.scores import Score
 from equivox.report.numbers import how_many, shortened
+from equivox.report.verdicts import lost_shares, untold_gap
+
+UNTOLD_GAP = ", which this design cannot tell from chance"
+"""What is said behind the shares of a gap that may be chance."""
 
 
 def request_failures(failures: Counter[str], shown: int) -> list[str]:
@@ -27,3 +33,17 @@ def annotation_failures(
         quoted = f", such as: {shortened(written, 80)}" if example else ""
         lines.append(f"{annotator} filled in no valid form for {how_many(invalid.total(), 'text')}{quoted}")
     return lines
+
+
+def lost_in(task: str, scores: Sequence[Score]) -> str:
+    """Return which answers to a task, or to those of a family, its groups lose unequally, or may; empty if none.
+
+    `scores` are all of the run. Of each way to lose an answer the largest gap is told, those beyond chance first.
+    """
+    own = [s for s in scores if s.role in ("refusal", "loss") and not s.subset and task in (s.task, s.family)]
+    told: dict[str, str] = {}
+    for score in sorted(own, key=lambda score: (not score.found, -score.value)):
+        if score.mover is not None and (score.found or untold_gap(score)):
+            gap = f"{score.attribute}: {lost_shares(score.mover)}{'' if score.found else UNTOLD_GAP}"
+            told.setdefault(str(score.attribute), gap)
+    return "; ".join(told.values())

@@ -13,6 +13,7 @@ from equivox.compare.runs import ComparedRun, recorded_apart, transcripts_apart
 from equivox.core.scores import DEFAULT_OPTIONS, unusual_options
 from equivox.core.variants import is_intervention
 from equivox.dataset_builders.corpus import SAMPLE
+from equivox.report.failures import UNTOLD_GAP
 from equivox.report.numbers import how_many
 from equivox.report.verdicts import (
     LOST,
@@ -95,7 +96,7 @@ def _lost(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
         for name, most in told.items():
             if most is not None and name not in losses:
                 told_gap = f"{LOST[name][0]}{whose}: {lost_shares(most)}"
-                yield Trust(f"{told_gap}, which this design cannot tell from chance", "bad")
+                yield Trust(f"{told_gap}{UNTOLD_GAP}", "bad")
 
 
 def _recorded(run: ComparedRun) -> Iterator[Trust]:

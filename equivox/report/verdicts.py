@@ -110,12 +110,13 @@ def unequal_losses(run: ComparedRun) -> list[Score]:
 
 def untold_losses(run: ComparedRun) -> list[Score]:
     """Return the scores of lost answers with a gap between groups that the design cannot tell from chance."""
-    found = []
-    for score in _losses(run):
-        wide = score.mover is not None and score.mover.high_share - score.mover.low_share >= SMALLEST_GAP
-        if wide and score.untold is not None:
-            found.append(score)
-    return found
+    return [score for score in _losses(run) if untold_gap(score)]
+
+
+def untold_gap(score: Score) -> bool:
+    """Return whether a score of lost answers has a wide gap between groups which the design cannot tell from chance."""
+    most = score.mover
+    return most is not None and most.high_share - most.low_share >= SMALLEST_GAP and score.untold is not None
 
 
 def _losses(run: ComparedRun) -> list[Score]:

@@ -29,6 +29,7 @@ from equivox.core.task import Task
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.engines import model_label
 from equivox.integrations.flat import metric_key
+from equivox.report.failures import lost_in
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import public_manifest, read_manifest
 from equivox.run.scoring import read_scores
@@ -87,11 +88,17 @@ class ScoredRun:
         return list(stored_audits(self.folder, self.annotator.name))
 
     @cached_property
+    def stored_scores(self) -> list[Score]:
+        """All scores of the run, those of lost answers included."""
+        return read_scores(self.folder)
+
+    @cached_property
     def scores(self) -> list[Score]:
         """The scores of whole tasks; those over all tasks of a family are left out, as in a submission."""
         names = {task.name for task in self.tasks}
-        scores = read_scores(self.folder)
-        return [score for score in scores if score.is_whole and score.role == "outcome" and score.task in names]
+        return [
+            score for score in self.stored_scores if score.is_whole and score.role == "outcome" and score.task in names
+        ]
 
     @cached_property
     def options(self) -> dict[str, Any]:
@@ -119,6 +126,7 @@ class ScoredRun:
         return [self._result(own[score.task], score) for score in self.scores if missing(score) is None]
 
     def _result(self, task: Task, score: Score) -> dict[str, Any]:
+        lost = lost_in(score.task, self.stored_scores)
         return {
             "evaluation_result_id": result_id(score),
             "evaluation_name": score.task,
@@ -127,7 +135,7 @@ class ScoredRun:
             "score_details": {
                 # Rounding keeps 100.00000000000001 inside the bounds.
                 "score": round(distance(score), 9),
-                "details": details(score),
+                "details": details(score) | ({"groups_lose_unequally": lost} if lost else {}),
                 "uncertainty": self._uncertainty(score),
             },
             "generation_config": self._generation(task),

@@ -29,6 +29,7 @@ from equivox.integrations.hub.dataset_card import eval_file, submitted_metrics
 from equivox.integrations.hub.dataset_folder import RECORD, folder_being_written, scalar, source_corpus
 from equivox.integrations.hub.remote import check_repo
 from equivox.integrations.hub.run_folder import refuse_unfinished
+from equivox.report.failures import lost_in
 from equivox.report.numbers import p_value, score_interval, score_value
 from equivox.run.declarations import read_tasks
 from equivox.run.design import moved_tasks
@@ -99,7 +100,8 @@ def write_submission(wish: Wish) -> tuple[dict[str, float], dict[str, str], dict
     tasks = {task.name: task for task in read_tasks(wish.run)}
     benchmarks = _benchmarks(wish, list(tasks.values()))
     manifest = public_manifest(read_manifest(wish.run))
-    scores = _submittable(tasks, read_scores(wish.run))
+    stored = read_scores(wish.run)
+    scores = _submittable(tasks, stored)
     if not scores:
         known = dict.fromkeys(name for task in tasks.values() for name in submitted_metrics(task))
         raise RequestError(f"{wish.run} has no score that is submitted; those are {', '.join(known)}")
@@ -119,7 +121,8 @@ def write_submission(wish: Wish) -> tuple[dict[str, float], dict[str, str], dict
     defined = {task_id: scores[task_id] for task_id in values}
     with folder_being_written(wish.output, apart_from=wish.run) as partial:
         (partial / RESULTS).mkdir()
-        _write_entries(partial, wish, manifest, tasks, defined, values, benchmarks, marked)
+        lost = {task_id: lost_in(score.task, stored) for task_id, score in defined.items()}
+        _write_entries(partial, wish, manifest, tasks, defined, values, benchmarks, marked, lost)
         for corpus in benchmarks:
             own = [task for task in tasks.values() if source_corpus(task) == corpus]
             write_text(partial / "benchmark" / corpus / "eval.yaml", eval_file(corpus, own))
@@ -256,6 +259,7 @@ def _write_entries(
     values: Mapping[str, float],
     benchmarks: Mapping[str, str],
     marked: Mapping[str, str],
+    lost: Mapping[str, str],
 ) -> None:
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
@@ -274,7 +278,9 @@ def _write_entries(
                 date=manifest["created"],
                 source_url=wish.source_url,
                 source_name=None if wish.source_url is None else "responses and annotations",
-                notes=notes_of(score, task, manifest, marked, compared=compared[corpus], audits=audits),
+                notes=notes_of(
+                    score, task, manifest, marked, compared=compared[corpus], audits=audits, lost=lost[task_id]
+                ),
             )
         )
     for corpus, entries in by_corpus.items():
@@ -301,10 +307,12 @@ def notes_of(
     *,
     compared: bool,
     audits: Sequence[StoredAudit] = (),
+    lost: str = "",
 ) -> str:
     """Return one line about a scalar: its score, its evidence and its marks.
 
-    `compared` says whether the data were compared with the published ones; `audits` are those kept with the run.
+    `compared` says whether the data were compared with the published ones; `audits` are those kept with the run;
+    `lost` says which answers the groups lose unequally.
     """
     coverage, identity = score.coverage, manifest["identity"]
     null_mean = f", null mean {score_value(score.null_mean, score.unit)}" if score.null_mean == score.null_mean else ""
@@ -322,6 +330,7 @@ def notes_of(
         f"{score.n_clusters} units, q {p_value(score.q)}",
         *([f"THIS DESIGN CANNOT TELL: {score.untold}"] if score.untold is not None else []),
         f"{coverage.used} of {coverage.requested} responses used{least}",
+        *([f"GROUPS LOSE ANSWERS UNEQUALLY: {lost}"] if lost else []),
         f"answered by {by.rstrip()}",
         f"annotated by {annotator}" + ("" if is_exact(label, annotator) or audits else _NOT_AUDITED),
         *(audit.told for audit in audits),

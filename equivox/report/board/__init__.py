@@ -23,12 +23,12 @@ from equivox.core.redact import redacted_text
 from equivox.core.scores import Score, Verdict, distance_interval, family_of, unusual_options, verdict
 from equivox.core.version import __version__
 from equivox.engines import model_label
+from equivox.report.failures import lost_in
 from equivox.report.numbers import DASH, p_value, score_interval, score_value, share
 from equivox.report.picture import SIGNS
 from equivox.report.safe_page import render_page
 from equivox.report.score_tables import marked
 from equivox.report.table import as_csv
-from equivox.report.verdicts import lost_shares, unequal_losses
 from equivox.run.manifest import read_manifest
 from equivox.run.scoring import read_scores
 from equivox.statistics import differences_of_intervals, rank_models
@@ -44,9 +44,9 @@ class Row:
 
     `verdict` says whether a difference was found; `cannot_tell` says why the design could not have found anything,
     whatever the answers; None if it could, or if something was found. `lost` says which answers the groups lose
-    unequally, with the largest and the smallest share; it is empty if none are. `data` and `task_version` are the
-    beginnings of content hashes of corpus and task; rows in which they differ cannot be compared, nor can those that
-    differ in `scoring`, the options that make scores mean something else than declared, in words. `parameters` and
+    unequally, or may, with the largest and the smallest share; it is empty if none are. `data` and `task_version` are
+    the beginnings of content hashes of corpus and task; rows in which they differ cannot be compared, nor can those
+    that differ in `scoring`, the options that make scores mean something else than declared, in words. `parameters` and
     `licence` are those that are known of the model, None and "" if they are not.
     """
 
@@ -179,11 +179,7 @@ def _row(run: ComparedRun, score: Score, name: str, facts: Callable[[str, str], 
         verdict=verdict([score]),
         cannot_tell=score.untold,
         used=used,
-        lost="; ".join(
-            f"{one.attribute}: {lost_shares(one.mover)}"
-            for one in unequal_losses(run)
-            if one.task == score.task and one.mover is not None
-        ),
+        lost=lost_in(score.task, run.scores),
         data=" ".join(f"{name} {fingerprint[:8]}" for name, fingerprint in corpora.items()),
         task_version=str(identity["tasks"].get(score.task, ""))[:8],
         limit=identity["limit"],
@@ -245,8 +241,8 @@ def board_sections(rows: Sequence[Row]) -> list[Section]:
     alike = split_by(shown, lambda row: (family_of(row.task), row.data, row.limit, row.annotator, row.scoring))
     for key, own in alike.items():
         columns = list(dict.fromkeys((row.task, row.metric) for row in own))
-        # Of several runs of a model the ranked one is shown, which stands before those without a score.
-        cells = {(row.model, row.task, row.metric): row for row in reversed(own)}
+        # Of several runs of a model the ranked one is shown, or else the latest.
+        cells = {(row.model, row.task, row.metric): row for row in sorted(own, key=lambda row: row.n_ranked > 0)}
         means = {
             model: sum(row.rank or 0 for row in members) / len(members)
             for model, members in split_by([row for row in own if row.n_ranked], lambda row: row.model).items()

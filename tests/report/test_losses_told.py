@@ -1,0 +1,87 @@
+"""Whatever leaves the house says which groups lose more of their answers, and never that what is left is all."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from commands import Cli
+from made_scores import made_score
+from sample_runs import sample_run
+
+from equivox.core.files import read_document, write_document
+from equivox.core.scores import Mover, Score
+from equivox.report.board import board_rows, board_sections
+from equivox.report.failures import lost_in
+
+FEW = "20 permutations: no p below 0.1"
+
+
+def lost(attribute: str, high: float, low: float, **given: object) -> Score:
+    """Return the score of a way to lose answers: `high` percent of those to men, and `low` of those to women."""
+    most = Mover(value="yes", high_group="men", high_share=high, low_group="women", low_share=low)
+    role = "refusal" if attribute == "refusal" else "loss"
+    return made_score(attribute=attribute, role=role, mover=most, value=high - low, **{"p_cluster": 0.9, **given})
+
+
+def test_each_way_is_told_once_and_what_may_be_chance_as_such() -> None:
+    scores = [
+        made_score(p_cluster=0.9),
+        lost("refusal", 20.0, 10.0, q=0.001),
+        lost("refusal", 40.0, 10.0, task="f:u", q=0.001),
+        lost("failure", 30.0, 10.0, p_least=0.1, cannot_tell=FEW),
+        lost("unannotated", 14.0, 10.0, p_least=0.1, cannot_tell=FEW),
+        lost("unstated", 90.0, 10.0, subset="speaker=1", q=0.001),
+        lost("truncated", 30.0, 10.0),
+    ]
+    chance = "failure: men 30 % against women 10 %, which this design cannot tell from chance"
+    assert lost_in("f:t", scores) == f"refusal: men 20 % against women 10 %; {chance}"
+    assert lost_in("f:u", scores) == "refusal: men 40 % against women 10 %"
+    # A number over all tasks of a family names the worst of them.
+    assert lost_in("f", scores) == f"refusal: men 40 % against women 10 %; {chance}"
+    assert lost_in("g:t", scores) == ""
+
+
+@pytest.fixture(scope="module")
+def refusing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model without bias that declines to answer about one in ten women, and no man."""
+    runs = tmp_path_factory.mktemp("refusing")
+    sample_run(runs / "one", "random,refusal_gap=0.1", "vibe_gender:advisory")
+    return runs
+
+
+def test_every_record_names_the_refusals_of_one_group(refusing: Path, equivox: Cli, tmp_path: Path) -> None:
+    run = refusing / "one"
+    (row,) = [row for row in board_rows({run: "one"}) if row.metric == "nTVD"]
+    assert row.lost.startswith("refusal: female ") and row.lost.endswith(" % against male 0 %")
+    named = ("--model-repo", "org/model", "--benchmark", "org/equivox-{corpus}")
+    marks = ("--mark", "modified-data", "--mark", "low-coverage")
+    equivox.done("submit", run, *named, *marks, "-o", tmp_path / "hub")
+    (entries,) = (tmp_path / "hub" / ".eval_results").iterdir()
+    (entry,) = yaml.safe_load(entries.read_text("utf-8"))
+    assert f"GROUPS LOSE ANSWERS UNEQUALLY: {row.lost};" in entry["notes"]
+    equivox.done("submit", run, "--to", "every-eval-ever", "-o", tmp_path / "eee")
+    (path,) = (tmp_path / "eee").rglob("*.json")
+    (result,) = json.loads(path.read_text("utf-8"))["evaluation_results"]
+    assert result["score_details"]["details"]["groups_lose_unequally"] == row.lost
+
+
+def test_the_cell_of_a_model_without_a_score_gives_the_reason_of_its_latest_run(refusing: Path, tmp_path: Path) -> None:
+    runs = {}
+    for day, reason in enumerate(("the server was down", "the judge was down"), start=1):
+        folder = shutil.copytree(refusing / "one", tmp_path / f"run{day}")
+        document = read_document(folder / "scores.json")
+        for score in document["scores"]:
+            if score["attribute"] is None:
+                score |= {"value": None, "estimate": None, "undefined": reason}
+        write_document(folder / "scores.json", document)
+        manifest = read_document(folder / "manifest.json")
+        write_document(folder / "manifest.json", manifest | {"created": f"2026-01-0{day}T00:00:00+00:00"})
+        runs[folder] = folder.name
+    (section,) = board_sections(board_rows(runs))
+    ((_, cells),) = section.lines
+    assert [cell and cell.undefined for cell in cells] == ["the judge was down"]
