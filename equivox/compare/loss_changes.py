@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from equivox.compare.pairs import Asked, OpenedRun, Subject, aligned, paired_generator, refusal
 from equivox.core.encoded import EncodedLabels
 from equivox.core.errors import RequestError
-from equivox.core.lazy import NDArray, np
+from equivox.core.lazy import np
 from equivox.core.samples import Samples
 from equivox.core.scores import LEVEL, NAN, Mover, family_of
-from equivox.run.losses import LOST, lost_of
+from equivox.run.losses import LOST, lost_of, shares_of_lost
 from equivox.statistics import adjust, group_means, least_p_over_clusters
 
 SMALLEST_GROWTH = 5.0
@@ -100,7 +100,8 @@ def _change(asked: Asked, new: Samples, old: Samples, attribute: str) -> LossCha
         return None
     found = LossChange(
         dimension=task.dimension, condition=task.condition, family=family_of(task.name), task=task.name,
-        metric=attribute, unit="percentage points", new=_shares(mine, groups), old=_shares(theirs, groups),
+        metric=attribute, unit="percentage points",
+        new=shares_of_lost(mine, groups), old=shares_of_lost(theirs, groups),
     )  # fmt: skip
     change = mine.astype(np.int64) - theirs.astype(np.int64)
     if not change.any():
@@ -113,14 +114,3 @@ def _change(asked: Asked, new: Samples, old: Samples, attribute: str) -> LossCha
     except RequestError as error:
         return replace(found, undefined=str(error))
     return replace(found, p=tested.p, p_least=least.p, undefined=tested.undefined)
-
-
-def _shares(lost: NDArray[np.bool_], groups: EncodedLabels) -> Mover:
-    """Return the groups with the largest and the smallest share of lost answers; a group without samples has none."""
-    of_group = {
-        name: 100 * float(lost[groups.codes == code].mean())
-        for code, name in enumerate(groups.names)
-        if (groups.codes == code).any()
-    }
-    high, low = max(of_group, key=lambda name: (of_group[name], name)), min(of_group, key=lambda n: (of_group[n], n))
-    return Mover(value="yes", high_group=high, high_share=of_group[high], low_group=low, low_share=of_group[low])

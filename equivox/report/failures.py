@@ -9,8 +9,13 @@ from equivox.core.scores import Score
 from equivox.report.numbers import how_many, shortened
 from equivox.report.verdicts import lost_shares, untold_gap
 
-UNTOLD_GAP = ", which this design cannot tell from chance"
-"""What is said behind the shares of a gap that may be chance."""
+
+def told_gap(score: Score) -> str:
+    """Return the shares of a score of lost answers, and why they may be chance; empty if nothing is known of them."""
+    if score.mover is None:
+        return ""
+    why = f", not tested: {score.undefined}" if score.undefined else ", which this design cannot tell from chance"
+    return f"{lost_shares(score.mover)}{'' if score.found else why}"
 
 
 def request_failures(failures: Counter[str], shown: int) -> list[str]:
@@ -42,8 +47,7 @@ def lost_in(task: str, scores: Sequence[Score]) -> str:
     """
     own = [s for s in scores if s.role in ("refusal", "loss") and not s.subset and task in (s.task, s.family)]
     told: dict[str, str] = {}
-    for score in sorted(own, key=lambda score: (not score.found, -score.value)):
-        if score.mover is not None and (score.found or untold_gap(score)):
-            gap = f"{score.attribute}: {lost_shares(score.mover)}{'' if score.found else UNTOLD_GAP}"
-            told.setdefault(str(score.attribute), gap)
+    for score in sorted(own, key=lambda score: (not score.found, -score.value if score.defined else 0.0)):
+        if score.found or untold_gap(score):
+            told.setdefault(str(score.attribute), f"{score.attribute}: {told_gap(score)}")
     return "; ".join(told.values())

@@ -13,14 +13,13 @@ from equivox.compare.runs import ComparedRun, recorded_apart, transcripts_apart
 from equivox.core.scores import DEFAULT_OPTIONS, unusual_options
 from equivox.core.variants import is_intervention
 from equivox.dataset_builders.corpus import SAMPLE
-from equivox.report.failures import UNTOLD_GAP
+from equivox.report.failures import told_gap
 from equivox.report.numbers import how_many
 from equivox.report.verdicts import (
     LOST,
     SMALLEST_GAP,
     clusters_of,
     listed,
-    lost_shares,
     task_verdicts,
     unequal_losses,
     untold_losses,
@@ -92,11 +91,10 @@ def _lost(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
         whose = f" ({run.model})" if len(runs) > 1 else ""
         if losses := list(dict.fromkeys(str(score.attribute) for score in unequal_losses(run))):
             yield Trust(f"groups differ in {losses_in_words(losses)}{whose}", "bad")
-        told = {str(score.attribute): score.mover for score in reversed(untold_losses(run))}
-        for name, most in told.items():
-            if most is not None and name not in losses:
-                told_gap = f"{LOST[name][0]}{whose}: {lost_shares(most)}"
-                yield Trust(f"{told_gap}{UNTOLD_GAP}", "bad")
+        told = {str(score.attribute): score for score in reversed(untold_losses(run))}
+        for name, score in told.items():
+            if name not in losses:
+                yield Trust(f"{LOST[name][0]}{whose}: {told_gap(score)}", "bad")
 
 
 def _recorded(run: ComparedRun) -> Iterator[Trust]:

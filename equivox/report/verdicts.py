@@ -115,8 +115,8 @@ def untold_losses(run: ComparedRun) -> list[Score]:
 
 def untold_gap(score: Score) -> bool:
     """Return whether a score of lost answers has a wide gap between groups which the design cannot tell from chance."""
-    most = score.mover
-    return most is not None and most.high_share - most.low_share >= SMALLEST_GAP and score.untold is not None
+    most, why = score.mover, score.undefined or score.untold
+    return most is not None and most.high_share - most.low_share >= SMALLEST_GAP and why is not None
 
 
 def _losses(run: ComparedRun) -> list[Score]:
@@ -124,9 +124,9 @@ def _losses(run: ComparedRun) -> list[Score]:
 
     Other words, later turns and the like are no controls.
     """
-    losses = [score for score in run.scores if score.role in ("refusal", "loss") and not score.subset and score.defined]
+    losses = [score for score in run.scores if score.role in ("refusal", "loss") and not score.subset]
     asked = [score for score in losses if "@" not in score.task or is_intervention(score.condition)] or losses
-    return sorted(asked, key=lambda score: -score.value)
+    return sorted(asked, key=lambda score: -score.value if score.defined else 0.0)
 
 
 def about_losses(run: ComparedRun, family: str | None = None) -> list[str]:

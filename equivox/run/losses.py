@@ -72,7 +72,8 @@ def loss_scores(task: Task, samples: Samples, options: ScoringOptions) -> list[S
     """Return the nTVD between the groups of each way to lose an answer; [] for a task that compares no groups.
 
     0 means that the same share is lost in every group. A way that no answer was lost in has no score; that nothing was
-    refused is told as such. No score has a floor of coverage but that of refusals, which speak of answers alone.
+    refused is told as such. No score has a floor of coverage but that of refusals, which speak of answers alone. Of an
+    undefined score, `mover` has the shares as counted.
     """
     if len(samples.groups.names) < 2:
         return []
@@ -92,16 +93,17 @@ def _loss(task: Task, samples: Samples, options: ScoringOptions, name: str) -> S
     if reason is None and not is_lost.any():
         reason = "no response declines: there are no refusals to compare" if used.any() else "no response could be used"
     low, high = _bounds(samples, used, is_lost)
+    groups = samples.groups.take(used)
     score = Score(
         task=task.name, condition=task.condition, dimension=task.dimension, attribute=name,
         role="refusal" if refusals else "loss", name="nTVD", unit="percent of the largest possible distance",
         zero_means="every group gets the same distribution of answers", min_count=1, coverage=coverage,
         worst_low=low, worst_high=high, undefined=reason,
+        mover=shares_of_lost(is_lost[used], groups) if is_lost.any() else None,
     )  # fmt: skip
     if reason is not None:
         return score
     seed = seed_of(options.seed, task.name, task.condition)
-    groups = samples.groups.take(used)
     design = samples.design(used, strata=bool(task.strata))
     try:
         shift = distribution_shift(
@@ -125,6 +127,17 @@ def _loss(task: Task, samples: Samples, options: ScoringOptions, name: str) -> S
             low_group=shift.groups[low], low_share=float(shares[low]),
         ),
     )  # fmt: skip
+
+
+def shares_of_lost(lost: Bools, groups: EncodedLabels) -> Mover:
+    """Return the groups with the largest and the smallest share of lost answers; a group without samples has none."""
+    of_group = {
+        name: 100 * float(lost[groups.codes == code].mean())
+        for code, name in enumerate(groups.names)
+        if (groups.codes == code).any()
+    }
+    high, low = max(of_group, key=lambda name: (of_group[name], name)), min(of_group, key=lambda n: (of_group[n], n))
+    return Mover(value="yes", high_group=high, high_share=of_group[high], low_group=low, low_share=of_group[low])
 
 
 def _bounds(samples: Samples, used: NDArray[np.bool_], is_lost: NDArray[np.bool_]) -> tuple[float, float]:

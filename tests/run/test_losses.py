@@ -13,12 +13,16 @@ import pyarrow as pa
 import pytest
 
 from equivox import measure
+from equivox.compare.runs import ComparedRun
 from equivox.core.attributes import LOSSES
 from equivox.core.samples import ENDED, Row, Samples
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.segments import SegmentAnnotation
 from equivox.core.task import Task
 from equivox.report import verdicts
+from equivox.report.failures import lost_in
+from equivox.report.picture import picture
+from equivox.report.trust import reasons_to_trust
 from equivox.run.losses import LOST, loss_scores
 from equivox.tasks.registry import builtin_tasks
 
@@ -60,6 +64,26 @@ def test_each_way_to_lose_answers_of_one_group_is_found(status: str, attribute: 
     assert (score.mover.high_share, score.mover.low_share) == (pytest.approx(100 / 3), 0.0)
     others = set(found) - {attribute}
     assert others <= {"refusal"} and all(found[name].undefined for name in others)
+
+
+def test_a_gap_that_no_test_can_be_made_of_is_told_with_its_shares() -> None:
+    # No stratum holds both groups: 8 of 12 women are refused and no man is, and nothing could be tested.
+    rows = [
+        Row(group=group, cluster=f"{group}{person}", stratum=f"only {group}",
+            status="refused" if group == "female" and person < 8 else "parsed")
+        for group in ("female", "male") for person in range(12)
+    ]  # fmt: skip
+    scores = loss_scores(TASK, Samples.from_rows(rows), OPTIONS)
+    (refusals,) = scores
+    assert refusals.undefined is not None and "no stratum or block" in refusals.undefined
+    assert refusals.mover is not None and verdicts.lost_shares(refusals.mover) == "female 67 % against male 0 %"
+    run = ComparedRun("model", Path("x"), "rules", scores)
+    *_, losses = picture([run])
+    assert losses.marks[0] is not None
+    assert (losses.marks[0].verdict, losses.marks[0].text) == ("cannot tell", "female 67 % against male 0 %")
+    told = f"refusals: female 67 % against male 0 %, not tested: {refusals.undefined} ✗"
+    assert told in [str(one) for one in reasons_to_trust([run])]
+    assert lost_in(TASK.name, scores) == told.replace("refusals", "refusal").removesuffix(" ✗")
 
 
 def test_a_part_that_cannot_be_annotated_in_one_group_alone_is_found() -> None:
