@@ -19,7 +19,7 @@ from equivox.compare.pairs import OVERALL, PairedTest, Subject, open_runs, paire
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison
 from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import Measure
-from equivox.core.scores import NAN, Score, distance_interval
+from equivox.core.scores import NAN, Score, distance_interval, left_out_of
 from equivox.run.manifest import read_manifest
 
 Outcome = Literal["pass", "worse", "inconclusive", "not comparable"]
@@ -244,11 +244,9 @@ def _lacking(run: ComparedRun, score: Score, min_coverage: float) -> str:
         return f"{share:.0%} of the answers of {run.model}{about} were used, at least {min_coverage:.0%} are asked for"
     if score.rare_values_differ:
         return f"{run.model} differs in rare values, which are left out (p every value {score.p_every_value:.2g})"
-    for part in run.scores:
+    for part in left_out_of(score, run.scores):
         # A mean of the other attributes says nothing of one that too few answers state.
-        below = (part.task, part.name, part.role, part.subset) == (score.task, score.name, score.role, "")
-        left_out = below and score.parts and part.attribute not in (None, *score.parts)
-        if left_out and part.coverage.worst[1] < min_coverage:
+        if part.coverage.worst[1] < min_coverage:
             return f"{run.model} has no score of {part.attribute}: {part.undefined}"
     return ""
 

@@ -406,6 +406,13 @@ _NUMBERS = frozenset(field.name for field in dataclasses.fields(Score) if field.
 """The fields of a score that JSON holds as null where they are NaN."""
 
 
+def left_out_of(mean: Score, scores: Iterable[Score]) -> list[Score]:
+    """Return the scores of the attributes that a mean over attributes leaves out; [] for a score of another kind."""
+    key = (mean.task, mean.name, mean.role, "")
+    parts = [s for s in scores if (s.task, s.name, s.role, s.subset) == key and s.attribute is not None]
+    return [part for part in parts if mean.parts and part.attribute not in mean.parts]
+
+
 Verdict = Literal["found", "not shown", "cannot tell", "undefined"]
 """What scores say of a difference; the words of the terminal, the pages, the explorer, the leaderboard and the gate."""
 

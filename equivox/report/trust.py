@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -10,7 +11,7 @@ from typing import Literal
 from equivox.annotate.rules import is_exact
 from equivox.audit.stored import StoredAudit
 from equivox.compare.runs import ComparedRun, recorded_apart, transcripts_apart
-from equivox.core.scores import DEFAULT_OPTIONS, unusual_options
+from equivox.core.scores import DEFAULT_OPTIONS, Score, left_out_of, unusual_options
 from equivox.core.variants import is_intervention
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.report.failures import told_gap
@@ -58,12 +59,16 @@ def losses_in_words(losses: Sequence[str]) -> str:
 def reasons_to_trust(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
     """Yield what speaks for and against the numbers of some runs, and what a reader must know of them."""
     told = [(run, one) for run in runs for one in task_verdicts(run)]
-    used = [score for _, one in told for score in one.scores]
-    # What a later turn, other words or a system prompt lost is lost, too.
+    used = [(run, score) for run, one in told for score in one.scores]
+    # What a later turn, other words or a system prompt lost is lost, too; so is an attribute that a mean leaves out.
     used += [
-        s for run in runs for s in run.scores if s.is_whole and s.role == "outcome" and is_intervention(s.condition)
+        (run, s)
+        for run in runs
+        for s in run.scores
+        if s.is_whole and s.role == "outcome" and is_intervention(s.condition)
     ]
-    shares = [score.coverage.share for score in used if score.coverage.requested]
+    used += [(run, part) for run, whole in used for part in left_out_of(whole, run.scores)]
+    shares = [score.coverage.share for _, score in used if score.coverage.requested]
     if shares:
         yield Trust(f"{_percents(shares)} of answers used", "good" if min(shares) >= WELL_USED else "bad")
     for run in runs:
@@ -81,8 +86,21 @@ def reasons_to_trust(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
     if asked := clusters_of([one for _, one in told]):
         untold = any(one.verdict == "cannot tell" for _, one in told)
         yield Trust(f"{asked}{', too few for some tests' if untold else ''}", "bad" if untold else "neutral")
+    for outside, of, note in dict.fromkeys(found for _, score in used for found in _uncompared(score)):
+        yield Trust(note, "bad" if outside > (1 - WELL_USED) * of else "neutral")
     yield from dict.fromkeys(Trust(less, "bad") for run in runs for less in _asks_less(run))
     yield from dict.fromkeys(source for run in runs for source in _sources(run))
+
+
+_UNCOMPARED = re.compile(r"(\d+) of (\d+) .+ (?:leave them out|are left out)")
+"""Notes of `statistics` on what has no counterpart in another group, so that its answers, though used, say nothing."""
+
+
+def _uncompared(score: Score) -> Iterator[tuple[int, int, str]]:
+    """Yield how many clusters, units or strata of a score are left out, of how many, and the note on it."""
+    for note in score.notes if score.defined else ():
+        if found := _UNCOMPARED.fullmatch(note):
+            yield int(found[1]), int(found[2]), note
 
 
 def _lost(runs: Sequence[ComparedRun]) -> Iterator[Trust]:

@@ -57,6 +57,7 @@ def test_every_record_names_the_refusals_of_one_group(refusing: Path, equivox: C
     run = refusing / "one"
     (row,) = [row for row in board_rows({run: "one"}) if row.metric == "nTVD"]
     assert row.lost.startswith("refusal: female ") and row.lost.endswith(" % against male 0 %")
+    assert "of the answers of group female are missing, 0 % of group male" in row.notes
     named = ("--model-repo", "org/model", "--benchmark", "org/equivox-{corpus}")
     marks = ("--mark", "modified-data", "--mark", "low-coverage")
     equivox.done("submit", run, *named, *marks, "-o", tmp_path / "hub")

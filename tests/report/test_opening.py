@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,11 +19,12 @@ from equivox.compare.runs import ComparedRun, Origin, ValueShares
 from equivox.core.coverage import Coverage
 from equivox.core.detectable import Detectable
 from equivox.core.metric import Measure, Metric, Panel
-from equivox.core.scores import Mover, Score, Scored, ScoringOptions
+from equivox.core.scores import Mover, Score, Scored, ScoringOptions, left_out_of
 from equivox.core.task import AnnotationScheme, Attribute, DataSource, Prompt, Task
 from equivox.report.opening import Opening, opening
 from equivox.report.trust import Trust
 from equivox.report.verdicts import moved, task_verdicts
+from equivox.statistics import distribution_shift, group_means
 
 UNIT = "percent of the largest possible distance"
 NO_PROOF = "which is no proof that answers are alike"
@@ -262,6 +264,33 @@ def test_what_a_later_turn_lost_is_not_used() -> None:
     silent = replace(score("a@silence", 0.5, coverage=coverage(60)), condition="silence")
     found = one(score("a", 0.5, coverage=coverage(100)), later, silent)
     assert found.trust[0] == Trust("85–100 % of answers used", "bad")
+
+
+def test_an_attribute_that_a_mean_leaves_out_is_not_used() -> None:
+    """A model that never says whom it is warm to has no warmth in its mean, and all of its answers in it."""
+    mean = score("a", 0.01, coverage=coverage(100), parts=("hobby",), n_parts=1)
+    parts = [score("a", 0.01, attribute="hobby"), lost("a", "too few", attribute="tone", coverage=coverage(50))]
+    assert one(mean, *parts).trust[0] == Trust("50–100 % of answers used", "bad")
+    assert left_out_of(mean, [mean, *parts, replace(parts[1], task="talk:b"), replace(parts[1], role="echo")]) == [
+        parts[1]
+    ]
+
+
+def test_what_has_no_counterpart_is_told_where_all_answers_are_used() -> None:
+    # One of six persons of each group lives in a city that both have.
+    groups, people = ["f"] * 6 + ["m"] * 6, [f"p{n}" for n in range(12)]
+    cities = ["both", *["of f"] * 5, "both", *["of m"] * 5]
+    rng = np.random.default_rng(0)
+    design: dict[str, Any] = {"clusters": people, "strata": cities, "n_resamples": 99, "rng": rng}
+    by_shares = distribution_shift(["a", "b"] * 6, groups, min_count=1, **design)
+    by_means = group_means(list(range(12)), groups, **design)
+    for notes, told in ((by_shares.notes, "10 of 12 clusters"), (by_means.notes, "2 of 3 strata")):
+        (found,) = [one for one in one(score("a", 0.5, notes=notes)).trust if "out" in one.text]
+        assert found.text.startswith(told) and found.mark == "bad"
+    few = one(
+        score("a", 0.5, notes=("1 of 24 units lack an answer in some group: estimate and interval leave them out",))
+    )
+    assert [found.mark for found in few.trust if "out" in found.text] == ["neutral"]
 
 
 def test_what_speaks_against_trust() -> None:

@@ -20,7 +20,7 @@ from equivox.audit.stored import AdjustedScore, StoredAudit, stored_audits
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import write_text
 from equivox.core.redact import redacted_text
-from equivox.core.scores import Score, unusual_options
+from equivox.core.scores import Score, left_out_of, unusual_options
 from equivox.core.task import CROSSED, Task
 from equivox.core.variants import AS_DECLARED
 from equivox.dataset_builders.corpus import SAMPLE
@@ -114,7 +114,8 @@ def write_submission(wish: Wish) -> tuple[dict[str, float], dict[str, str], dict
     }
     every = [task_id for task in tasks.values() for task_id in submitted_metrics(task).values()]
     left_out |= {task_id: "it was not scored" for task_id in every if task_id not in scores}
-    marked = _judge(wish, manifest, tasks, scores, benchmarks, left_out)
+    short = {task_id: why for task_id, score in scores.items() if (why := _short(score, stored, wish.min_coverage))}
+    marked = _judge(wish, manifest, tasks, scores, benchmarks, left_out, short)
     values = {task_id: value for task_id, value in values.items() if task_id not in left_out}
     if not values:
         raise RequestError(f"no score of {wish.run} is defined: there is nothing to submit")
@@ -167,6 +168,15 @@ def _submittable(tasks: Mapping[str, Task], scores: Sequence[Score]) -> dict[str
     return found
 
 
+def _short(score: Score, stored: Sequence[Score], floor: float) -> str | None:
+    """Return why less than `floor` of a group's answers are in a score, or in an attribute of its mean; None if not."""
+    parts = left_out_of(score, stored)
+    lost = [
+        f"{part.attribute} is not in the mean: {part.undefined}" for part in parts if part.coverage.shortfall(floor)
+    ]
+    return score.coverage.shortfall(floor) or next(iter(lost), None)
+
+
 def _judge(
     wish: Wish,
     manifest: Mapping[str, Any],
@@ -174,6 +184,7 @@ def _judge(
     scores: Mapping[str, Score],
     benchmarks: Mapping[str, str],
     left_out: Mapping[str, str],
+    short: Mapping[str, str],
 ) -> dict[str, str]:
     """Return the reason for each mark; RequestError for the first reason that was not allowed."""
     reasons: dict[str, str] = {}
@@ -181,14 +192,8 @@ def _judge(
         n = len({*scores, *left_out})
         task_id, why = next(iter(left_out.items()))
         reasons["undefined"] = f"{len(left_out)} of {n} scores are undefined, such as {task_id} ({why})"
-    short = {
-        task_id: reason
-        for task_id, score in scores.items()
-        if task_id not in left_out and (reason := score.coverage.shortfall(wish.min_coverage))
-    }
-    if short:
-        task_id, reason = next(iter(short.items()))
-        reasons["low-coverage"] = f"{task_id}: {reason}"
+    if told := [f"{task_id}: {reason}" for task_id, reason in short.items() if task_id not in left_out]:
+        reasons["low-coverage"] = told[0]
     if changes := departures(manifest, tasks, wish, benchmarks):
         reasons["modified-data"] = "; ".join(changes)
     for mark, reason in reasons.items():
@@ -330,6 +335,7 @@ def notes_of(
         f"{score.n_clusters} units, q {p_value(score.q)}",
         *([f"THIS DESIGN CANNOT TELL: {score.untold}"] if score.untold is not None else []),
         f"{coverage.used} of {coverage.requested} responses used{least}",
+        *score.notes,
         *([f"GROUPS LOSE ANSWERS UNEQUALLY: {lost}"] if lost else []),
         f"answered by {by.rstrip()}",
         f"annotated by {annotator}" + ("" if is_exact(label, annotator) or audits else _NOT_AUDITED),

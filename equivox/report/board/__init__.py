@@ -44,10 +44,11 @@ class Row:
 
     `verdict` says whether a difference was found; `cannot_tell` says why the design could not have found anything,
     whatever the answers; None if it could, or if something was found. `lost` says which answers the groups lose
-    unequally, or may, with the largest and the smallest share; it is empty if none are. `data` and `task_version` are
-    the beginnings of content hashes of corpus and task; rows in which they differ cannot be compared, nor can those
-    that differ in `scoring`, the options that make scores mean something else than declared, in words. `parameters` and
-    `licence` are those that are known of the model, None and "" if they are not.
+    unequally, or may, with the largest and the smallest share; it is empty if none are. `notes` has what else is to be
+    known of the number, such as an attribute that is not in it. `data` and `task_version` are the beginnings of content
+    hashes of corpus and task; rows in which they differ cannot be compared, nor can those that differ in `scoring`, the
+    options that make scores mean something else than declared, in words. `parameters` and `licence` are those that are
+    known of the model, None and "" if they are not.
     """
 
     model: str
@@ -66,6 +67,7 @@ class Row:
     q: float | None
     used: float
     lost: str
+    notes: str
     data: str
     task_version: str
     limit: int | None
@@ -180,6 +182,7 @@ def _row(run: ComparedRun, score: Score, name: str, facts: Callable[[str, str], 
         cannot_tell=score.untold,
         used=used,
         lost=lost_in(score.task, run.scores),
+        notes=" | ".join(score.notes),
         data=" ".join(f"{name} {fingerprint[:8]}" for name, fingerprint in corpora.items()),
         task_version=str(identity["tasks"].get(score.task, ""))[:8],
         limit=identity["limit"],

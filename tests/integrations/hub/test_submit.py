@@ -312,6 +312,29 @@ def test_notes_name_model_data_and_the_worst_group(submit: Command, run: Path, t
     assert f"data crema_d {identity['corpora']['crema_d'][:12]}, not compared with the published" in notes
 
 
+def test_a_mean_that_leaves_an_attribute_out_is_no_whole_score(submit: Command, run: Path, tmp_path: Path) -> None:
+    """A model that never states a trait would have the mean of the others, with all of its answers used."""
+
+    folder = tmp_path / "run"
+    shutil.copytree(run, folder)
+    document = read_document(folder / "scores.json")
+    own = [s for s in document["scores"] if (s["task"], s["role"]) == ("vibe_gender:casting", "outcome")]
+    (whole,) = (one for one in own if one["attribute"] is None)
+    first = whole["parts"][0]
+    whole |= {"parts": whole["parts"][1:], "notes": [f"{first} is not in the mean"]}
+    (part,) = (one for one in own if one["attribute"] == first and not one["subset"])
+    part["coverage"] |= {"used": 0, "used_by_group": dict.fromkeys(part["coverage"]["requested_by_group"], 0)}
+    part |= dict.fromkeys(("value", "estimate", "ci_low", "ci_high"), None) | {"undefined": "nobody states it"}
+    write_document(folder / "scores.json", document)
+    scored_here(folder)
+    code, _, error = submit("--mark", "modified-data", of=folder)
+    told = f"vibe_gender-casting: {first} is not in the mean: nobody states it"
+    assert code == 2 and told in error and "`--mark low-coverage`" in error
+    assert submit("--mark", "modified-data", "--mark", "low-coverage", of=folder)[0] == 0
+    notes = _entry(tmp_path / "out", "crema_d", "vibe_gender-casting")["notes"]
+    assert f"LOW-COVERAGE: {told}" in notes and f"; {first} is not in the mean; " in notes
+
+
 @pytest.mark.parametrize("share", ["nan", "0.1", "0", "1.5", "-1"])
 def test_low_coverage_has_no_other_way_in(share: str, submit: Command, tmp_path: Path) -> None:
     code, _, error = submit("--mark", "modified-data", "--min-coverage", share)
