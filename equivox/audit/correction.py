@@ -55,7 +55,7 @@ def corrected_scores(by_attribute: Mapping[str, Sequence[Unit]], annotator: str 
             measure = measures.get((score.task, score.name))
             if score.is_whole and score.defined and measure is not None and measure.corrected is not None:
                 parts = {one.attribute: one for one in own_found if one.task == score.task}
-                if score.parts and all(name in parts for name in score.parts):
+                if parts.keys() & set(score.parts):
                     found.append(_whole(model, run, score, parts))
         found += own_found
     return found
@@ -82,6 +82,8 @@ def _whole(model: str, run: Path, score: Score, parts: Mapping[str, AdjustedScor
     common; it is wider than needed where they have little.
     """
     plain = _as_stored(model, run, score)
+    if unlabelled := [name for name in score.parts if name not in parts]:
+        return replace(plain, undefined=f"no label is about {', '.join(unlabelled)}")
     own = [parts[name] for name in score.parts]
     if reason := next((f"{one.attribute}: {one.undefined}" for one in own if one.undefined), None):
         return replace(plain, undefined=reason)

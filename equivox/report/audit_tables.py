@@ -39,6 +39,9 @@ def audit_tables(audit: Audit) -> list[Table]:
             "κ, α: 1 all agree, 0 as by chance."
         ],
     )  # fmt: skip
+    known = {score.attribute for score in audit.scores}
+    others = [entry.attribute for entry in audit.attributes if entry.n and entry.attribute not in known]
+    why = "labels correct no score of it: none is defined, or its metric has no correction; agreement is all they say"
     corrected = Table(
         caption="Scores without and with people's labels",
         columns=(
@@ -57,6 +60,7 @@ def audit_tables(audit: Audit) -> list[Table]:
         remarks=[
             *(f"{DASH} {_named(score)}: {score.undefined}" for score in audit.scores if score.undefined),
             *(f"{_named(score)}: {note}" for score in audit.scores for note in score.notes),
+            *(f"{DASH} {name}: {why}" for name in others),
         ],
         notes=[
             "estimate: as the annotator read the responses; corrected: as people would, by their labels of this model "

@@ -140,7 +140,12 @@ def _annotated(run: ComparedRun) -> Trust:
         return Trust("the annotator, rules, cannot err on simulated answers", "good")
     if run.audits:
         least = min(audit.least_agreement for audit in run.audits)
-        unchecked = {group: None for audit in run.audits for group in _without_labels(run, audit)}
+        # A mean holds every attribute, whichever people labelled.
+        scored = {s.attribute for s in run.scores if s.attribute and s.role == "outcome" and not s.subset and s.defined}
+        unlabelled = sorted(scored.difference(*(audit.groups for audit in run.audits)))
+        unchecked = dict.fromkeys(
+            [*unlabelled, *(group for audit in run.audits for group in _without_labels(run, audit))]
+        )
         well = least >= ENOUGH_AGREEMENT and not unchecked and not any(audit.unequal for audit in run.audits)
         told = [*(audit.told for audit in run.audits), *(f"no label is about {group}" for group in unchecked)]
         return Trust("; ".join(told), "good" if well else "bad")

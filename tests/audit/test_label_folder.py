@@ -128,6 +128,22 @@ def test_an_annotator_that_errs_on_one_group_alone_has_no_good_mark(run: Path, t
     assert told.mark == "bad" and told.text.endswith("and errs more on some groups in competency")
 
 
+def test_an_attribute_that_nobody_labelled_is_not_checked(run: Path, tmp_path: Path, equivox: Cli) -> None:
+    """An annotator that calls everything the same in one attribute had a good mark for the others."""
+    sheet = tmp_path / "sheet"
+    equivox.done(*LABEL, run, "--n", 40, "--per", "task,group", "--no-media", "--output", sheet)
+    labels = fill(sheet, run, lambda row, known: "" if row["attribute"] == "cultural_fit" else known["read"])
+    out = equivox.done("audit", "score", sheet, labels)
+    told = trust_in_audits(run)
+    assert told.mark == "bad" and told.text.endswith("; no label is about cultural_fit")
+    (audit,) = stored_audits(run, "rules")
+    (whole,) = [score for score in read_scores(run) if score.is_whole]
+    corrected = audit.of(whole)
+    assert corrected is not None and corrected.undefined == "no label is about cultural_fit"
+    # Nothing was refused, so that labels of refusals correct no score.
+    assert "— refusal: labels correct no score of it" in out
+
+
 def trust_in_audits(run: Path) -> Trust:
     """What the first screen of a run says of its audits, as if of a real model."""
     shown = replace(compared_run("org/model", run, read_scores(run)), read_by_rules=False)
