@@ -17,7 +17,7 @@ from equivox.core.lazy import np
 from equivox.core.plain import split_by
 from equivox.core.scores import Score
 from equivox.report.drawing import INK, LONGEST, PALETTE, PAPER, WIDTH, drawing, look, short
-from equivox.report.numbers import DASH, UNTOLD, shortened
+from equivox.report.numbers import DASH, UNEVEN, UNTOLD, shortened
 from equivox.report.panels import favoured, heat_maps, largest, metric_panels, panels_of, speakers_of
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ def draw_forest(
 
     Where the headline is an estimate, a mark shows the number as published.
 
-    A question mark stands beside the dot of a score that could not have been filled, whatever the answers.
+    A question mark stands beside the dot of a score that could not have been filled, whatever the answers, and a dagger
+    where more answers of one group are missing.
     `rows` holds (label, score). An undefined score has a line with a dash. `ends` are those of the axis.
     """
     labels = [_broken(label, LONGEST) for label, _ in rows]
@@ -84,8 +85,8 @@ def _draw_score(axes: Any, place: int, score: Score) -> None:
         [score.headline], [place], marker="o", markersize=6, color=PALETTE[0], zorder=3,
         markerfacecolor=PALETTE[0] if score.found else PAPER,
     )  # fmt: skip
-    if score.untold is not None:
-        axes.annotate(UNTOLD, (score.headline, place), xytext=(5, 6), textcoords="offset points", va="center")
+    if sign := f"{UNTOLD if score.untold is not None else ''}{UNEVEN if score.coverage.uneven is not None else ''}":
+        axes.annotate(sign, (score.headline, place), xytext=(5, 6), textcoords="offset points", va="center")
 
 
 def draw_shares(
@@ -248,18 +249,22 @@ def draw_metric_panel(rows: Sequence[tuple[str, Score]], title: str = "", *, sid
 def figures_of(folders: Sequence[Path], annotator: str | None = None) -> dict[str, Callable[[], Figure]]:
     """Return what draws each figure of the run in `folders`, or of several runs together, by name.
 
-    Of one run they are `forest:FAMILY`, `shares:TASK:ATTRIBUTE`, `heat:TASK`, `metrics:FAMILY` (signed measures, a line
-    per task) and `speakers:TASK`; of several `ranks:FAMILY` and `correlations:DIMENSION@CONDITION`. They show what
-    `annotator` found, None: the run's own.
+    Of one run they are `forest:FAMILY` and, of its further measures, `forest:FAMILY:NAME`, `shares:TASK:ATTRIBUTE`,
+    `heat:TASK`, `metrics:FAMILY` (signed measures, a line per task) and `speakers:TASK`; of several `ranks:FAMILY` and
+    `correlations:DIMENSION@CONDITION`. They show what `annotator` found, None: the run's own.
     """
     comparison = open_comparison(folders, annotator=annotator)
     return _of_several(comparison) if len(comparison.runs) > 1 else _of_one(comparison.runs[0])
 
 
 def _of_one(run: ComparedRun) -> dict[str, Callable[[], Figure]]:
+    whole = [score for score in run.scores if score.is_whole]
+    first = {score.family: score.name for score in reversed(whole)}
     forests = {
-        family: [(score.task.partition(":")[2] or score.task, score) for score in own if score.name == own[0].name]
-        for family, own in split_by((s for s in run.scores if s.is_whole), lambda score: score.family).items()
+        name: [(score.task.partition(":")[2] or score.task, score) for score in own]
+        for name, own in split_by(
+            whole, lambda s: s.family if s.name == first[s.family] else f"{s.family}:{s.name}"
+        ).items()
     }
     heat, panels, speakers = heat_maps(run), metric_panels(run), speakers_of(run)
     shares = split_by(value_shares(run), lambda share: f"{share.task}:{share.attribute}")

@@ -85,6 +85,10 @@ def test_every_figure_that_is_named_can_be_drawn(equivox: Cli, tmp_path: Path) -
     assert code == 0, err
     assert {"forest:vibe_gender", "shares:vibe_gender:candidate:competency", "metrics:genres_standin"} < set(names)
     assert any(name.startswith("heat:badf_two") for name in names)
+    # A family has a forest of each of its measures: GENRES has eight.
+    assert [name for name in names if name.startswith("forest:genres_standin")] == [
+        "forest:genres_standin", *(f"forest:genres_standin:M{n}" for n in range(2, 9))
+    ]  # fmt: skip
     for name in names:
         assert rendered(figure_of([folder], name), "svg").startswith(b"<?xml"), name
     # Associations are counted, and counts have no rank.
