@@ -124,6 +124,8 @@ class Rank(Subject):
         The reason why no test could have distinguished any two models, whatever their answers; None if one could.
     n_ranked
         The number of models with a rank.
+    uneven
+        Which group lost more answers than another; None if no two groups differ by much. A rank is of those left.
     """
 
     model: str
@@ -138,6 +140,7 @@ class Rank(Subject):
     too_few: str | None = None
     n_ranked: int = 0
     undefined: str | None = None
+    uneven: str | None = None
 
 
 def rank_all(comparison: Comparison, tests: Sequence[PairedTest]) -> list[Rank]:
@@ -149,7 +152,8 @@ def rank_all(comparison: Comparison, tests: Sequence[PairedTest]) -> list[Rank]:
     every = [(run, score) for run in comparison.runs for score in run.scores]
     for run, score in every:
         if is_ranked(run, score):
-            own = Rank.of(score, model=run.model, distance=score.distance, undefined=score.undefined)
+            known = {"distance": score.distance, "undefined": score.undefined, "uneven": score.coverage.uneven}
+            own = Rank.of(score, model=run.model, **known)
             columns.setdefault((score.task, score.name), {})[run.model] = own
     for run in comparison.runs:
         for (family, _, name), scores in averaged_scores(run).items():
@@ -169,7 +173,8 @@ def is_ranked(run: ComparedRun, score: Score) -> bool:
 def _overall(model: str, family: str, scores: Mapping[str, Score]) -> Rank:
     missing = [score for score in scores.values() if not score.defined]
     first = missing[0] if missing else next(iter(scores.values()))
-    own = Rank.of(first, task=f"{family}: {OVERALL}", model=model)
+    uneven = next((found for score in scores.values() if (found := score.coverage.uneven)), None)
+    own = Rank.of(first, task=f"{family}: {OVERALL}", model=model, uneven=uneven)
     if missing:
         tasks = "task has" if len(missing) == 1 else "tasks have"
         reason = f"{len(missing)} of {len(scores)} {tasks} no score: {first.task}: {first.undefined}"

@@ -17,7 +17,7 @@ from equivox.core.scores import LEVEL, NAN
 from equivox.core.variants import is_intervention
 from equivox.report.doses import DOSES_NOTE, dose_question, doses_in_words, trend_tables
 from equivox.report.interventions import INTERVENTIONS_NOTE, interventions_in_words, what_changes
-from equivox.report.numbers import DASH, how_many, not_tested, p_value, score_interval, score_value, stars
+from equivox.report.numbers import DASH, UNEVEN, how_many, not_tested, p_value, score_interval, score_value, stars
 from equivox.report.ranks import in_order, rank_interval
 from equivox.report.score_tables import STARS, grid, marks, mean_table, share_table, task_tables
 from equivox.report.table import Table
@@ -227,7 +227,10 @@ def rank_tables(ranks: Sequence[Rank]) -> list[Table]:
                 align="lllrrrl",
                 rows=[[s.task, s.metric, s.model, *_rank_cells(s)] for s in ordered],
                 grouped=2,
-                remarks=[line if n == 1 else f"{line} ({n} metrics)" for line, n in missing.items()],
+                remarks=[
+                    *(line if n == 1 else f"{line} ({n} metrics)" for line, n in missing.items()),
+                    *dict.fromkeys(f"{UNEVEN} {s.task}, {s.model}: {s.uneven}" for s in own if s.rank and s.uneven),
+                ],
                 notes=[RANKS_NOTE],
             )
         )
@@ -237,7 +240,7 @@ def rank_tables(ranks: Sequence[Rank]) -> list[Table]:
 def _rank_cells(rank: Rank) -> list[str]:
     if rank.undefined is not None:
         return [score_value(NAN, rank.unit), DASH, DASH, ""]
-    distance = score_value(rank.distance, rank.unit)
+    distance = score_value(rank.distance, rank.unit) + (UNEVEN if rank.uneven else "")
     return [distance, str(rank.rank), rank_interval(rank), rank.letters]
 
 

@@ -200,6 +200,8 @@ def draw_ranks(ranks: Sequence[Rank]) -> Figure:
                     continue
                 axes.plot([own.low, own.high], [place, place], color=PALETTE[0], linewidth=2.5, zorder=1)
                 axes.plot([own.rank], [place], marker="o", markersize=6, color=PALETTE[0], zorder=2)
+                if own.uneven:
+                    axes.annotate(UNEVEN, (own.rank, place), xytext=(5, 6), textcoords="offset points", va="center")
             # A colon or space ends the part that all names have in common.
             axes.set_title(
                 shortened(f"{re.split('[: ]+', task, maxsplit=1)[-1]}, {metric}", 20), loc="left", fontsize=8

@@ -10,7 +10,7 @@ from equivox.compare.ranking import Rank
 from equivox.compare.runs import ComparedRun
 from equivox.core.plain import split_by
 from equivox.core.scores import Score, Verdict, verdict
-from equivox.report.numbers import DASH, UNTOLD, score_interval, score_value, shortened
+from equivox.report.numbers import DASH, UNEVEN, UNTOLD, score_interval, score_value, shortened
 from equivox.report.panels import speakers_of
 from equivox.report.ranks import rank_interval
 from equivox.report.score_tables import measure_name
@@ -144,8 +144,9 @@ def rank_lines(ranks: Sequence[Rank], models: Sequence[str]) -> list[Line]:
             name = f"{rank.model}, {task}, {metric}"
             if rank.rank:
                 strip = Strip(at=place(rank.rank), low=place(rank.low), high=place(rank.high))
-                within = rank_interval(rank)
-                mark = Mark(None, f"{rank.rank} ({within})", f"{name}: rank {rank.rank}, open {within}", task, strip)
+                within, lost = rank_interval(rank), f"; {rank.uneven}" if rank.uneven else ""
+                text = f"{rank.rank} ({within}){UNEVEN if lost else ''}"
+                mark = Mark(None, text, f"{name}: rank {rank.rank}, open {within}{lost}", task, strip)
             else:
                 mark = Mark(None, DASH, f"{name}: no rank: {rank.undefined}", task)
             marks[rank.model] = mark

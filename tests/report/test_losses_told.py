@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -12,10 +13,16 @@ from commands import Cli
 from made_scores import made_score
 from sample_runs import sample_run
 
+from equivox.compare.pairs import open_runs, paired_tests
+from equivox.compare.ranking import rank_all
+from equivox.compare.runs import open_comparison
 from equivox.core.files import read_document, write_document
 from equivox.core.scores import Mover, Score
 from equivox.report.board import board_rows, board_sections
+from equivox.report.comparison_tables import rank_tables
 from equivox.report.failures import lost_in
+from equivox.report.figures import draw_ranks
+from equivox.report.picture import rank_lines
 
 FEW = "20 permutations: no p below 0.1"
 
@@ -68,6 +75,23 @@ def test_every_record_names_the_refusals_of_one_group(refusing: Path, equivox: C
     (path,) = (tmp_path / "eee").rglob("*.json")
     (result,) = json.loads(path.read_text("utf-8"))["evaluation_results"]
     assert result["score_details"]["details"]["groups_lose_unequally"] == row.lost
+
+
+def test_a_rank_says_that_answers_of_one_group_are_missing(refusing: Path, tmp_path: Path) -> None:
+    """A model that declines to answer women is nearest to no bias in what it does answer."""
+    other = sample_run(tmp_path / "other", "planted,shift=0.4", "vibe_gender:advisory")
+    comparison = open_comparison([refusing / "one", other])
+    ranks = rank_all(comparison, paired_tests(open_runs(comparison)))
+    (first,) = [rank for rank in ranks if rank.rank == 1]
+    uneven = str(first.uneven)
+    assert re.fullmatch("[0-9]+ % of the answers of group female are missing, 0 % of group male", uneven)
+    (table,) = rank_tables(ranks)
+    assert [row[3][-1] == "†" for row in map(list, table.rows)] == [True, False]
+    assert f"† vibe_gender:advisory, {first.model}: {uneven}" in table.remarks
+    (line,) = rank_lines(ranks, [run.model for run in comparison.runs])
+    marked = [(mark.text[-1] == "†", uneven in mark.told) for mark in line.marks if mark]
+    assert marked == [(True, True), (False, False)]
+    assert [text.get_text() for text in draw_ranks(ranks).axes[0].texts] == ["†"]
 
 
 def test_the_cell_of_a_model_without_a_score_gives_the_reason_of_its_latest_run(refusing: Path, tmp_path: Path) -> None:
