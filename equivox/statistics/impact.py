@@ -54,7 +54,7 @@ class GroupImpact:
         The interval of the ratio; NaN for the most favoured group, and where `undefined` gives a reason.
     least, most
         The smallest and the largest ratio that the unknown responses allow, whatever they would have been; NaN for one
-        group alone, and where no response can be favourable.
+        group alone, and where no other group can have a favourable response and this one has none that is known.
     mark
         Where the ratio lies against four fifths.
     """
@@ -269,10 +269,12 @@ def _bounds(hits: Floats, unknown: Floats, requested: Ints) -> tuple[Floats, Flo
     least, most = np.full(len(hits), NAN), np.full(len(hits), NAN)
     for code in range(len(hits)):
         others = np.arange(len(hits)) != code
-        if not others.any() or not highest.any():
+        if not others.any():
             continue
         # The most favoured group is chosen anew for each outcome: the ratio is 1 where this group is the one.
         top, bottom = highest[others].max(), lowest[others].max()
+        if not max(lowest[code], top):  # where the unknown answers are not favourable either, there is no ratio
+            continue
         least[code] = lowest[code] / top if lowest[code] < top else 1.0
         most[code] = highest[code] / bottom if highest[code] < bottom else float(highest[code] > 0)
     return least, most

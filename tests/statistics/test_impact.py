@@ -261,3 +261,14 @@ def test_units_with_one_answer_in_each_group_are_compared_within_themselves():
     half = stats.t.ppf(0.975, 11) * apart.std(ddof=1) / math.sqrt(12)
     ratio = b.mean() / a.mean()
     assert (found.low, found.high) == pytest.approx((ratio * math.exp(-half), ratio * math.exp(half)))
+
+
+def test_a_group_of_which_nothing_is_known_is_not_as_favoured_as_any() -> None:
+    # All answers of a are unknown, and none of b is favourable: with none of a's favourable either, 0 is divided by 0.
+    found = impact_ratios([math.nan] * 4 + [0.0] * 4, groups=list("aaaabbbb"), clusters=list("11223344"))
+    a, b = found.groups
+    assert math.isnan(a.least) and math.isnan(a.most)
+    assert (b.least, b.most) == (0.0, 0.0)
+    # One of a's answers is known to be favourable: then a is the most favoured whatever the others are.
+    found = impact_ratios([1.0] + [math.nan] * 3 + [0.0] * 4, groups=list("aaaabbbb"), clusters=list("11223344"))
+    assert [(one.least, one.most) for one in found.groups] == [(1.0, 1.0), (0.0, 0.0)]
