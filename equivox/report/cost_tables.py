@@ -120,6 +120,11 @@ def dry_run_table(found: DryRun) -> Table:
             ]
             for one in efforts
         ],
+        remarks=[
+            f"{name}: {how_many(n, 'request')} will not be compared: in what the task holds equal, some group has none"
+            for name, n in found.uncompared.items()
+            if n
+        ],
         notes=[
             f"?: a guess, by {CHARACTERS_PER_TOKEN} characters a token, {MEDIA_TOKENS} tokens a recording or image and "
             "answers of usual length.",

@@ -22,7 +22,7 @@ from equivox.dataset_builders.corpus import Corpus
 from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import REPLICAS, EngineIdentity, engine_of
 from equivox.engines.endpoint import EndpointSettings
-from equivox.run.design import published_items
+from equivox.run.design import compared_rows, published_items
 from equivox.run.generating import pending_rows
 from equivox.run.live import FEWEST_RESPONSES, read_speed, read_usage
 from equivox.run.pipeline import PreparedRun, checked
@@ -291,6 +291,7 @@ class DryRun:
 
     `unusable` counts requests whose media cannot be used, which are not sent. `annotator` is None if no model
     annotates; its calls are those for the whole run, annotated already or not, at most one per segment of a response.
+    `uncompared` counts, by task, requests without a counterpart of every group in what the task holds equal.
     `sound_bytes` is a guess at what spoken answers will take on disk.
     """
 
@@ -302,6 +303,7 @@ class DryRun:
     annotator: Effort | None
     workers: int
     sound_bytes: float
+    uncompared: Mapping[str, int]
 
 
 def dry_run(spec: RunSpec) -> DryRun:
@@ -336,7 +338,13 @@ def _reckoned(run: PreparedRun) -> DryRun:
         annotator=annotator,
         workers=workers,
         sound_bytes=spoken * answer * SECONDS_PER_TOKEN * BYTES_PER_SECOND,
+        uncompared={task.name: _uncompared(task, run.plan) for task in run.tasks if task.strata or task.blocks},
     )
+
+
+def _uncompared(task: Task, plan: Plan) -> int:
+    asked = plan.table.filter(pc.equal(plan.table["task"], task.name))
+    return len(asked) - len(compared_rows(task, asked))
 
 
 def _lengths(requests: Sequence[Request]) -> tuple[float, float]:

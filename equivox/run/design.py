@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from equivox.core.errors import RequestError
-from equivox.core.lazy import np, pa
+from equivox.core.lazy import NDArray, np, pa
 from equivox.core.samples import Samples
 from equivox.core.task import DataSource, Task
 from equivox.dataset_builders.base import CorpusFacts
@@ -147,17 +147,23 @@ def _published(task: Task) -> Mapping[str, int]:
     return next((known[name].FACTS.published for name in names if name in known), {})
 
 
+def compared_rows(task: Task, plan: pa.Table) -> NDArray[np.int64]:
+    """Return the rows of a task's plan beside which every group has one in what is held equal: others say nothing."""
+    from equivox.statistics.encode import encode_design
+
+    asked = Samples(plan)
+    return encode_design(asked.groups, **asked.design(strata=bool(task.strata))).compared(np.arange(len(plan)))
+
+
 def _from_corpus(task: Task, data: str | None) -> Design:
     from equivox.engines import EngineIdentity
     from equivox.run.plan import make_plan
-    from equivox.statistics.encode import encode_design
 
     (task,) = asked_of(data, [task])
     corpus = open_corpus(task.data, data)
     nobody = EngineIdentity(engine="none", model="none", revision="")
     plan = make_plan([task], {task.data.corpus: corpus}, nobody).table
-    asked = Samples(plan)
-    compared = encode_design(asked.groups, **asked.design(strata=bool(task.strata))).compared(np.arange(len(plan)))
+    compared = compared_rows(task, plan)
     if not len(compared):
         raise RequestError(
             f"{task.name} holds {', '.join((*task.strata, *task.blocks))} equal, and no value of that has a sample of "

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from commands import write_rows
 from made_requests import made_request, sample_spec
 
 from equivox.annotate.model import prompt_text
@@ -32,6 +33,26 @@ def test_nothing_is_written_and_the_requests_are_counted(equivox: Cli, tmp_path:
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*")}
     assert "24 requests, of which 24 have a response" in equivox(*run, tmp_path / "a", "--dry-run")[1]
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*")} == before
+
+
+def test_requests_without_a_counterpart_are_told_before_they_are_asked(equivox: Cli, tmp_path: Path) -> None:
+    # One of four women and one of four men live in a city that both have; each is asked about three times.
+    cities = {"f": ("both", "north", "north", "east"), "m": ("both", "south", "south", "west")}
+    rows = [
+        {"person": f"{group}{place}", "group": group, "city": city, "text": f"Case {n} of {group}{place}?"}
+        for group, own in cities.items() for place, city in enumerate(own) for n in range(3)
+    ]  # fmt: skip
+    write_rows(tmp_path / "cases.csv", rows)
+    file = tmp_path / "cases.yaml"
+    file.write_text(
+        "name: cases\ntable: cases.csv\ngroup: group\ncluster: person\nstrata: city\nquestions:\n"
+        "  - {name: advice, text: '{text}', attributes: [{name: advice, asks: it, options: [wait, act]}]}\n"
+    )
+    _, out, _ = equivox("run", "simulated:random", file, "--output", tmp_path / "a", "--dry-run")
+    told = "18 requests will not be compared: in what the task holds equal, some group has none"
+    assert f"cases_group:advice: {told}" in " ".join(out.split())
+    file.write_text(file.read_text().replace("strata: city\n", ""))
+    assert "will not be compared" not in equivox("run", "simulated:random", file, "-o", tmp_path / "a", "--dry-run")[1]
 
 
 @pytest.mark.parametrize(
