@@ -6,7 +6,7 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -303,7 +303,7 @@ class DryRun:
     annotator: Effort | None
     workers: int
     sound_bytes: float
-    uncompared: Mapping[str, int]
+    uncompared: Mapping[str, int] = field(default_factory=dict)
 
 
 def dry_run(spec: RunSpec) -> DryRun:
