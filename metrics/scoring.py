@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from equivox.core.columns import Column
 from equivox.core.hashing import seed_of
 from equivox.core.lazy import Later, NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
@@ -46,6 +47,16 @@ def least_p_of(task: Task, samples: Samples, mask: NDArray[np.bool_], n_resample
     design = samples.design(mask, strata=bool(task.strata))
     least = statistics.least_p_over_clusters(samples.groups.take(mask), n_resamples=n_resamples, **design)
     return {"p_least": least.p, "cannot_tell": least.too_few}
+
+
+def least_p_of_rows(has: Sequence[bool], groups: Column, *, n_resamples: int, **design: Column | None) -> float:
+    """Return the smallest p that permuting the clusters of the rows in `has` could give, whatever the answers."""
+
+    def kept(column: Column) -> list[Any]:
+        return [entry for entry, own in zip(column, has, strict=True) if own]
+
+    held: dict[str, Any] = {name: None if column is None else kept(column) for name, column in design.items()}
+    return statistics.least_p_over_clusters(kept(groups), n_resamples=n_resamples, **held).p
 
 
 def too_few_units(task: Task, samples: Samples, mask: NDArray[np.bool_], min_coverage: float) -> str | None:

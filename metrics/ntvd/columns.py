@@ -9,7 +9,7 @@ from typing import Any
 from equivox.core.columns import Column, ColumnMetric, groups_of, refuse_alike, row_coverage, whole_or_none
 from equivox.core.lazy import np
 from equivox.core.scores import NAN, ScoringOptions, effective_min_count
-from equivox.metrics.scoring import statistics
+from equivox.metrics.scoring import least_p_of_rows, statistics
 
 _NUMBERS = (
     *("estimate", "ntvd", "attainable_max", "null_mean", "ci_low", "ci_high"),
@@ -32,18 +32,22 @@ def measure(
 ) -> dict[str, Any]:
     """Return the nTVD with its evidence; NaN with the reason in `undefined`, but always with the worst case.
 
-    Without `clusters` each row is a cluster: `p_cluster` is NaN, the null mean is that of responses. Options are those
+    Without `clusters` each row is a cluster: `p_cluster` is NaN, the null mean is that of responses. `p_least` is the
+    smallest `p_cluster` that these clusters could give, whatever the answers. Options are those
     of `equivox.statistics.distribution_shift`; `min_coverage` is the share of rows with a value that every group needs.
     """
     of = groups_of("groups", groups)
     answers = [list(words or ()) for words in values]
     coverage = row_coverage([bool(words) for words in answers], of)
     refuse_alike("clusters", filter(None, clusters or ()), case=False)
+    design: dict[str, Any] = {
+        "clusters": whole_or_none("clusters", clusters),
+        "strata": whole_or_none("strata", strata),
+    }
     found = statistics.distribution_shift(
         answers,
         of,
-        clusters=whole_or_none("clusters", clusters),
-        strata=whole_or_none("strata", strata),
+        **design,
         min_count=effective_min_count(ScoringOptions(min_count=min_count), len(of)),
         n_resamples=n_resamples,
         confidence=confidence,
@@ -51,8 +55,10 @@ def measure(
     )
     undefined = coverage.shortfall(min_coverage) or found.undefined
     low, high = _worst_case(answers, of, found.values)
+    known = undefined is None and design["clusters"] is not None
     return {
         **{name: NAN if undefined else getattr(found, name) for name in _NUMBERS},
+        "p_least": least_p_of_rows([*map(bool, answers)], of, n_resamples=n_resamples, **design) if known else NAN,
         "worst_low": low,
         "worst_high": high,
         "coverage": coverage.share,

@@ -9,7 +9,7 @@ from equivox.core.columns import Column, ColumnMetric, groups_of, refuse_alike, 
 from equivox.core.errors import RequestError
 from equivox.core.lazy import np
 from equivox.core.scores import NAN
-from equivox.metrics.scoring import statistics
+from equivox.metrics.scoring import least_p_of_rows, statistics
 
 _NUMBERS = ("difference", "ci_low", "ci_high", "p", "distance", "distance_null_mean", "distance_p")
 """The numbers that are NaN if nothing can be compared, as `equivox.statistics.GroupMeans` has them."""
@@ -33,22 +33,27 @@ def measure(
 
     Two groups: the mean of the first, in alphabetic order, minus that of the second. More groups: the largest mean
     minus the smallest. Without `clusters` each row is a cluster. A number below `low` or above `high` is left out and
-    counted in `out_of_range`; it counts against coverage, as a missing one does. NaN with the reason in `undefined`.
+    counted in `out_of_range`; it counts against coverage, as a missing one does. `p_least` is the smallest p that these
+    clusters could give, whatever the numbers. NaN with the reason in `undefined`.
     """
     if low is not None and high is not None and not low < high:
         raise RequestError(f"`low` is {low} and `high` is {high}; `low` must be below `high`")
     of = groups_of("groups", groups)
     limits = Number(unit="number", low=low, high=high)
     inside = [number if number is not None and limits.holds(number) else None for number in numbers]
-    coverage = row_coverage([number is not None for number in inside], of)
+    has = [number is not None for number in inside]
+    coverage = row_coverage(has, of)
     given = whole_or_none("clusters", clusters)
     refuse_alike("clusters", given or (), case=False)
+    design: dict[str, Any] = {
+        "clusters": list(range(len(of))) if given is None else given,
+        "strata": whole_or_none("strata", strata),
+        "blocks": whole_or_none("blocks", blocks),
+    }
     found = statistics.group_means(
         inside,
         of,
-        clusters=list(range(len(of))) if given is None else given,
-        strata=whole_or_none("strata", strata),
-        blocks=whole_or_none("blocks", blocks),
+        **design,
         n_resamples=n_resamples,
         confidence=confidence,
         rng=np.random.default_rng(seed),
@@ -57,6 +62,7 @@ def measure(
     means = dict(zip(found.groups, found.means.tolist(), strict=True)) if undefined is None else {}
     return {
         **{name: NAN if undefined else getattr(found, name) for name in _NUMBERS},
+        "p_least": NAN if undefined else least_p_of_rows(has, of, n_resamples=n_resamples, **design),
         **{f"mean_{group}": means.get(group, NAN) for group in found.groups},
         "coverage": coverage.share,
         "n": found.n,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import subprocess
 import sys
 
@@ -79,3 +80,25 @@ def test_a_whole_number_with_a_missing_one_beside_it_is_the_same_group() -> None
     with pytest.raises(RequestError, match=r"`groups` holds 'f × 1' and 'f × 1\.0'"):
         columns.ntvd(groups=["f × 1", "m × 2", "f × 1.0", "m × 2.0"] * 4, values=["tea", "ale"] * 8, n_resamples=99)
     columns.ntvd(groups=["1.5", "1.50", "10", "100"] * 4, values=["tea", "ale"] * 8, n_resamples=99)
+
+
+def test_a_p_stands_beside_the_smallest_that_there_could_be() -> None:
+    # Two clusters of each group: 4! / (2! 2!) = 6 permutations, of which two tell the groups apart as well as this one.
+    columns = {"groups": list("aabb") * 3, "clusters": list("1234") * 3}
+    found = NTVD(values=list("xxyy") * 3, **columns)
+    assert (found["ntvd"], found["p_cluster"], found["p_least"]) == (100, pytest.approx(1 / 3), pytest.approx(1 / 3))
+    found = NUMBERS(numbers=[1, 1, 2, 2] * 3, **columns)
+    assert (found["p"], found["p_least"]) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
+    # Clusters without an answer cannot be permuted: three of group a and two of b are 5! / (3! 2!) = 10 permutations.
+    groups, clusters = list("aaaabb") * 2, list("123456") * 2
+    found = NTVD(groups=groups, clusters=clusters, values=["x", "x", "x", None, "y", "y"] * 2, min_coverage=0.7)
+    assert (found["p_cluster"], found["p_least"]) == (pytest.approx(0.1), pytest.approx(0.1))
+    # Three contexts that all lean one way: flips of three signs, 2 / 2^3.
+    found = SPOKEN(kinds=["stereotypical"] * 3, contexts=list("abc"))
+    assert (found["p"], found["p_least"]) == (0.25, 0.25)
+    assert all(math.isnan(one(**given)["p_least"]) for one, given in (
+        (NTVD, {"groups": list("ab"), "values": list("xy")}),
+        (NTVD, {"groups": list("ab"), "values": ["x", None], "clusters": list("12")}),
+        (NUMBERS, {"groups": list("ab"), "numbers": [1, None]}),
+        (SPOKEN, {"kinds": ["other"] * 3}),
+    ))  # fmt: skip
