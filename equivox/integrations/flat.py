@@ -32,8 +32,9 @@ EVIDENCE = (
     "p_least",
     "q",
 )
-"""The fields of a score that are given in addition to its value, as `equivox.core.scores.Score` defines them; the last,
-`coverage`, is the share of its requested responses that it uses (0 to 1)."""
+"""The fields of a score that are given in addition to its value, as `equivox.core.scores.Score` defines them. Then
+come `coverage`, the share of its requested responses that it uses (0 to 1), and `coverage_least`, that of the group of
+which the least is used."""
 
 COMMON_BREAKDOWNS = frozenset({"arithmetic", "letter", "unit", "words"})
 """Kinds of breakdown (the word before `=`) that every task of a family has."""
@@ -70,7 +71,8 @@ def flat_metrics(scores: Sequence[Score]) -> dict[str, float]:
         if whole:
             flat |= {f"{name}_{field}": float(getattr(score, field)) for field in EVIDENCE}
             flat[f"{name}_cannot_tell"] = float(score.untold is not None) if score.defined else NAN
-            flat[f"{name}_coverage"] = float(score.coverage.share)
+            flat[f"{name}_coverage"] = share = float(score.coverage.share)
+            flat[f"{name}_coverage_least"] = score.coverage.worst[1] if score.coverage.requested_by_group else share
     headline = next((score for score in scores if score.is_whole), scores[0])
     return flat | {f"coverage_{count}": float(getattr(headline.coverage, count)) for count in STAGES}
 

@@ -55,6 +55,7 @@ def test_a_score_gives_its_value_and_every_piece_of_its_evidence() -> None:
         *(f"ntvd_{field}" for field in EVIDENCE),
         "ntvd_cannot_tell",
         "ntvd_coverage",
+        "ntvd_coverage_least",
         *(f"coverage_{count}" for count in STAGES),
     ]
     assert (flat["ntvd"], flat["ntvd_null_mean"], flat["ntvd_estimate"], flat["ntvd_p_cluster"]) == (
@@ -64,7 +65,11 @@ def test_a_score_gives_its_value_and_every_piece_of_its_evidence() -> None:
         0.03,
     )
     # 2 used of 8 requested
-    assert flat["ntvd_coverage"] == 0.25
+    assert flat["ntvd_coverage"] == flat["ntvd_coverage_least"] == 0.25
+    # All of four men are used and two of four women, who were refused.
+    groups = {"requested_by_group": {"women": 4, "men": 4}, "used_by_group": {"women": 2, "men": 4}}
+    uneven = flat_metrics([replace(WHOLE, coverage=replace(WHOLE.coverage, used=6, **groups))])
+    assert (uneven["ntvd_coverage"], uneven["ntvd_coverage_least"]) == (0.75, 0.5)
     assert [flat[f"coverage_{count}"] for count in STAGES] == [8, 8, 7, 6, 2]
     # never tested as published: not 0, not 1
     assert math.isnan(flat["ntvd_p_paper"])
@@ -149,8 +154,13 @@ def test_all_tasks_of_a_family_have_the_same_keys_whatever_was_lost(
         flat = flat_metrics(own)
         assert flat["coverage_generated"] == 0 < flat["coverage_requested"]
         numbers = {name for name, value in flat.items() if not math.isnan(value)}
-        assert not {n for n in numbers if not n.endswith("coverage") and not n.startswith("coverage_")} - WORST
-        assert all(flat[name] == 0 for name in numbers if name.endswith("_coverage"))
+        assert (
+            not {
+                n for n in numbers if not n.endswith(("_coverage", "_coverage_least")) and not n.startswith("coverage_")
+            }
+            - WORST
+        )
+        assert all(flat[name] == 0 for name in numbers if name.endswith(("_coverage", "_coverage_least")))
 
 
 WORST = {
