@@ -319,7 +319,10 @@ def _tables(run: Mapping[str, Any]) -> list[Table]:
     impact, labels, limits = run["impact"], run["validity"]["labels"], run["limits"]
     gone = {one["by"]: one["without_group"] for one in impact["rows"] if one["without_group"]}
     return [
-        _table("Measured", ("task", "metric", "verdict", "value", "interval", "n", "clusters", "from"), whole),
+        _table(
+            "Measured", ("task", "metric", "verdict", "value", "interval", "n", "clusters", "from"), whole,
+            [f"{one['task']}, {one['metric']}: {note}" for one in whole for note in one["notes"]],
+        ),
         _table(
             "Lost answers: how unequal groups are in them",
             ("task", "attribute", "verdict", "lost", "value", "interval", "n", "clusters", "from"), losses,

@@ -165,6 +165,9 @@ def test_lost_answers_stand_on_the_page_and_are_held_against_limits(equivox: Cli
     assert refusals.mover is not None and refusals.found
     (own,) = (one for one in record["runs"][0]["scores"] if one["role"] == "refusal")
     assert own["lost"] == f"female {refusals.mover.high_share:.0f} % against male 0 %"
+    (whole,) = (one for one in record["runs"][0]["scores"] if one["attribute"] is None)
+    (missing,) = (note for note in whole["notes"] if "of the answers of group female are missing" in note)
+    assert f"vibe_gender:candidate, nTVD: {missing}" in page
     cells = re.findall(r"<t[dh][^>]*>([^<]*)</t[dh]>", page)
     place = cells.index(own["lost"])
     assert cells[place - 2 : place] == ["refusal", "found"]
