@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from equivox.calibration.verdicts import Line
+from equivox.calibration.verdicts import HEARING, Line
 from equivox.report.numbers import DASH
 from equivox.report.table import Table
 
@@ -51,7 +51,14 @@ def calibration_table(found: Mapping[str, Any]) -> Table:
             for line in lines
         ],
         remarks=[
-            f"{DASH} planted {line.shift:g}, {line.condition}: {line.verdict}" for line in lines if not line.passed
+            *(f"{DASH} planted {line.shift:g}, {line.condition}: {line.verdict}" for line in lines if not line.passed),
+            *(
+                f"{DASH} planted {line.shift:g}, {line.condition}: {finding.place} could not be checked: {finding.says}"
+                for line in lines
+                for finding in line.findings
+                # That answers hardly depend on a recording is planted in some lines.
+                if line.passed and finding.passed is None and finding.place != HEARING
+            ),
         ],
     )
 

@@ -26,6 +26,7 @@ from equivox.calibration.verdicts import (
     scored,
     taught,
 )
+from equivox.report.calibration_tables import calibration_table
 
 OWN = Estimate(value=58.4, low=55.0, high=61.0, p=0.0001)
 
@@ -173,3 +174,14 @@ def test_a_sample_without_the_rare_answers_of_tiny_probability_is_no_fault() -> 
     assert drawn(bounded(engine, every), [fmean(bounded(own, every)) for own in direct]).passed
     likeliest = [max(own) for own in direct]  # greedy answers stay a fault
     assert drawn(bounded(likeliest, every), [fmean(bounded(own, every)) for own in direct]).passed is False
+
+
+def test_a_line_that_passes_says_what_could_not_be_checked() -> None:
+    """An endpoint that counts no tokens passed as if all recordings were known to have arrived."""
+    unheard = heard([0.0, 0.0], [0.01, 0.0])
+    intact = line(arrived(asked=2, failed={}, compared=0, other={}), unheard, Finding("scoring", True, "as it should"))
+    found = {"engine": "endpoint", "task": "t", "seed": 0, "lines": [intact.as_dict()]}
+    table = calibration_table(found)
+    assert intact.passed and table.rows[0][-1] == "passes"
+    place = f"planted {intact.shift:g}, {intact.condition}"
+    assert table.remarks == [f"— {place}: arrival could not be checked: the engine counts no tokens"]
