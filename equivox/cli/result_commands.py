@@ -16,6 +16,7 @@ from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo, echo_error, sho
 from equivox.core.errors import RequestError, RunError
 from equivox.core.files import refuse_unusable_file, refuse_unusable_folder, write_text
 from equivox.core.plain import split_by
+from equivox.core.plugins import told_in_one_line
 from equivox.core.redact import redacted_text
 from equivox.core.scores import FEWEST_RESAMPLES, MOST_RESAMPLES
 from equivox.core.variants import parse_group
@@ -23,6 +24,7 @@ from equivox.core.version import __version__
 from equivox.report.numbers import how_many
 
 if TYPE_CHECKING:
+    from equivox.core.metric import Overlap
     from equivox.report.table import Table
 
 
@@ -73,7 +75,10 @@ def compare(
     favourable, without = impacts(comparison.runs)
     named = [(run.model, run.folder) for run in comparison.runs]
     metrics = {metric.name: metric for metric in comparison.metrics.values()}
-    overlaps = [o for metric in metrics.values() if metric.overlap is not None for o in metric.overlap(named)]
+    overlaps: list[Overlap] = []
+    for metric in metrics.values():
+        with told_in_one_line(f"the overlap of the metric {metric.name}"):
+            overlaps += metric.overlap(named) if metric.overlap is not None else ()
     judged = judge(comparison, n_resamples=resamples)
     contrasts = dimension_contrasts(comparison)
     impact_shown = side_by_side_tables(favourable, without)

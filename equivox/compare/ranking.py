@@ -276,11 +276,13 @@ def published_totals(runs: Sequence[ComparedRun], published: str, *, fixed: bool
         if metric.cohort is None or not values:
             continue
         begins = metric.cohort.stand_ins
+        with told_in_one_line(f"the cohort of the metric {metric.name}"):
+            totals = metric.cohort.totals(values, published, fixed)
         found.append(
             PublishedTotals(
                 family=family,
                 cohort=metric.cohort,
-                totals=metric.cohort.totals(values, published, fixed),
+                totals=totals,
                 models=tuple(values),
                 measures=tuple(measure.name for measure in metric.measures),
                 by_stand_ins=tuple(

@@ -292,7 +292,8 @@ def follow_up(
     samples, _ = scoring_samples(folder, tasks, annotator.identity.name, options)
     segments: list[Segment] = []
     for members, asked in asking:
-        segments += asked.questions([(task, samples[task.name]) for task in members], options)
+        with told_in_one_line(f"the follow-up of the metric {members[0].metric.name}"):
+            segments += asked.questions([(task, samples[task.name]) for task in members], options)
     ask(folder, segments, annotator, progress=progress)
 
 
