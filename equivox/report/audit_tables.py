@@ -165,6 +165,11 @@ def panel_table(members: Sequence[str], scores: Sequence[PanelScore]) -> Table:
             ]
             for entry in scores
         ],
+        remarks=[
+            f"{DASH} {' '.join(filter(None, (entry.task, entry.attribute, entry.name)))}: {entry.undefined}"
+            for entry in scores
+            if entry.undefined
+        ],
         grouped=1,
         notes=[
             "panel: by the majority of the annotators; one alone: the smallest and the largest that one of them gives, "

@@ -13,6 +13,7 @@ from equivox.core.files import write_document
 from equivox.core.samples import Row, samples_table
 from equivox.core.scores import ScoringOptions
 from equivox.core.segments import WHOLE, SegmentAnnotation
+from equivox.report.audit_tables import panel_table
 from equivox.run.annotating import count_answered, write_samples
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
@@ -61,6 +62,8 @@ def test_the_majority_outvotes_one_annotator(run: Path) -> None:
     assert whole.headline == own.headline
     # A constant answer is undefined, so nothing is said of what one annotator alone gives.
     assert whole.undefined is not None and whole.alone_low != whole.alone_low
+    table = panel_table(["rules", "odd", "capitals"], compared)
+    assert f"— {TASK} nTVD: {whole.undefined}" in table.remarks
     assert whole.disagreement == pytest.approx(100.0, abs=10)
 
 
