@@ -16,6 +16,7 @@ from equivox.compare.stored import Number, StoredRun, TableRun, average
 from equivox.configs.published import Block, Drawing, PublishedPaper, PublishedTable, Source, published_paper
 from equivox.core.errors import RequestError
 from equivox.core.metric import Metric
+from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL, NAN, family_of
 
 __all__ = ["ReproducedCell", "ReproducedTable", "TableRun", "reproduced"]
@@ -151,6 +152,11 @@ class _Filling:
                 why = unread.get(model) or f"nothing was measured for {self._families}"
                 lines.append(f"{DASH} {model}: {why}")
         lines += [f"{cell.model}: {line}" for cell in cells for line in cell.remarks]
+        weak = split_by(((cell, why) for cell in cells for why in cell.weak), lambda entry: (entry[0].model, entry[1]))
+        lines += [
+            f"{model}, {', '.join(dict.fromkeys(cell.column for cell, _ in own))}: {why}"
+            for (model, why), own in weak.items()
+        ]
         return ReproducedTable(
             name=self.declared.name,
             caption=self.declared.caption,

@@ -74,6 +74,8 @@ class Number:
     p
         The p by the paper's own test; NaN where it has none. That of several evaluations takes them for independent
         samples, as the papers do (Stouffer's method), so that it is too small.
+    weak
+        What to know of a number without a star: that the design cannot tell, or that answers of one group are missing.
     """
 
     measured: float = NAN
@@ -85,6 +87,7 @@ class Number:
     q: float = NAN
     p: float = NAN
     undefined: str | None = None
+    weak: tuple[str, ...] = ()
 
 
 def average(numbers: Sequence[Number], annotators: Sequence[str]) -> Number:
@@ -106,6 +109,7 @@ def average(numbers: Sequence[Number], annotators: Sequence[str]) -> Number:
         # A missing estimate makes the mean NaN.
         estimate=statistics.fmean(number.estimate for number in numbers),
         p=_pooled_p(numbers),
+        weak=tuple(dict.fromkeys(line for number in numbers for line in number.weak)),
     )
 
 
@@ -370,6 +374,8 @@ def _score(source: Source, task: str, scores: Sequence[Score]) -> Number:
     if not whole.defined:
         return Number(measured=score.value, evaluations=1, p=score.p_paper)
     told = whole is not score or not math.isnan(whole.estimate)
+    untold = whole.untold_in_any_unit
+    weak = (None if untold is None else f"this design cannot tell: {untold}", whole.coverage.uneven)
     return Number(
         measured=score.value,
         evaluations=1,
@@ -378,4 +384,5 @@ def _score(source: Source, task: str, scores: Sequence[Score]) -> Number:
         high=whole.ci_high,
         q=whole.q,
         p=score.p_paper,
+        weak=tuple(filter(None, weak)),
     )

@@ -439,6 +439,25 @@ def test_a_number_by_the_papers_arithmetic_has_the_test_of_the_score_beside_it()
     assert _score(Source(score="nTVD"), "f:t", [score(undefined="too few")]).undefined == "too few"
 
 
+def test_a_number_without_a_star_says_that_its_design_cannot_tell(runs: dict[str, Path], tmp_path: Path) -> None:
+    """In the paper's layout a missing star reads as no difference, whatever the design could have found."""
+    folder = shutil.copytree(runs["vibe"], tmp_path / "run")
+    document = read_document(folder / "scores.json")
+    for score in document["scores"]:
+        if score["attribute"] is None and score["task"] in ("vibe_gender:story", "vibe_gender:advisory"):
+            score |= {"q": 0.3, "p_cluster": 0.2, "cannot_tell": "20 permutations: no p below 0.1"}
+    one = document["scores"][0]["coverage"]["requested_by_group"]["female"]
+    for score in document["scores"]:
+        if score["attribute"] is None and score["task"] == "vibe_gender:story":
+            score["coverage"]["used_by_group"]["female"] = one // 2
+    write_document(folder / "scores.json", document)
+    table, *_ = reproduced("vibe", [TableRun(folder, "qwen2.5-omni-3b")])
+    named = "qwen2.5-omni-3b, {}: "
+    assert f"{named.format('Adv., Story')}this design cannot tell: 20 permutations: no p below 0.1" in table.remarks
+    missing = "50 % of the answers of group female are missing, 0 % of group male"
+    assert f"{named.format('Story')}{missing}" in table.remarks
+
+
 def test_responses_that_came_after_the_scores_are_said(runs: dict[str, Path], tmp_path: Path) -> None:
     folder = tmp_path / "run"
     shutil.copytree(runs["few"], folder)
