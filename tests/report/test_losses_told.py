@@ -17,12 +17,13 @@ from equivox.compare.pairs import open_runs, paired_tests
 from equivox.compare.ranking import rank_all
 from equivox.compare.runs import open_comparison
 from equivox.core.files import read_document, write_document
-from equivox.core.scores import Mover, Score
+from equivox.core.scores import Mover, Score, ScoringOptions
 from equivox.report.board import board_rows, board_sections
 from equivox.report.comparison_tables import rank_tables
 from equivox.report.failures import lost_in
 from equivox.report.figures import draw_ranks
 from equivox.report.picture import rank_lines
+from equivox.run.pipeline import rescore
 
 FEW = "20 permutations: no p below 0.1"
 
@@ -71,10 +72,24 @@ def test_every_record_names_the_refusals_of_one_group(refusing: Path, equivox: C
     (entries,) = (tmp_path / "hub" / ".eval_results").iterdir()
     (entry,) = yaml.safe_load(entries.read_text("utf-8"))
     assert f"GROUPS LOSE ANSWERS UNEQUALLY: {row.lost};" in entry["notes"]
+    record = json.loads((tmp_path / "hub" / "equivox.json").read_text("utf-8"))
+    assert record["lost"] == {"vibe_gender-advisory": row.lost}
+    equivox.done("data", "push", run, "--repo", "org/run", "-o", tmp_path / "pushed")
+    card = (tmp_path / "pushed" / "README.md").read_text("utf-8")
+    assert f"\n\nGroups lose answers to `vibe_gender:advisory` unequally: {row.lost}.\n\n" in card
+    assert "It was scored with" not in card
     equivox.done("submit", run, "--to", "every-eval-ever", "-o", tmp_path / "eee")
     (path,) = (tmp_path / "eee").rglob("*.json")
     (result,) = json.loads(path.read_text("utf-8"))["evaluation_results"]
     assert result["score_details"]["details"]["groups_lose_unequally"] == row.lost
+
+
+def test_a_card_says_how_a_run_was_scored(refusing: Path, equivox: Cli, tmp_path: Path) -> None:
+    run = shutil.copytree(refusing / "one", tmp_path / "run")
+    rescore(run, options=ScoringOptions(n_resamples=99, min_coverage=0.1))
+    equivox.done("data", "push", run, "--repo", "org/run", "-o", tmp_path / "pushed")
+    told = "It was scored with min_coverage 0.1 (as declared: 0.8).\n\n"
+    assert told in (tmp_path / "pushed" / "README.md").read_text("utf-8")
 
 
 def test_a_rank_says_that_answers_of_one_group_are_missing(refusing: Path, tmp_path: Path) -> None:

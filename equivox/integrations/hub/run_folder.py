@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,14 +20,16 @@ from equivox.core.errors import RequestError
 from equivox.core.files import read_document, read_table, write_document, write_table
 from equivox.core.lazy import pa, pq
 from equivox.core.redact import redacted_text, refuse_secrets, without_places
+from equivox.core.scores import unusual_options
 from equivox.core.task import digest
 from equivox.dataset_builders.base import sha256_of
 from equivox.integrations.hub.dataset_folder import CARD, RECORD, SPLIT, folder_being_written
+from equivox.report.failures import lost_in
 from equivox.run.annotating import count_answered
 from equivox.run.declarations import TASKS_FILE
 from equivox.run.manifest import public_manifest, read_manifest, state_hashes, write_manifest
 from equivox.run.plan import read_plan
-from equivox.run.scoring import read_scores
+from equivox.run.scoring import read_scores, scored_with
 from equivox.run.store import SOUNDS
 
 PLAN = "data/plan.parquet"
@@ -93,7 +95,11 @@ def write_run(run: Path, output: Path, *, repo: str, sounds: bool = False) -> di
         }
         (made / RECORD).write_text(json.dumps(record, indent=1) + "\n", "utf-8")
         undefined = sum(score.is_whole and not score.defined for score in scores)
-        (made / CARD).write_text(_card(repo, manifest, configs, record["content_hash"], undefined), "utf-8")
+        known = [f"{undefined} scores of this run are undefined; `scores.json` says why."] if undefined else []
+        known += [f"It was {redacted_text(told)}." for told in unusual_options(scored_with(run)).values()]
+        lost = {name: told for name in manifest["identity"]["tasks"] if (told := lost_in(name, scores))}
+        known += [f"Groups lose answers to `{name}` unequally: {told}." for name, told in lost.items()]
+        (made / CARD).write_text(_card(repo, manifest, configs, record["content_hash"], known), "utf-8")
     return {name: rows for name, (_, rows) in configs.items()}
 
 
@@ -193,7 +199,11 @@ def _configs(folder: Path) -> dict[str, tuple[str, int]]:
 
 
 def _card(
-    repo: str, manifest: Mapping[str, Any], configs: Mapping[str, tuple[str, int]], content_hash: str, undefined: int
+    repo: str,
+    manifest: Mapping[str, Any],
+    configs: Mapping[str, tuple[str, int]],
+    content_hash: str,
+    known: Sequence[str],
 ) -> str:
     model = manifest["identity"]["model"]
     head = {
@@ -208,7 +218,7 @@ def _card(
     tasks = "\n".join(f"- {name}" for name in manifest["identity"]["tasks"])
     rows = "\n".join(f"| `{name}` | `{pattern}` | {n:,} |" for name, (pattern, n) in configs.items())
     corpora = "\n".join(f"- {name}: `{found}`" for name, found in manifest["identity"]["corpora"].items())
-    missing = f"\n\n{undefined} scores of this run are undefined; `scores.json` says why." if undefined else ""
+    missing = "".join(f"\n\n{line}" for line in known)
     return f"""---
 {header}---
 

@@ -127,7 +127,8 @@ def write_submission(wish: Wish) -> tuple[dict[str, float], dict[str, str], dict
         for corpus in benchmarks:
             own = [task for task in tasks.values() if source_corpus(task) == corpus]
             write_text(partial / "benchmark" / corpus / "eval.yaml", eval_file(corpus, own))
-        record = {"model": wish.model_repo, "values": values, "left_out": left_out, "marked": marked}
+        told = {task_id: lost[task_id] for task_id in lost if lost[task_id]}
+        record = {"model": wish.model_repo, "values": values, "left_out": left_out, "marked": marked, "lost": told}
         (partial / RECORD).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
     return values, left_out, marked
 
