@@ -238,6 +238,15 @@ def is_intervention(condition: str) -> bool:
     return condition.startswith((SYSTEM, WORDING)) or condition == SPOKEN or bool(turn_of(condition))
 
 
+def knows_person(condition: str) -> bool:
+    """Return whether a model still knows the person in another condition than the declared one: no control does.
+
+    >>> knows_person("turn=2"), knows_person("pitch=-2"), knows_person("silence")
+    (True, True, False)
+    """
+    return is_intervention(condition) or dose_of(condition) is not None
+
+
 def parse_group(text: str) -> tuple[str, ...]:
     """Return the columns to compare; several columns are crossed by × or *.
 
