@@ -19,7 +19,8 @@ from equivox.compare.pairs import OVERALL, PairedTest, Subject, open_runs, paire
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison
 from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import Measure
-from equivox.core.scores import NAN, Score, distance_interval, left_out_of
+from equivox.core.redact import redacted_text
+from equivox.core.scores import NAN, Score, distance_interval, left_out_of, unusual_options
 from equivox.run.manifest import read_manifest
 
 Outcome = Literal["pass", "worse", "inconclusive", "not comparable"]
@@ -92,12 +93,14 @@ class Check(Subject):
 class Gate:
     """The checks of a new run, and the outcome of all: the worst of them.
 
-    `unchecked` names the numbers of the run, by task and metric, that no check is about.
+    `unchecked` names the numbers of the run, by task and metric, that no check is about. `caveats` say why runs may not
+    be compared, and with which options scores were made that then mean something else than declared.
     """
 
     model: str
     checks: Sequence[Check]
     unchecked: Sequence[str] = ()
+    caveats: Sequence[str] = ()
 
     @property
     def outcome(self) -> Outcome:
@@ -184,7 +187,9 @@ def gate(
         for score in _checked(first, {**limits.margin, **limits.most})
         if not held & {(score.task, score.name), (f"{score.family}: {OVERALL}", score.name)}
     ]
-    return Gate(first.model, [*checks, *_losses(comparison, limits)], unchecked)
+    lax = [(run.model, redacted_text(how)) for run in comparison.runs for how in unusual_options(run.options).values()]
+    told = [f"{model} was {how}" for model, how in lax if not any(how in caveat for caveat in comparison.caveats)]
+    return Gate(first.model, [*checks, *_losses(comparison, limits)], unchecked, [*comparison.caveats, *told])
 
 
 def _refuse_no_limits(limits: Limits, baseline: Path | None) -> None:

@@ -48,6 +48,7 @@ def gate_table(gate: Gate) -> Table:
                 if said
             ),
             *(f"{number}: not checked: it has no limit, or is in no mean of `--overall`" for number in gate.unchecked),
+            *gate.caveats,
         ],
         notes=list(HOW),
     )
@@ -73,4 +74,5 @@ def gate_document(gate: Gate) -> dict[str, Any]:
         "exit_code": EXIT_CODES[gate.outcome],
         "checks": checks,
         "unchecked": list(gate.unchecked),
+        "caveats": list(gate.caveats),
     }

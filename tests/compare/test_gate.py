@@ -37,6 +37,7 @@ from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document
 from equivox.core.scores import NAN, Score, ScoringOptions
 from equivox.run.manifest import state_hashes, write_manifest
+from equivox.run.pipeline import rescore
 from equivox.run.scoring import read_scores
 from equivox.tasks.files import load_task_file
 
@@ -366,6 +367,17 @@ def test_a_limit_without_a_name_is_no_limit_in_several_units(equivox: Cli, tmp_p
     limits = {line.split()[1]: line.split()[-2] for line in out.splitlines() if "hire_gender" in line}
     assert (limits["hire_gender:voice"], limits["hire_gender:talk@turn=2"]) == ("0.1", "95")
     assert code in (3, 4)
+
+
+def test_options_that_make_scores_mean_something_else_are_told(
+    runs: dict[str, Path], equivox: Cli, tmp_path: Path
+) -> None:
+    """With a larger `min_count` most words are left out of a score, and the gate held what was left to its limit."""
+    run, file = shutil.copytree(next(iter(runs.values())), tmp_path / "run"), tmp_path / "gate.json"
+    rescore(run, options=ScoringOptions(n_resamples=99, min_count=3))
+    _, out, _ = equivox("gate", run, "--max", "100", "--json", file)
+    (told,) = json.loads(file.read_text())["caveats"]
+    assert told.endswith(" was scored with min_count 3 (as declared: None)") and told in " ".join(out.split())
 
 
 def test_a_limit_without_a_name_holds_for_numbers_of_one_unit(tmp_path: Path) -> None:
