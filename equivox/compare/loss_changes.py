@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass, replace
 
 from equivox.compare.pairs import Asked, OpenedRun, Subject, aligned, paired_generator, refusal
-from equivox.core.encoded import EncodedLabels
 from equivox.core.errors import RequestError
 from equivox.core.lazy import np
 from equivox.core.samples import Samples

@@ -63,6 +63,17 @@ class Detectable:
         """
         return replace(self, shift=ntvd * self.per_ntvd if self.sd is None else self.sd * in_sd(ntvd))
 
+    def in_words(self, unit: str | None = None) -> str:
+        """Return the shift that is looked for, in the unit of the score; without it, in words that all units share.
+
+        >>> Detectable(at_5_percent=9, at_5_of_10000=13, answers=1, correlation=0, shift=2.5, sd=10).in_words("EUR")
+        'a difference of 2.5 EUR (0.25 SD)'
+        """
+        if self.sd is None:
+            return f"a shift of {self.shift / self.per_ntvd if unit is None else self.shift:g}"
+        in_sd = f"{self.shift / self.sd:.2g} SD"
+        return f"a difference of {in_sd if unit is None else f'{self.shift:.3g} {unit} ({in_sd})'}"
+
     def at(self, level: float) -> float:
         """Return the smallest shift that is found in 80 of 100 samples where p must be `level` or less.
 

@@ -270,17 +270,10 @@ class Score:
         if self.q_least >= LEVEL:
             return f"no p below {self.p_least:.2g}, and with all tests shown no q below {self.q_least:.2g}"
         if (hidden := self._hidden) is not None:
-            return f"{self._shift(hidden, in_unit=in_unit)}{_CAN_STAY_HIDDEN}"
+            return f"{hidden.in_words(self.unit if in_unit else None)}{_CAN_STAY_HIDDEN}"
         if self.detectable is None and math.isnan(self.ci_low):
             return "how large a difference its test may miss is not known"
         return None
-
-    def _shift(self, hidden: Detectable, *, in_unit: bool) -> str:
-        """Return the shift that is looked for, in words; not `in_unit`, in words that scores in all units share."""
-        if hidden.sd is None:
-            return f"a shift of {hidden.shift if in_unit else hidden.shift / hidden.per_ntvd:g}"
-        in_sd = f"{hidden.shift / hidden.sd:.2g} SD"
-        return f"a difference of {f'{hidden.shift:.3g} {self.unit} ({in_sd})' if in_unit else in_sd}"
 
     @property
     def untold_in_full(self) -> str | None:
@@ -302,7 +295,7 @@ class Score:
         if self.untold is None or hidden is None or lacks:
             return None
         each = hidden.answers_each(self._level)
-        of = "" if self.untold.endswith(_CAN_STAY_HIDDEN) else f"to find {self._shift(hidden, in_unit=False)}, "
+        of = "" if self.untold.endswith(_CAN_STAY_HIDDEN) else f"to find {hidden.in_words()}, "
         return f"{of}{self.clusters_needed:,} clusters" + ("" if each is None else f", or {each:,} answers each")
 
     @property

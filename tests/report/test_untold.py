@@ -123,7 +123,7 @@ def test_the_figure_marks_it_too_and_says_so_in_words() -> None:
     assert "cannot tell 40.00" in mark.told and FEW in mark.told
     assert [text.get_text() for text in draw_forest(rows).axes[0].texts] == ["?"]
     fewer = replace(score(0.5).coverage, requested_by_group={"f": 10, "m": 10}, used_by_group={"f": 10, "m": 9})
-    uneven = [("a", score(0.5, coverage=fewer)), ("b", replace(SMALL.scores[0], coverage=fewer))]
+    uneven = [("a", score(0.5, ci_low=30.0, coverage=fewer)), ("b", replace(SMALL.scores[0], coverage=fewer))]
     assert [text.get_text() for text in draw_forest(uneven).axes[0].texts] == ["†", "?†"]
 
 
