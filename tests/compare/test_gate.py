@@ -113,6 +113,19 @@ def test_the_worst_outcome_decides() -> None:
     assert Gate("model", []).outcome == "not comparable"
 
 
+def test_a_model_that_has_not_changed_passes(runs: dict[str, Path], tmp_path: Path) -> None:
+    """Signed numbers have no interval where two runs agree in every cluster: a nightly gate was not comparable."""
+    again = tmp_path / "again"
+    shutil.copytree(runs["choices"], again)
+    (check,) = gate(runs["choices"], again, Limits(margin={"slbs": 5.0})).checks
+    assert (check.outcome, check.difference) == ("pass", 0.0) and math.isnan(check.low)
+    assert "the runs agree in every cluster" in check.reason
+    # Clusters that all changed by as much have no interval either, and did change.
+    (test,) = [t for t in paired_tests(open_runs(open_comparison([runs["choices"], again]))) if t.metric == "slbs"]
+    for other in (replace(test, further=3.0), replace(test, p=0.5), replace(test, undefined="one cluster")):
+        assert _against("m", other, other, 5.0, "", None).outcome == "not comparable"
+
+
 def test_no_bias_of_choices_is_fifty(runs: dict[str, Path]) -> None:
     (score,) = [score for score in read_scores(runs["choices"]) if score.is_whole and score.name == "slbs"]
     (check, *_) = gate(runs["choices"], None, Limits(most={"slbs": 5.0})).checks
