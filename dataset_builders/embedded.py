@@ -26,7 +26,10 @@ from equivox.dataset_builders.plain_tables import Columns, holds_bytes
 ARCHIVES = Path(__file__).resolve().parent / "sample"
 
 _IMAGES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM")
-_BATCH = 64
+_BATCH, _MEMORY = 64, 256 << 20
+"""The most rows whose files are in memory at a time, and about the most bytes of them."""
+_BLOCK = 4096
+"""The bytes that the smallest file takes of a disk."""
 
 
 @cache
@@ -99,11 +102,11 @@ def unpacked_media(table: Path, names: Sequence[str]) -> tuple[Path, Columns]:
 
 def _paths(table: Path, name: str, place: int) -> list[str]:
     """Return what the file of each row is called; an ending that the table gives stays."""
-    below = name if re.fullmatch(r"\w+", name) else f"column{place}"  # a name may lead out of the folder
+    below = name if re.fullmatch(r"\w+", name) else f"column-{place}"  # a name may lead out of the folder
     file = pq.ParquetFile(table)
     given: list[str | None] = [None] * file.metadata.num_rows
     kind = file.schema_arrow.field(name).type
-    if pa.types.is_struct(kind) and any(field.name == "path" for field in kind):
+    if pa.types.is_struct(kind) and any(field.name == "path" and pa.types.is_string(field.type) for field in kind):
         parts = file.read(columns=[f"{name}.path"]).column(0).to_pylist()
         given = [part and part["path"] for part in parts]
     suffixes = (PurePosixPath(path or "").suffix for path in given)
@@ -117,7 +120,7 @@ def _files(table: Path, columns: Columns, room: int) -> Iterator[tuple[str, byte
     """
     for name, paths in columns.items():
         for path, data in zip(paths, _cells(table, name), strict=True):
-            room -= len(data)
+            room -= max(len(data), _BLOCK)
             if room < 0:
                 raise RequestError(
                     f"the files in {table.name} would fill more than half of the free disk; free space, or split it"
@@ -128,7 +131,12 @@ def _files(table: Path, columns: Columns, room: int) -> Iterator[tuple[str, byte
 
 def _cells(table: Path, name: str) -> Iterator[bytes]:
     """Yield the bytes of each row of a column, empty where there are none; few rows are in memory."""
-    for batch in pq.ParquetFile(table).iter_batches(batch_size=_BATCH, columns=[name]):
+    file = pq.ParquetFile(table)
+    groups = [file.metadata.row_group(place) for place in range(file.metadata.num_row_groups)]
+    chunks = [group.column(place) for group in groups for place in range(group.num_columns)]
+    # No file is larger than the largest chunk, and each row may hold that one.
+    largest = max((chunk.total_uncompressed_size for chunk in chunks), default=0)
+    for batch in file.iter_batches(batch_size=min(_BATCH, 1 + _MEMORY // (1 + largest)), columns=[name]):
         for cell in batch.column(0).to_pylist():
             yield (cell["bytes"] if isinstance(cell, dict) else cell) or b""
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import RequestError
 from equivox.core.files import shortened, table_bytes
 from equivox.core.lazy import pa, pq
 from equivox.core.text import parsed_json
@@ -23,15 +23,6 @@ FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 
 _FIRST_LINES = 1_000
 """The lines of a CSV in which its header and the row below it end."""
-
-_MOST_PATHS = 40
-"""The most names that a message lists."""
-
-_MOST_PARTS = 4
-"""The most entries of a list that are told apart: the first messages of a conversation."""
-
-_FIRST_ENTRIES = 1_000
-"""The objects and lists of a column that are looked at to know its parts."""
 
 _SAVE = "save the table in UTF-8, in Excel as “CSV UTF-8”"
 
@@ -49,7 +40,7 @@ def read_columns(path: str | Path) -> Columns:
     and columns without a name and an entry are not read; the rows of one column stay, as missing entries.
 
     JSON lines hold an object a line, JSON a list of objects or an object of columns. A key that some objects lack is
-    missing there. Columns of a parquet file that hold files as bytes are left out; `embedded.unpacked_media` has them.
+    missing there. What a parquet file holds as bytes is left out; `embedded.unpacked_media` has the files.
     Numbers that stand for words in a data set of the Hub (`ClassLabel`) are read as these words.
     Raises RequestError for a file that cannot be read, for one without rows and, before it is expanded, for one that is
     too large.
@@ -123,92 +114,13 @@ def of_records(records: Sequence[Any], where: str) -> Columns:
         if not isinstance(record, Mapping):
             raise RequestError(f"{where}, row {number}: expected an object with names, got {record!r:.40}")
         names |= dict.fromkeys(map(str, record))
-        _refuse_large(where, len(names), len(records))
+        refuse_large(where, len(names), len(records))
     return {name: [record.get(name) for record in records] for name in names}
-
-
-def renamed(columns: Columns, names: Mapping[str, str], *, where: str, option: str) -> Columns:
-    """Return the columns with some also under other names: ours → theirs; RequestError for one that is not there.
-
-    A part of an entry that is an object or a list is named by its path, such as `response.body.choices.0.message`; an
-    entry without this part is missing.
-    """
-    found: Columns = {}
-    for ours, theirs in names.items():
-        column = columns[theirs] if theirs in columns else _parts(columns, theirs)
-        if column is None:
-            raise RequestError(
-                f"`{option.format(ours)}` names the column {theirs!r}, which {where} lacks{nearest(theirs, columns)}; "
-                f"it has {names_of(columns)}"
-            )
-        found[ours] = column
-    kept = {name: column for name, column in columns.items() if name not in names.values() or name in names}
-    return {**kept, **found}
-
-
-def flattened(columns: Columns) -> Columns:
-    """Return the columns, with one for each part of those that hold objects or lists, named by its path.
-
-    The parts are those of the first objects and lists of the column; a row that lacks one has None there, and so has a
-    row that holds neither.
-
-    >>> flattened({"id": [1, 2], "messages": [[], [{"role": "user", "content": "Hello"}]]})
-    {'id': [1, 2], 'messages.0.role': [None, 'user'], 'messages.0.content': [None, 'Hello']}
-    """
-    found: Columns = {}
-    for name, column in columns.items():
-        inner = itertools.islice((entry for entry in column if isinstance(entry, Mapping | list)), _FIRST_ENTRIES)
-        paths = dict.fromkeys(path for entry in inner for path in _paths(name, entry))
-        nothing = [None] * len(column)
-        found |= {path: _parts(columns, path) or nothing for path in paths if path != name}
-        if not found.keys() & paths.keys():
-            found[name] = nothing if paths else column
-    return found
-
-
-def names_of(columns: Columns) -> str:
-    """Return the names of the columns in words; of a column of objects or lists, its parts' paths.
-
-    >>> names_of({"id": [1], "response": [{"choices": [{"text": "yes"}], "model": "m"}]})
-    'id, response.choices.0.text, response.model'
-    """
-    found = [*flattened(columns)]
-    return ", ".join(found[:_MOST_PATHS]) + ", …" * (len(found) > _MOST_PATHS)
-
-
-def _paths(name: str, entry: Any) -> list[str]:
-    """Return the path of an entry, or those of its parts, at any depth; of a list, of its first parts."""
-    inner: Iterable[tuple[Any, Any]] = entry.items() if isinstance(entry, Mapping) else ()
-    if isinstance(entry, list):
-        inner = enumerate(entry[:_MOST_PARTS])
-    return [path for part, own in inner for path in _paths(f"{name}.{part}", own)] or [name]
-
-
-def _parts(columns: Columns, path: str) -> list[Any] | None:
-    """Return the part of every entry that a path names, None where an entry lacks it; None if none has it."""
-    for name, column in columns.items():
-        if path.startswith(f"{name}."):
-            steps = path.removeprefix(f"{name}.").split(".")
-            found = [_part(entry, steps) for entry in column]
-            if any(entry is not None for entry in found):
-                return found
-    return None
-
-
-def _part(entry: Any, steps: Sequence[str]) -> Any:
-    for step in steps:
-        if isinstance(entry, Mapping):
-            entry = entry.get(step)
-        elif isinstance(entry, list) and step.isdecimal() and int(step) < len(entry):
-            entry = entry[int(step)]
-        else:
-            return None
-    return entry
 
 
 def _of_mapping(table: Mapping[Any, Any], where: str) -> Columns:
     columns = {}
-    _refuse_large(where, len(table))
+    refuse_large(where, len(table))
     for name, column in table.items():
         if isinstance(column, str | bytes | Mapping) or not isinstance(column, Iterable):
             raise RequestError(
@@ -226,7 +138,7 @@ def _separated(path: Path, text: str, usual: str) -> Columns:
     if not rows:
         return {}
     header, rows = [name.strip() for name in rows[0]], rows[1:]
-    _refuse_large(str(path), len(header))
+    refuse_large(str(path), len(header))
     if len(header) > 1:  # what spreadsheets leave below a table; the one cell of a row may be a missing entry
         rows = [row for row in rows if any(map(str.strip, row))]
     if not rows:
@@ -330,15 +242,21 @@ def _json(path: Path, text: str) -> Columns:
 def _parquet(path: Path) -> Columns:
     try:
         about = pq.ParquetFile(path)
-        _refuse_large(str(path), about.metadata.num_columns, about.metadata.num_rows)
-        files = [field.name for field in about.schema_arrow if holds_bytes(field.type)]
-        if (size := table_bytes(path, most=MOST_BYTES, leaving_out=files)) > MOST_BYTES:
+        refuse_large(str(path), about.metadata.num_columns, about.metadata.num_rows)
+        if doubled := [name for name, times in Counter(about.schema_arrow.names).items() if times > 1]:
+            raise RequestError(f"{path}: the column {doubled[0]!r} is there twice; name each column once")
+        leaves = [about.schema.column(place) for place in range(about.metadata.num_columns)]
+        # Texts have a logical type; what has none is a file, or another thing that nobody reads as text.
+        raw = {leaf.path for leaf in leaves if "BYTE_ARRAY" in leaf.physical_type and leaf.logical_type.type == "NONE"}
+        if (size := table_bytes(path, most=MOST_BYTES, leaving_out=raw)) > MOST_BYTES:
             raise RequestError(_too_large(path, f"{size:,} bytes or more in memory", f"{MOST_BYTES:,}"))
-        names = [name for name in about.schema_arrow.names if name not in files]
-        columns: Columns = pq.read_table(path, columns=names).to_pydict() if files else pq.read_table(path).to_pydict()
+        files = tuple(f"{field.name}." for field in about.schema_arrow if holds_bytes(field.type))
+        names = [leaf.path for leaf in leaves if leaf.path not in raw and not f"{leaf.path}.".startswith(files)]
+        columns: Columns = (about.read(columns=names) if raw else pq.read_table(path)).to_pydict()
         for name, labels in _class_labels(about.schema_arrow).items():
             if name in columns:
-                columns[name] = [labels.get(code, code) for code in columns[name]]
+                own = columns[name]
+                columns[name] = [labels.get(code, code) if isinstance(code, int) else code for code in own]
     except pa.ArrowException as error:
         raise RequestError(
             f"cannot read {path.name} as parquet ({str(error).splitlines()[0]}); write it again"
@@ -362,7 +280,7 @@ def holds_bytes(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
-def _refuse_large(where: str, columns: int, rows: int = 1) -> None:
+def refuse_large(where: str, columns: int, rows: int = 1) -> None:
     """Raise RequestError for more columns than a table of answers has, and for more entries than fit."""
     if columns > MOST_COLUMNS:
         raise RequestError(_too_large(where, f"{columns:,} columns", f"{MOST_COLUMNS:,}"))

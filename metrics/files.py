@@ -9,7 +9,8 @@ from typing import Any
 from equivox.core.columns import ColumnMetric
 from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import Metric
-from equivox.dataset_builders.plain_tables import read_columns, renamed
+from equivox.dataset_builders.nested import renamed
+from equivox.dataset_builders.plain_tables import read_columns
 from equivox.metrics.numbers import METRIC as NUMBERS
 
 SEPARATOR = "|"

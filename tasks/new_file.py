@@ -16,7 +16,8 @@ from equivox.core.errors import RequestError
 from equivox.core.files import write_text
 from equivox.core.task import placeholders_of
 from equivox.dataset_builders.embedded import media_in
-from equivox.dataset_builders.plain_tables import flattened, read_columns
+from equivox.dataset_builders.nested import flattened
+from equivox.dataset_builders.plain_tables import read_columns
 
 MOST_GROUPS = 12
 """A column with more values is no group of people that a first comparison would have."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,8 @@ import pytest
 from equivox.core.errors import RequestError
 from equivox.core.files import cache_folder
 from equivox.dataset_builders import ClipFolder, build
+from equivox.dataset_builders import embedded as embedded_module
+from equivox.dataset_builders.embedded import media_in
 from equivox.dataset_builders.schema import rows
 
 HEADER = "path,text,speaker,gender,age"
@@ -108,11 +111,37 @@ def test_a_parquet_table_may_hold_the_clips_themselves(
     # A disk with less room than twice the files is not filled, and nothing half-written is left.
     shutil.rmtree(made)
     monkeypatch.setattr(
-        shutil, "disk_usage", lambda _: SimpleNamespace(free=3 * len((folder / "a/1.wav").read_bytes()))
+        shutil, "disk_usage", lambda _: SimpleNamespace(free=3 * max(4096, len((folder / "a/1.wav").read_bytes())))
     )
     with pytest.raises(RequestError, match=r"clips\.parquet would fill more than half of the free disk"):
         opened(folder, table=folder / "clips.parquet", columns={"path": column})
     assert not [*cache_folder("tables").iterdir()]
+
+
+def test_files_of_odd_columns_do_not_replace_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "clips.parquet"
+    pq.write_table(pa.table({"column1": [{"bytes": b"one", "path": 7}], "a b": [b"two"]}), path)
+    folder, columns = embedded_module.unpacked_media(path, ["column1", "a b"])
+    assert [(folder / own[0]).read_bytes() for own in columns.values()] == [b"one", b"two"]
+
+
+def test_small_tables_that_hold_much_fill_neither_memory_nor_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that share their bytes are stored once: a file of 1,478 bytes took 5 GB of memory."""
+    path = tmp_path / "clips.parquet"
+    pq.write_table(pa.table({"clip": [bytes(200_000)] * 64}), path, dictionary_pagesize_limit=1 << 30)
+    monkeypatch.setattr(embedded_module, "_MEMORY", 400_000)
+    tracemalloc.start()
+    assert media_in(path) == {"clip": "audio"}
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 2_000_000
+    # A file takes a block of the disk, however small it is.
+    pq.write_table(pa.table({"clip": [b"x"] * 64}), path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=64 * 4096))
+    with pytest.raises(RequestError, match="would fill more than half of the free disk"):
+        embedded_module.unpacked_media(path, ["clip"])
 
 
 def test_a_parquet_table_with_damaged_clips_is_told_in_one_line(folder: Path) -> None:

@@ -17,6 +17,7 @@ from commands import Cli
 
 from equivox.core.errors import RequestError
 from equivox.dataset_builders import plain_tables
+from equivox.dataset_builders.nested import flattened, names_of
 from equivox.dataset_builders.opening import open_corpus
 from equivox.dataset_builders.plain_tables import as_columns, column_names, read_columns, read_table
 from equivox.tasks.registry import builtin_tasks
@@ -181,6 +182,31 @@ def test_numbers_that_stand_for_words_on_the_hub_are_read_as_words(tmp_path: Pat
     ):
         pq.write_table(pa.table(given).replace_schema_metadata({b"huggingface": odd}), path)
         assert read_columns(path) == given
+    # The library's record may be of other columns than those of the file.
+    codes = {"gender": [[1], [0]], "age": [[0], [1]]}
+    about = b'{"info": {"features": {"gender": {"_type": "ClassLabel", "names": ["male", "female"]}}}}'
+    pq.write_table(pa.table(codes).replace_schema_metadata({b"huggingface": about}), path)
+    assert read_columns(path) == codes
+
+
+def test_parts_of_lists_and_objects_are_columns_of_texts_alone() -> None:
+    """A content that is a list in some rows was sent as Python prints it; so was a column that is a list in some."""
+    parts = [{"type": "text", "text": "Hi"}]
+    assert flattened({"m": [{"content": "Hello"}, {"content": parts}], "t": ["Hello", ["Hi"]]}) == {
+        "m.content": ["Hello", None], "m.content.0.type": [None, "text"], "m.content.0.text": [None, "Hi"],
+        "t": ["Hello", None], "t.0": [None, "Hi"],
+    }  # fmt: skip
+
+
+def test_parts_without_end_are_refused_or_left_out() -> None:
+    deep: object = 1
+    for _ in range(5_000):
+        deep = [deep]
+    assert set(flattened({"m": [deep], "text": ["Hello"]})) == {f"m{'.0' * 50}", "text"}
+    tokens = [{f"token {n}": 0.5 for n in range(row, row + 20)} for row in range(0, 20_000, 20)]
+    with pytest.raises(RequestError, match="what 'logprobs' holds is too large: it has 20,000 columns"):
+        flattened({"logprobs": tokens})
+    assert names_of({"id": [1] * 1_000, "logprobs": tokens}).startswith("id, logprobs.token 0, ")
 
 
 def test_parquet_is_read_as_before(tmp_path: Path) -> None:
@@ -189,9 +215,18 @@ def test_parquet_is_read_as_before(tmp_path: Path) -> None:
         "text": ["a", None, "a"], "words": [["x", "y"], [], None], "n": [1, 2, None], "f": [0.5, None, 1.0],
         "inner": [{"a": "x"}, None, {"a": None}], "when": [True, False, None],
     }  # fmt: skip
-    files = {"bytes": [b"a", b"", None], "audio": [{"bytes": b"a", "path": "a.wav"}, None, None]}
+    audio = [{"bytes": b"a", "path": "a.wav"}, None, None]
+    files = {"bytes": [b"a", b"", None], "audio": audio, "fixed": pa.array([b"ab"] * 3, pa.binary(2))}
     pq.write_table(pa.table(columns | files), path)
     assert read_columns(path) == columns
+    # Bytes beside texts were texts, too: "b'\\x89PNG…'".
+    pq.write_table(pa.table({"images": [audio, None, []], "a.b": ["x", "y", None]}), path)
+    assert read_columns(path) == {
+        "images": [[{"path": "a.wav"}, None, None], None, []], "a.b": ["x", "y", None]
+    }  # fmt: skip
+    pq.write_table(pa.table([["a"], ["b"]], ["text", "text"]), path)
+    with pytest.raises(RequestError, match="the column 'text' is there twice"):
+        read_columns(path)
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(RequestError, match=r"cannot read table\.parquet as parquet"):
         read_columns(path)
