@@ -352,7 +352,7 @@ def _against(
         }  # fmt: skip
         if not reason and math.isnan(test.ci_low):
             if test.p == 1.0 and difference == 0.0:  # such as a model that has not changed and answers without chance
-                alike = "the runs agree in every cluster, so that the difference has no interval"
+                alike = "no cluster sets the distances of the runs apart, so that the difference has no interval"
                 return Check.of(about, against=model, limit=limit, outcome="pass", reason=alike, **values)
             reason = "the difference has no interval"
     outcome = "not comparable" if reason or test is None else _decided(test.ci_low, test.ci_high, limit)

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 from matplotlib.figure import Figure
@@ -126,6 +127,8 @@ def _set_fonts(figure: Figure) -> str:
     families = ["sans-serif"]
     for font in sorted(known.ttflist, key=lambda font: ("Sans" not in font.name, font.name, str(font.fname))):
         if (font.style, font.weight) != ("normal", 400) or font.name.startswith("Last Resort"):
+            continue
+        if not Path(font.fname).is_file():  # matplotlib remembers fonts that are gone
             continue
         own = font_manager.get_font(font.fname)
         if had := {sign for sign in lacking if own.get_char_index(ord(sign))}:

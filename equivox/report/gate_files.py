@@ -13,7 +13,7 @@ from equivox.report.table import Table
 HOW = (
     'new, baseline: the distance of each run from "no bias", on the answers that both gave.',
     'difference: how much further from "no bias" the new run is; a check passes when all of the interval is within the '
-    "limit, or both runs agree in every cluster, and fails when none of it is.",
+    "limit, or no cluster sets the runs apart, and fails when none of it is.",
     "decides from: the limit that equal runs of this size would pass.",
     "refusal, failure, unannotated, unstated, truncated: how much more often one group loses its answers; against a "
     "baseline such a gap, in percentage points, must not grow beyond chance, whatever the margin.",

@@ -146,6 +146,10 @@ def test_other_scripts_are_drawn_by_fonts_that_have_them_and_one_line_says_where
 
     assert drawn("plain")[1] == ["sans-serif"]
     assert drawn(rare)[1] == ["sans-serif", "STIXGeneral"] and not caplog.text
+    # What matplotlib remembers of fonts may be older than what is installed.
+    gone = font_manager.FontEntry(fname="/nowhere/gone.ttf", name="A Sans", style="normal", weight=400)
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", [gone, *with_stix])
+    assert drawn(rare)[1] == ["sans-serif", "STIXGeneral"] and not caplog.text
     assert drawn("女" + rare)[0].startswith(b"\x89PNG")
     assert caplog.text.count("no font here has (女)") == 1
 
