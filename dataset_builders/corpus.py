@@ -385,12 +385,17 @@ def _swapped(row: Mapping[str, Column], source: DataSource, number: int, place: 
     # All swaps of one column have the same groups.
     labels = [next(iter(swaps.values())) for swaps in source.swap.values()]
     for chosen in itertools.product(*labels):
-        words = {
-            name: _of_row(words[label][place % len(words[label])], row, f"{source.table.name}, row {number}", label)
+        given = {
+            name: (words[label][place % len(words[label])], label)
             for label, swaps in zip(chosen, source.swap.values(), strict=True)
             for name, words in swaps.items()
         }
-        columns = {name: _filled(cell, words) for name, cell in row.items()}
+        # A column that a word names may have other words of the swap in it.
+        plain = {name: word for name, (word, _) in given.items() if not placeholders_of(word)}
+        own = {name: _filled(cell, plain) for name, cell in row.items()}
+        where = f"{source.table.name}, row {number}"
+        words = {name: _of_row(word, own, where, label) for name, (word, label) in given.items()}
+        columns = {name: _filled(cell, words) for name, cell in own.items()}
         groups = dict(zip(source.swap, chosen, strict=True))
         yield text_sample(f"{row[ITEM]}/{'/'.join(chosen)}", {**columns, **words, **groups})
 

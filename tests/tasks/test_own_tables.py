@@ -374,6 +374,24 @@ def test_a_table_with_a_text_for_each_group_in_each_row(tmp_path: Path, equivox:
     assert "No column has 2 to 12 values that come back" in task_file_for(tmp_path / "unlike.csv")
 
 
+def test_a_text_for_each_group_may_have_other_words_of_the_swap(tmp_path: Path) -> None:
+    """The model was sent "{name}", the same about everybody."""
+    rows: list[dict[str, object]] = [
+        {"prompt_male": f"{{name}} says he wants place {i}.", "prompt_female": f"{{name}} says she wants place {i}."}
+        for i in range(3)
+    ]
+    table(tmp_path / "pairs.csv", rows)
+    swaps = ('  asked: {male: ["{prompt_male}"], female: ["{prompt_female}"]}', "  name: {male: [Ben], female: [Anna]}")
+    for ordered in (swaps, swaps[::-1]):
+        file = tmp_path / "pairs.yaml"
+        lines = ["name: pairs", "table: pairs.csv", "media: text", "group: gender", "swap:", *ordered, "questions:"]
+        asks = '  - {name: answer, text: "{asked}", attributes: [{name: tone, asks: the tone, options: [a, b]}]}'
+        file.write_text("\n".join([*lines, asks, ""]))
+        assert _asked(file) == {
+            f"{name} says {who} wants place {i}." for name, who in (("Ben", "he"), ("Anna", "she")) for i in range(3)
+        }
+
+
 def test_a_table_in_another_script(tmp_path: Path) -> None:
     """Short texts of Chinese were taken for names, and the file asked for a column that is not there."""
     rows: list[dict[str, object]] = [
