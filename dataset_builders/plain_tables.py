@@ -252,6 +252,8 @@ def _parquet(path: Path) -> Columns:
             raise RequestError(_too_large(path, f"{size:,} bytes or more in memory", f"{MOST_BYTES:,}"))
         files = tuple(f"{field.name}." for field in about.schema_arrow if holds_bytes(field.type))
         names = [leaf.path for leaf in leaves if leaf.path not in raw and not f"{leaf.path}.".startswith(files)]
+        if not names:
+            raise RequestError(f"{path}: every column holds bytes, as files are; add one with texts or groups")
         columns: Columns = (about.read(columns=names) if raw else pq.read_table(path)).to_pydict()
         for name, labels in _class_labels(about.schema_arrow).items():
             if name in columns:

@@ -224,6 +224,9 @@ def test_parquet_is_read_as_before(tmp_path: Path) -> None:
     assert read_columns(path) == {
         "images": [[{"path": "a.wav"}, None, None], None, []], "a.b": ["x", "y", None]
     }  # fmt: skip
+    pq.write_table(pa.table({"text": [b"as some writers store texts"]}), path)
+    with pytest.raises(RequestError, match="every column holds bytes"):
+        read_columns(path)
     pq.write_table(pa.table([["a"], ["b"]], ["text", "text"]), path)
     with pytest.raises(RequestError, match="the column 'text' is there twice"):
         read_columns(path)
