@@ -28,7 +28,7 @@ from equivox.dataset_builders.base import (
     speakers_with,
 )
 from equivox.dataset_builders.embedded import media_in, unpacked_media
-from equivox.dataset_builders.nested import flattened
+from equivox.dataset_builders.parts import flattened
 from equivox.dataset_builders.plain_tables import read_columns, read_numbered_table
 
 TAKEN = ("audio", "audio_sha256", "sampling_rate", "duration_s", "audio_problem", "sample_id")

@@ -29,7 +29,7 @@ from equivox.core.media import AudioFacts
 from equivox.core.task import Column, DataSource, placeholders_of
 from equivox.dataset_builders.base import sha256_of
 from equivox.dataset_builders.clip_folder import ClipFolder, refuse_undeclared, stated
-from equivox.dataset_builders.nested import flattened, renamed
+from equivox.dataset_builders.parts import flattened, renamed
 from equivox.dataset_builders.plain_tables import read_columns
 from equivox.dataset_builders.schema import kept_facts, read_clip
 

@@ -9,7 +9,7 @@ from typing import Any
 from equivox.core.columns import ColumnMetric
 from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import Metric
-from equivox.dataset_builders.nested import renamed
+from equivox.dataset_builders.parts import renamed
 from equivox.dataset_builders.plain_tables import read_columns
 from equivox.metrics.numbers import METRIC as NUMBERS
 

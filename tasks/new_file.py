@@ -16,7 +16,7 @@ from equivox.core.errors import RequestError
 from equivox.core.files import write_text
 from equivox.core.task import placeholders_of
 from equivox.dataset_builders.embedded import media_in
-from equivox.dataset_builders.nested import flattened
+from equivox.dataset_builders.parts import flattened
 from equivox.dataset_builders.plain_tables import read_columns
 
 MOST_GROUPS = 12

@@ -14,7 +14,7 @@ from equivox.core.hashing import digest
 from equivox.core.task import Column, Task
 from equivox.dataset_builders import builders
 from equivox.dataset_builders.corpus import Corpus, text_sample
-from equivox.dataset_builders.nested import names_of, renamed
+from equivox.dataset_builders.parts import names_of, renamed
 from equivox.dataset_builders.plain_tables import Columns, as_columns
 from equivox.run.presented import placeholders
 

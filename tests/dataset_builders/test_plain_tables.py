@@ -17,8 +17,8 @@ from commands import Cli
 
 from equivox.core.errors import RequestError
 from equivox.dataset_builders import plain_tables
-from equivox.dataset_builders.nested import flattened, names_of
 from equivox.dataset_builders.opening import open_corpus
+from equivox.dataset_builders.parts import flattened, names_of
 from equivox.dataset_builders.plain_tables import as_columns, column_names, read_columns, read_table
 from equivox.tasks.registry import builtin_tasks
 
