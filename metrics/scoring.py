@@ -51,12 +51,14 @@ def least_p_of(task: Task, samples: Samples, mask: NDArray[np.bool_], n_resample
 
 def least_p_of_rows(has: Sequence[bool], groups: Column, *, n_resamples: int, **design: Column | None) -> float:
     """Return the smallest p that permuting the clusters of the rows in `has` could give, whatever the answers."""
+    from equivox.statistics.encode import encode_design
 
-    def kept(column: Column) -> list[Any]:
-        return [entry for entry, own in zip(column, has, strict=True) if own]
-
-    held: dict[str, Any] = {name: None if column is None else kept(column) for name, column in design.items()}
-    return statistics.least_p_over_clusters(kept(groups), n_resamples=n_resamples, **held).p
+    # Of all rows, so that units which lack the answers of a group are still in every group.
+    rows = encode_design(groups, **design).compared(np.flatnonzero(has))
+    held: dict[str, Any] = {
+        name: None if column is None else [column[row] for row in rows] for name, column in design.items()
+    }
+    return statistics.least_p_over_clusters([groups[row] for row in rows], n_resamples=n_resamples, **held).p
 
 
 def too_few_units(task: Task, samples: Samples, mask: NDArray[np.bool_], min_coverage: float) -> str | None:

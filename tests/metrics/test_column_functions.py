@@ -93,6 +93,11 @@ def test_a_p_stands_beside_the_smallest_that_there_could_be() -> None:
     groups, clusters = list("aaaabb") * 2, list("123456") * 2
     found = NTVD(groups=groups, clusters=clusters, values=["x", "x", "x", None, "y", "y"] * 2, min_coverage=0.7)
     assert (found["p_cluster"], found["p_least"]) == (pytest.approx(0.1), pytest.approx(0.1))
+    # Three of ten units have answers of both groups, and flip: 2 / 2^3. Four of the others lack those of b, three of a.
+    columns = {"groups": list("ab") * 10, "clusters": [f"unit {row // 2}" for row in range(20)], "min_coverage": 0.5}
+    numbers = [None if row in (1, 4, 7, 8, 11, 12, 15) else row % 2 for row in range(20)]
+    assert NUMBERS(numbers=numbers, **columns)["p_least"] == 0.25
+    assert NTVD(values=[None if n is None else "xy"[n] for n in numbers], **columns)["p_least"] == 0.25
     # Three contexts that all lean one way: flips of three signs, 2 / 2^3.
     found = SPOKEN(kinds=["stereotypical"] * 3, contexts=list("abc"))
     assert (found["p"], found["p_least"]) == (0.25, 0.25)
