@@ -105,7 +105,8 @@ def _ends(cells: Sequence[str], endings: tuple[str, ...]) -> bool:
 
 def _alike(cells: Sequence[str], texts: Sequence[str]) -> bool:
     """Return whether a column says the same as `texts` in a few other words, by the beginnings of its first rows."""
-    pairs = [(cell[:_BEGINNING], text[:_BEGINNING]) for cell, text in zip(cells[:_COMPARED], texts, strict=False)]
+    both = [(cell, text) for cell, text in zip(cells[:_COMPARED], texts, strict=False) if cell and text]
+    pairs = [(cell[:_BEGINNING], text[:_BEGINNING]) for cell, text in both]
     return bool(pairs) and all(SequenceMatcher(None, *pair, autojunk=False).ratio() > 0.6 for pair in pairs)
 
 
@@ -147,7 +148,7 @@ def task_file_for(table: Path) -> str:
     renamed: dict[str, str] = {"path": found.path} if found.path not in ("", "path") else {}
     if found.text not in ("", "text") and (found.kind != "text" or not placeholders_of(f"{{{found.text}}}")):
         renamed["text"] = found.text
-    if swapped and "item" in found.columns and found.text != "item":
+    if (swapped or versions) and "item" in found.columns and found.text != "item":
         renamed["table_item"] = "item"  # a swap calls its rows so
     if renamed:
         lines.append(f"columns: {{{', '.join(f'{ours}: {_word(theirs)}' for ours, theirs in renamed.items())}}}")
@@ -156,15 +157,15 @@ def task_file_for(table: Path) -> str:
         labels = ["_".join(part for part in name.split("_") if part not in shared) for name in versions]
         lines += [
             "# Each row is asked about every group, in the words of the group's own column.",
-            "group: version",
+            f"group: {_free('version', found)}",
             "swap:",
-            "  asked:",
+            f"  {_free('asked', found)}:",
             *(f'    {_word(label or name)}: ["{{{name}}}"]' for label, name in zip(labels, versions, strict=True)),
         ]
     elif swapped:
         lines += [
             "# Each row is asked about every group, with another word in each. The lists are examples: replace them.",
-            f"group: {'swapped_gender' if 'gender' in found.columns else 'gender'}",
+            f"group: {_free('gender', found)}",
             "swap:",
             *(f"  {one}: {_EXAMPLES.get(one, _NAMES)}" for one in swapped),
         ]
@@ -176,9 +177,15 @@ def task_file_for(table: Path) -> str:
         if found.unit:
             how = "is in every group" if found.crossed else "has one group"
             lines.append(f"cluster: {_word(found.unit)}   # each {how}")
-    lines += _asked(found.kind, "asked" if versions else "text" if "text" in renamed else found.text)
+    text = "text" if "text" in renamed else found.text
+    lines += _asked(found.kind, _free("asked", found) if versions else text)
     lines += ["card: Who made this table, under which licence, and what it cannot say.", ""]
     return "\n".join(lines)
+
+
+def _free(name: str, found: Found) -> str:
+    """Return the name of a column that a swap makes, another one where the table has a column of that name."""
+    return f"swapped_{name}" if name in found.columns else name
 
 
 def _told(found: Found) -> str:

@@ -366,6 +366,13 @@ def test_a_table_with_a_text_for_each_group_in_each_row(tmp_path: Path, equivox:
         written = rows if gap is not None else [{k: v for k, v in row.items() if k != "prompt_male"} for row in rows]
         table(path, written)
         assert told in equivox.refused("run", "simulated:biased", file, "--output", tmp_path / "other")
+    # The names that the file makes up give way to columns of the table.
+    del rows[2]
+    taken = [{**row, "item": f"i{n}", "asked": "May", "version": "2"} for n, row in enumerate(rows)]
+    path = table(tmp_path / "taken.csv", taken)
+    (tmp_path / "taken.yaml").write_text(task_file_for(path))
+    versions = look_at(path).versions
+    assert _asked(tmp_path / "taken.yaml") == {str(row[name]) for row in taken for name in versions}
     unlike: list[dict[str, object]] = [
         {"question": f"What is the capital of country number {i}?", "answer": f"Nobody can say it, for reason {i * 7}."}
         for i in range(20)
