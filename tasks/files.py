@@ -232,7 +232,10 @@ def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
             "`questions` of your own"
         )
     if declared.swap and kind != "text":
-        raise RequestError(f"task file {path}: `swap` changes words of texts; {declared.table} has {kind}")
+        raise RequestError(
+            f"task file {path}: `swap` changes words of texts; {declared.table} has {kind}: give each file a "
+            "row of its own, with its group, and name the column of what is alike in all of them as `cluster`"
+        )
     declared = _with_unit(path.parent / declared.table, kind, declared)
     swap = _swaps(declared, path)
     placeholders = [name for swaps in swap.values() for name in swaps]
