@@ -166,8 +166,9 @@ class Builder(ABC):
         if not self.source.is_dir():
             kind = "a file" if self.source.exists() else "missing"
             raise RequestError(f"`source` must be the folder of the corpus, but {self.source} is {kind}")
-        self._check_source()
-        self.facts = self._facts().with_file(self.source)
+        given = self.source
+        self._check_source()  # which may find the clips elsewhere, where a table holds them itself
+        self.facts = self._facts().with_file(given)
 
     @classmethod
     def described(cls, record: Mapping[str, Any]) -> Mapping[str, Any]:

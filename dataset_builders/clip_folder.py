@@ -103,7 +103,6 @@ class ClipFolder(Builder):
         self._clips = tuple(clips)
         self._values = {name: tuple(allowed) for name, allowed in (values or {}).items()}
         refuse_unusable(self.table, "table")
-        self._home = Path(source).expanduser()
         self._where = {
             column: tuple(map(str, value)) if isinstance(value, (list, tuple)) else (str(value),)
             for column, value in (where or {}).items()
@@ -175,8 +174,7 @@ class ClipFolder(Builder):
             )
             for name in self._further
         )
-        facts = dataclasses.replace(self.FACTS, name=self._name, title=self._title, columns=columns)
-        return facts.with_file(self._home)  # clips that the table holds lie elsewhere
+        return dataclasses.replace(self.FACTS, name=self._name, title=self._title, columns=columns)
 
     def _scan(self) -> Scan:
         clips: dict[str, Clip] = {}

@@ -313,8 +313,8 @@ def open_texts(source: DataSource) -> Corpus:
 
     A row is called by its column `id`, or by its number. A cell that is empty, or that says that a value is missing, is
     None; `values` may declare such a text as a value. A column of objects or lists has a column for each part, such as
-    `messages.0.content`. RequestError for a table that cannot be read, an id that is there
-    twice, values that are not declared, and a row in which a swap would change nothing.
+    `messages.0.content`. RequestError for a table that cannot be read, an id that is there twice, values that are not
+    declared, and a row in which a swap would change nothing.
     """
     assert source.table is not None
     path = source.table

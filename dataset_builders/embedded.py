@@ -20,12 +20,14 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.files import cache_folder
 from equivox.core.hashing import digest
 from equivox.core.lazy import pa, pq
+from equivox.core.media import begins_as_image
 from equivox.dataset_builders.base import sha256_of
 from equivox.dataset_builders.plain_tables import Columns, holds_bytes
 
 ARCHIVES = Path(__file__).resolve().parent / "sample"
 
-_IMAGES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM")
+_OTHER_IMAGES = (b"GIF8", b"BM")
+"""The first bytes of images that are refused one by one, not taken for recordings."""
 _BATCH, _MEMORY = 64, 256 << 20
 """The most rows whose files are in memory at a time, and about the most bytes of them."""
 _BLOCK = 4096
@@ -69,8 +71,8 @@ def media_in(table: Path) -> dict[str, Literal["audio", "image"]]:
     with _told(table):
         for name in (field.name for field in pq.read_schema(table) if holds_bytes(field.type)):
             if first := next(filter(None, _cells(table, name)), b""):
-                webp = first[:4] == b"RIFF" and first[8:12] == b"WEBP"
-                found[name] = "image" if webp or first.startswith(_IMAGES) else "audio"
+                is_image = begins_as_image(first) or first.startswith(_OTHER_IMAGES)
+                found[name] = "image" if is_image else "audio"
     return found
 
 

@@ -269,13 +269,18 @@ LARGEST_IMAGE_PIXELS = 50_000_000
 _SENT_AS_IS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
 
 
+def begins_as_image(data: bytes) -> bool:
+    """Return whether the first bytes are those of a PNG, a JPEG or a WebP."""
+    return data.startswith((b"\x89PNG", b"\xff\xd8\xff")) or (data[:4] == b"RIFF" and data[8:12] == b"WEBP")
+
+
 def inspect_image(data: bytes, *, name: str) -> str | None:
     """Return why an image cannot be used, or None; checks the first bytes and, with Pillow, decodes the image."""
     if not data:
         return "empty file (0 bytes)"
     if is_lfs_pointer(data):
         return "a git-lfs pointer instead of an image; run `git lfs pull` in the corpus"
-    if not (data.startswith((b"\x89PNG", b"\xff\xd8\xff")) or (data[:4] == b"RIFF" and data[8:12] == b"WEBP")):
+    if not begins_as_image(data):
         return f"not PNG, JPEG or WebP (begins with {data[:8].hex(' ')})"
     if importlib.util.find_spec("PIL") is not None:
         try:

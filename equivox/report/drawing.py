@@ -126,6 +126,8 @@ def _set_fonts(figure: Figure) -> str:
             known.addfont(path)
     families = ["sans-serif"]
     for font in sorted(known.ttflist, key=lambda font: ("Sans" not in font.name, font.name, str(font.fname))):
+        if not lacking:
+            break
         if (font.style, font.weight) != ("normal", 400) or font.name.startswith("Last Resort"):
             continue
         if not Path(font.fname).is_file():  # matplotlib remembers fonts that are gone
