@@ -116,15 +116,21 @@ def noise_of_items(answers: Answers, design: Design, rng: np.random.Generator) -
         return None
     cell = item * n_groups + design.group_of_row[answers.rows]
     flat = cross_count(cell, answers.columns, (len(present) * n_groups, n_columns))
-    return _pulls_apart(flat.reshape(len(present), n_groups, n_columns).astype(np.float64), answers.parts, rng)
+    counts = flat.reshape(len(present), n_groups, n_columns).astype(np.float64)
+    return _pulls_apart(counts, answers.parts, rng, unlike=True)
 
 
 def _pulls_apart(
-    counts: Floats, slices: Sequence[slice], rng: np.random.Generator, scale: Floats | None = None
+    counts: Floats,
+    slices: Sequence[slice],
+    rng: np.random.Generator,
+    scale: Floats | None = None,
+    *,
+    unlike: bool = False,
 ) -> Floats:
     """Return the pulls of units that are in every group on the deviations, from their counts, units x G x V.
 
-    `scale` has a factor on the pulls on each group.
+    `scale` has a factor on the pulls on each group. `unlike` allows for units of unequal size (`of_ratio`).
     """
     n_units, n_groups, n_columns = counts.shape
     if n_units > N_DEALT:
@@ -141,7 +147,7 @@ def _pulls_apart(
         pulls[:, :, part] = pulls_of(counts[:, :, part], counts[:, :, part].sum(axis=2, keepdims=True))
     if scale is not None:
         pulls *= scale[:, None]
-    return apart(pulls)
+    return apart(pulls, counts.sum(axis=2) if unlike else None)
 
 
 def pulls_of(sums: Floats, sizes: Floats) -> Floats:
@@ -153,10 +159,40 @@ def pulls_of(sums: Floats, sizes: Floats) -> Floats:
     return np.asarray((sums - sizes * (sums.sum(axis=0) / total)) / total, dtype=np.float64)
 
 
-def apart(pulls: Floats) -> Floats:
-    """Return the part of pulls, units x G x V, that moves groups apart, for a sum of squares without bias."""
+def apart(pulls: Floats, sizes: Floats | None = None) -> Floats:
+    """Return the part of pulls, units x G x V, that moves groups apart, for a sum of squares without bias.
+
+    With the units' `sizes`, units x G, that holds for units of unequal size, too.
+    """
     m = len(pulls)
-    return np.asarray((pulls - pulls.mean(axis=1, keepdims=True)) * np.sqrt(m / (m - 1)), dtype=np.float64)
+    left = (pulls - pulls.mean(axis=1, keepdims=True)) * np.sqrt(m / (m - 1))
+    if sizes is not None:
+        left *= of_ratio(in_all_groups(sizes))[0][:, None, None]
+    return np.asarray(left, dtype=np.float64)
+
+
+def in_all_groups(sizes: Floats) -> Floats:
+    """Return the units' shares of the answers, the mean over groups, from their sizes, units x G."""
+    return np.asarray((sizes / np.maximum(sizes.sum(axis=0), 1)).mean(axis=1), dtype=np.float64)
+
+
+def of_ratio(sizes: Floats) -> tuple[Floats, float]:
+    """Return what the residuals of a ratio of sums over clusters are multiplied with (K), and its degrees of freedom.
+
+    A large cluster draws the ratio to itself, so that its residual is too small: it is divided by √(1 − its share of
+    the answers) (Bell & McCaffrey 2002, Survey Methodology 28, 169-181). There are as many degrees of freedom as
+    clusters of one size that would weigh the same, (Σn)²/Σn² (Kish 1965, Survey Sampling, section 11.7), less one; at
+    least one. Two or more clusters of one size have factors of 1 and one degree of freedom less than clusters. A
+    cluster of size 0 is absent.
+
+    >>> of_ratio(np.array([5.0, 5.0, 5.0, 0.0]))[1]
+    2.0
+    """
+    here = sizes[sizes > 0]
+    if np.ptp(here) == 0:
+        return np.ones(len(sizes)), max(1.0, len(here) - 1.0)
+    weight = sizes / sizes.sum()
+    return np.sqrt((1 - 1 / len(here)) / (1 - weight)), max(1.0, float(1 / (weight**2).sum()) - 1)
 
 
 def noise_within_units(answers: Answers, design: Design, weights: Floats | None) -> Noise | None:

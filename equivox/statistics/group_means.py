@@ -14,7 +14,7 @@ import numpy as np
 
 from equivox.core.detectable import GOAL, LEVELS, Detectable, correlation_of, in_sd
 from equivox.statistics import inputs
-from equivox.statistics.design_noise import apart, pulls_of
+from equivox.statistics.design_noise import apart, in_all_groups, of_ratio, pulls_of
 from equivox.statistics.encode import Design, encode_design
 from equivox.statistics.inputs import Floats, LabelColumn, NumberColumn
 from equivox.statistics.intervals import freedom_of, student_half, student_p
@@ -281,7 +281,7 @@ def _noise_of_difference(
     n_resamples: int,
     confidence: float,
     rng: np.random.Generator,
-    pulls: Floats | None = None,
+    pulls: tuple[Floats, float] | None = None,
 ) -> tuple[float, float]:
     """Return the p of the difference by the groups' own noise, and half the width of its interval.
 
@@ -294,8 +294,8 @@ def _noise_of_difference(
         if not sum(squares) > least:
             return student_p(squares, degrees, difference), math.nan
         if pulls is not None:
-            squares = [*squares, float((np.subtract(*pulls.T) ** 2).sum())]
-            degrees = [*degrees, len(pulls) - 1]
+            squares = [*squares, float((np.subtract(*pulls[0].T) ** 2).sum())]
+            degrees = [*degrees, pulls[1]]
         return student_p(squares, degrees, difference), student_half(squares, degrees, confidence)
     drawn = units.noise_of_gap(max(n_resamples, N_NOISE), rng, pulls)
     if drawn is None or not float((drawn**2).max()) > least:
@@ -311,8 +311,11 @@ def _interval(units: Units, difference: float, half: float, p: float, confidence
     return (low if units.deals.shape[1] == 2 else max(low, 0.0)), high
 
 
-def _pulls_of_items(units: Units, design: Design) -> Floats | None:
-    """Return how the items pull the groups' means apart, items x G (`design_noise.noise_of_items`); None for one."""
+def _pulls_of_items(units: Units, design: Design) -> tuple[Floats, float] | None:
+    """Return how the items pull the groups' means apart, and the degrees of freedom of that; None for one item.
+
+    The pulls are items x G, as in `design_noise.noise_of_items`.
+    """
     if design.item_of_row is None:
         return None
     present, item = np.unique(design.item_of_row[units.rows], return_inverse=True)
@@ -325,7 +328,9 @@ def _pulls_of_items(units: Units, design: Design) -> Floats | None:
         np.bincount(place, own, len(present) * n_groups).astype(np.float64).reshape(len(present), n_groups, 1)
         for own in (weights * left, weights)
     )
-    return apart(pulls_of(sums, sizes))[:, :, 0]
+    pulls = pulls_of(sums, sizes)
+    sizes = sizes[:, :, 0]
+    return apart(pulls, sizes)[:, :, 0], of_ratio(in_all_groups(sizes))[1]
 
 
 def _within(units: Units) -> Floats:

@@ -11,6 +11,7 @@ import numpy as np
 
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
+from equivox.statistics.design_noise import of_ratio
 from equivox.statistics.inputs import Bools, EncodedLabels, Floats, Ints, LabelColumn, NumberColumn
 
 FOUR_FIFTHS = 0.8
@@ -110,7 +111,14 @@ class _Group:
     @property
     def pulls(self) -> Floats:
         """The linearised deviation of each cluster from the logarithm of the share; zero where absent."""
-        return np.asarray((self.hits - self.share * self.known) / (self.known.sum() * self.share), dtype=np.float64)
+        stretch, _ = of_ratio(self.known)
+        deviations = (self.hits - self.share * self.known) / (self.known.sum() * self.share)
+        return np.asarray(stretch * deviations, dtype=np.float64)
+
+    @property
+    def degrees(self) -> float:
+        """The degrees of freedom of the share."""
+        return of_ratio(self.known)[1]
 
     @property
     def variance(self) -> float:
@@ -169,8 +177,9 @@ def impact_ratios(
     -----
     The interval is computed on the logarithm of the ratio (Katz et al. 1978, doi:10.2307/2530610), because a ratio is
     skewed, with the linearised variance of two ratio estimates over clusters (Rao and Scott 1992, doi:10.2307/2532311;
-    a cluster in both groups adds its covariance) in place of the binomial one. A bootstrap over clusters was not taken:
-    with the few voices of a corpus it is too narrow, and it fails where every cluster of a group agrees.
+    a cluster in both groups adds its covariance) in place of the binomial one; `design_noise.of_ratio` says what
+    clusters of unequal size change. A bootstrap over clusters was not taken: with the few voices of a corpus it is too
+    narrow, and it fails where every cluster of a group agrees.
 
     Two guards keep a variance from being too small. It is at least that of independent responses. A share of 0 or 100 %
     has the variance of one answer per cluster, with half a favourable and half another answer added.
@@ -296,10 +305,10 @@ def _interval(own: _Group, favoured: _Group, n_groups: int, confidence: float) -
     covariance = float(own.pulls[both] @ favoured.pulls[both]) * shared / max(shared - 1, 1)
     variance = max(sum(variances) - 2 * covariance, own.binomial + favoured.binomial)
     degrees = sum(variances) ** 2 / sum(
-        square**2 / (one.clusters - 1) for square, one in zip(variances, (own, favoured), strict=True)
+        square**2 / one.degrees for square, one in zip(variances, (own, favoured), strict=True)
     )
     if shared:
-        degrees = min(degrees, float(min(own.clusters, favoured.clusters) - 1))
+        degrees = min(degrees, own.degrees, favoured.degrees)
     half = float(stdtrit(degrees, 1 - miss / 2)) * math.sqrt(variance)
     centre = math.log(own.share / favoured.share)
     return math.exp(centre - half), math.exp(centre + half), None
@@ -310,7 +319,7 @@ def _most_of_none(own: _Group, favoured: _Group, miss: float) -> float:
     from scipy.special import stdtrit
 
     highest = 1 - (miss / 4) ** (1 / own.clusters)
-    factor = float(stdtrit(favoured.clusters - 1, 1 - miss / 4))
+    factor = float(stdtrit(favoured.degrees, 1 - miss / 4))
     return float(highest / (favoured.share * math.exp(-factor * math.sqrt(favoured.variance))))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from equivox.core.detectable import LEVELS, Detectable, correlation_of
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
+from equivox.statistics.design_noise import of_ratio
 from equivox.statistics.group_means import found_at
 from equivox.statistics.inputs import Floats, LabelColumn, NumberColumn
 from equivox.statistics.permutation import all_swaps, p_value, swaps
@@ -59,9 +60,9 @@ def cluster_share(
 
     Notes
     -----
-    The standard error of a ratio of sums over clusters, and Student's t with one degree of freedom less than clusters,
-    on the scale of log odds: Korn & Graubard 1999, Analysis of Health Surveys, section 2.4. With few clusters it holds
-    the true share more often than a bootstrap does (docs/statistics.md).
+    The standard error of a ratio of sums over clusters, and Student's t, on the scale of log odds: Korn & Graubard
+    1999, Analysis of Health Surveys, section 2.4; `design_noise.of_ratio` says what clusters of unequal size change.
+    With few clusters it holds the true share more often than a bootstrap does (docs/statistics.md).
 
     Examples
     --------
@@ -105,9 +106,10 @@ def _interval(hits: Floats, sizes: Floats, confidence: float) -> tuple[float, fl
     if np.ptp(hits / sizes) == 0:
         return math.nan, math.nan, math.nan, ("all clusters have the same share: no interval",)
     share = hits.sum() / sizes.sum()
-    residuals = (hits - share * sizes) / sizes.sum()
+    stretch, degrees = of_ratio(sizes)
+    residuals = stretch * (hits - share * sizes) / sizes.sum()
     error = math.sqrt(n_clusters / (n_clusters - 1) * (residuals**2).sum())
-    reach = float(stdtrit(n_clusters - 1, 0.5 + confidence / 2)) * error / (share * (1 - share))
+    reach = float(stdtrit(degrees, 0.5 + confidence / 2)) * error / (share * (1 - share))
     odds = math.log(share / (1 - share))
     low, high = 100 / (1 + np.exp([reach - odds, -reach - odds]))
     return float(low), float(high), 100 * error, ()

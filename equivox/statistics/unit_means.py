@@ -95,7 +95,7 @@ class Units:
         means = [(labels == code).astype(np.float64) @ (centred * self.deals[:, code]) for code in range(n_groups)]
         return gap(np.stack(means, axis=1))
 
-    def error(self, one: int, other: int, column: int = 0) -> tuple[list[float], list[int]]:
+    def error(self, one: int, other: int, column: int = 0) -> tuple[list[float], list[float]]:
         """Return the squared standard errors that make up that of mean(one) - mean(other), with degrees of freedom.
 
         It is one of pairs where each stratum holds one cluster of each, and else one for each group. Without a degree
@@ -154,10 +154,13 @@ class Units:
         given = [(self.deals[own, code] ** 2).sum() for code, own in enumerate(mine)]
         return [drawn * own * math.sqrt(by / n) for own, by, n in zip(mine, given, degrees, strict=True)]
 
-    def noise_of_gap(self, n_draws: int, rng: np.random.Generator, pulls: Floats | None = None) -> Floats | None:
+    def noise_of_gap(
+        self, n_draws: int, rng: np.random.Generator, pulls: tuple[Floats, float] | None = None
+    ) -> Floats | None:
         """Draw the difference that the groups' own noise alone makes, B; None where the noise is not known.
 
-        With `pulls`, items x G, other items of the same kind make noise beside the clusters.
+        With `pulls`, items x G, and their degrees of freedom, other items of the same kind make noise beside the
+        clusters.
         """
         found: list[Floats] = []
         for size in row_blocks(n_draws, len(self.means)):
@@ -165,8 +168,9 @@ class Units:
             if moved is None:
                 return None
             if pulls is not None:
-                scale = np.sqrt((len(pulls) - 1) / rng.chisquare(len(pulls) - 1, size))
-                moved += scale[:, None] * (rng.standard_normal((size, len(pulls))) @ pulls)
+                of_items, degrees = pulls
+                scale = np.sqrt(degrees / rng.chisquare(degrees, size))
+                moved += scale[:, None] * (rng.standard_normal((size, len(of_items))) @ of_items)
             found.append(gap(moved))
         return np.concatenate(found)
 

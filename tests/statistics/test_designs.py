@@ -11,7 +11,7 @@ from seeded import generator
 from equivox.core.detectable import Detectable
 from equivox.core.errors import RequestError
 from equivox.statistics import distribution_shift, inputs
-from equivox.statistics.design_noise import noise_of, noise_within_units
+from equivox.statistics.design_noise import noise_of, noise_of_items, noise_within_units
 from equivox.statistics.distance import detectable
 from equivox.statistics.encode import Answers, encode_design, encode_values
 from equivox.statistics.evidence import draw_evidence
@@ -102,6 +102,20 @@ def test_sentences_that_speak_to_one_group():
         other.append(found.new_items_low == 0)
     assert sum(held) <= 9
     assert sum(other) >= 13
+
+
+def test_an_item_with_many_answers_counts_for_what_it_draws_the_shares_to_itself():
+    # Three items with 6, 1 and 1 answers of each group: residuals are divided by √(1 - 6/8) and √(1 - 1/8).
+    counts = np.array([[[6.0, 0], [2, 4]], [[0, 1], [1, 0]], [[1, 0], [0, 1]]])
+    rows = [(item, group, value) for (item, group, value), often in np.ndenumerate(counts) for _ in range(int(often))]
+    item, group, value = np.array(rows).T
+    design = encode_design(group, np.arange(len(group)), None, None, item)
+    got = noise_of_items(Answers(np.arange(len(value)), value, [slice(0, 2)]), design, generator())
+    # Group 0 says x in 7 of 8 answers, group 1 in 3 of 8; an item's pull on a group is (x - N share) / 8.
+    of_x = np.array([[6 - 6 * 7 / 8, 2 - 6 * 3 / 8], [0 - 7 / 8, 1 - 3 / 8], [1 - 7 / 8, 0 - 3 / 8]]) / 8
+    expected = (of_x - of_x.mean(axis=1, keepdims=True)) / np.sqrt([[1 / 4], [7 / 8], [7 / 8]])
+    assert got is not None
+    assert sorted(got[:, 0, 0]) == pytest.approx(sorted(expected[:, 0]))
 
 
 def test_one_item_gives_no_second_interval():

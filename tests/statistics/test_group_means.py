@@ -216,7 +216,7 @@ def test_noise_of_items_is_students_with_their_degrees_of_freedom(n_groups: int)
     design = encode_design(group, np.arange(len(group)), None)
     units, _ = units_of((1e-6 * rng().standard_normal(len(group)))[:, None], design)
     assert units is not None
-    drawn = units.noise_of_gap(100_000, rng(), np.full((4, n_groups), 0.5) * np.eye(4, n_groups))
+    drawn = units.noise_of_gap(100_000, rng(), (np.full((4, n_groups), 0.5) * np.eye(4, n_groups), 3))
     # Of the pulls of each group one is .5, and so is the standard error of its mean.
     half = stats.studentized_range.ppf(0.95, n_groups, 3) * 0.5
     assert drawn is not None and np.quantile(np.abs(drawn), 0.95) == pytest.approx(half, rel=0.02)
@@ -309,17 +309,24 @@ def test_other_items_widen_the_interval_by_what_items_pull_apart() -> None:
     assert (alone.ci_low, alone.ci_high) == (found.ci_low, found.ci_high) and math.isnan(alone.new_items_low)
     one = group_means(values.ravel(), np.repeat(["f", "m"], 6), rng=rng(), **{**design, "items": ["x"] * 12})
     assert math.isnan(one.new_items_high)
+    # Of two items one has two thirds of the answers. They pull f by -4/3 and 4/3, times √2 and √(.5/(1 - share)). They
+    # weigh as 1/(4/9 + 1/9) = 1.8 items of one size, which is less than the one degree of freedom that is left.
     two = group_means(values.ravel(), np.repeat(["f", "m"], 6), rng=rng(), **{**design, "items": [*"xxy"] * 4})
-    assert two.new_items_high >= two.ci_high
+    squares[2] = 16 / 9 * 2 * (0.5 / (1 / 3) + 0.5 / (2 / 3))
+    degrees = sum(squares) ** 2 / sum(square**2 for square in squares)
+    assert two.new_items_high == pytest.approx(15 - 11.25 + stats.t.ppf(0.975, degrees) * math.sqrt(sum(squares)))
 
 
-@pytest.mark.parametrize("strata", [True, False])
-def test_the_interval_for_other_items_holds_their_mean(strata: bool) -> None:
+EVEN, UNEVEN = [1] * 12, [1, 1, 1, 1, 1, 1, 1, 2, 3, 4, 6, 10]
+
+
+@pytest.mark.parametrize(("strata", "often"), [(True, EVEN), (False, EVEN), (False, UNEVEN)])
+def test_the_interval_for_other_items_holds_their_mean(strata: bool, often: list[int]) -> None:
     """Sentences that set the groups apart by chance: the first interval speaks of these alone, the second of others."""
     draws, held, these = np.random.default_rng(8), [], []
     n, m = 10, 12
-    groups, speakers = np.repeat([0, 1], n * m), np.arange(2 * n).repeat(m)
-    items = np.tile(np.arange(m), 2 * n)
+    groups, speakers = np.repeat([0, 1], n * sum(often)), np.arange(2 * n).repeat(sum(often))
+    items = np.tile(np.arange(m).repeat(often), 2 * n)
     for _ in range(300):
         values = draws.normal(0, 0.6, (2, m))[groups, items] + draws.normal(0, 0.3, 2 * n)[speakers]
         values += draws.normal(0, 0.5, len(values)) + 5 * (speakers % 2) * strata

@@ -179,6 +179,15 @@ def test_many_single_answers_have_the_interval_of_a_binomial_share():
     assert found.high == pytest.approx(100 * exact.high, abs=0.4)
 
 
+def test_a_large_cluster_counts_for_what_it_draws_the_share_to_itself():
+    # Clusters of 2, 2 and 4 answers with 1, 2 and 1 hits. Residuals (0, 1, -1)/8, of which the second is divided by
+    # √(1 - 1/4) and the last by √(1 - 1/2): error² = (4/3 + 2)/64. (8²)/(4 + 4 + 16) = 8/3 clusters of one size.
+    found = cluster_share([1, 0, 1, 1, 1, 0, 0, 0], clusters=[*"aabbcccc"])
+    assert found.error == pytest.approx(100 * math.sqrt(10 / 3) / 8)
+    half = stats.t.ppf(0.975, 8 / 3 - 1) * found.error / 100 / 0.25
+    assert found.high == pytest.approx(100 / (1 + math.exp(-half)))
+
+
 def test_answers_of_one_cluster_are_not_evidence_of_each_other():
     hits = [1] * 10 + [0] * 10
     apart = cluster_share(hits * 6, clusters=None)
@@ -187,14 +196,20 @@ def test_answers_of_one_cluster_are_not_evidence_of_each_other():
     assert (together.high - together.low) / (apart.high - apart.low) == pytest.approx(math.sqrt(10), rel=0.15)
 
 
-@pytest.mark.parametrize(("n_clusters", "a", "b"), [(3, 2, 2), (8, 2, 2), (8, 1.5, 0.5), (30, 3, 2)])
-def test_intervals_hold_the_true_share_as_often_as_they_say(n_clusters, a, b):
+UNEVEN = [1, 2, 2, 3, 4, 6, 8, 12, 18, 40, 70, 160]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "a", "b"), [([8] * 3, 2, 2), ([8] * 8, 2, 2), ([8] * 8, 1.5, 0.5), ([8] * 30, 3, 2), (UNEVEN, 2.4, 1.6)]
+)
+def test_intervals_hold_the_true_share_as_often_as_they_say(sizes, a, b):
     """Clusters whose own shares vary widely, few of them too: 95 % intervals of 600 samples, three standard errors."""
     held = 0
-    draw = generator(n_clusters)
+    draw = generator(len(sizes))
+    clusters = np.repeat(np.arange(len(sizes)), sizes)
     for _ in range(600):
-        hits = draw.random((n_clusters, 8)) < draw.beta(a, b, size=n_clusters)[:, None]
-        found = cluster_share(hits.ravel().astype(float), clusters=[f"c{n // 8}" for n in range(8 * n_clusters)])
+        hits = draw.random(len(clusters)) < np.repeat(draw.beta(a, b, size=len(sizes)), sizes)
+        found = cluster_share(hits.astype(float), clusters=clusters)
         # Clusters that are all alike have no interval; they are rare here.
         held += math.isnan(found.low) or found.low <= 100 * a / (a + b) <= found.high
     assert 0.95 - 3 * math.sqrt(0.95 * 0.05 / 600) < held / 600
