@@ -122,6 +122,11 @@ class ComparedRun:
         return self._of_tasks.get(score.task) or self.metrics.get(score.family)
 
     @cached_property
+    def value_shares(self) -> list[ValueShares]:
+        """The shares of every value of every attribute, the most common first if they have no order."""
+        return _value_shares(self)
+
+    @cached_property
     def _of_tasks(self) -> dict[str, Metric]:
         return {task.name: task.metric for task in self.tasks}
 
@@ -280,6 +285,8 @@ class TaskCorrelation:
 
 def task_correlations(comparison: Comparison) -> list[TaskCorrelation]:
     """Return the correlations between all pairs of tasks of each dimension and condition; empty with one model."""
+    if len(comparison.runs) < 2:
+        return []
     by_task: dict[tuple[str, str, str], dict[str, dict[str, Score]]] = {}
     for run in comparison.runs:
         for score in run.scores:
@@ -292,14 +299,12 @@ def task_correlations(comparison: Comparison) -> list[TaskCorrelation]:
         pairs = [_correlation(key, *pair, tasks) for pair in combinations(tasks, 2)]
         q = adjust([pair.p for pair in pairs])
         found += [replace(pair, q=own) for pair, own in zip(pairs, q, strict=True)]
-    return found if len(comparison.runs) > 1 else []
+    return found
 
 
 def _correlation(
     key: tuple[str, str, str], first: str, second: str, tasks: Mapping[str, Mapping[str, Score]]
 ) -> TaskCorrelation:
-    from scipy.stats import pearsonr
-
     models = [model for model in tasks[first] if model in tasks[second]]
     dimension, condition, metric = key
     empty = TaskCorrelation(
@@ -316,6 +321,8 @@ def _correlation(
     if math.isnan(plain.r) or len(models) < CORRELATED:
         few = f"an interval needs {CORRELATED} models, there are {len(models)}"
         return replace(result, undefined=plain.undefined or few)
+    from scipy.stats import pearsonr
+
     test = pearsonr(*values.values())
     interval = test.confidence_interval()
     return replace(result, ci_low=float(interval.low), ci_high=float(interval.high), p=float(test.pvalue))
@@ -337,8 +344,7 @@ class ValueShares:
         return max(self.by_group.values()) - min(self.by_group.values())
 
 
-def value_shares(run: ComparedRun) -> list[ValueShares]:
-    """Return the shares of every value of every attribute of a run, the most common first if they have no order."""
+def _value_shares(run: ComparedRun) -> list[ValueShares]:
     found = []
     for task, panel in _tables_of_shares(run).items():
         if (rows := read_records(run.folder, task, panel.table, run.annotator)) is None:
@@ -413,7 +419,7 @@ def recorded_apart(run: ComparedRun) -> Iterator[tuple[int, dict[str, float]]]:
 
 def top_movers(run: ComparedRun, *, attributes: int, values: int) -> list[tuple[Score, list[ValueShares]]]:
     """Return the attributes of a run with the largest estimate, each with its most common values."""
-    shares = value_shares(run)
+    shares = run.value_shares
     parts = [s for s in run.scores if s.mover is not None and s.attribute and s.defined and s.role == "outcome"]
     parts.sort(key=lambda score: -score.headline)
     return [
@@ -432,7 +438,7 @@ def comparison_records(comparison: Comparison) -> dict[str, list[dict[str, Any]]
             "percent": p,
         }
         for run in comparison.runs
-        for share in value_shares(run)
+        for share in run.value_shares
         for group, p in share.by_group.items()
     ]
     return {"scores": scores, "correlations": [vars(c) for c in task_correlations(comparison)], "values": values}

@@ -325,14 +325,16 @@ def refuse_odd_files(folder: Path) -> None:
     """
     root, number = Path(os.path.realpath(folder)), 0
     for place, folders, files in os.walk(folder):  # links are not followed
-        for path in (Path(place) / name for name in (*folders, *files)):
+        for name in (*folders, *files):
             number += 1
             if number > MOST_FILES:
                 raise RequestError(
                     f"{folder} holds more than {MOST_FILES:,} files; no run does; give the folder of a run"
                 )
             with suppress(FileNotFoundError):  # a run that is under way renames its files
-                _refuse_odd(path, path.lstat().st_mode, root, folder)
+                mode = os.lstat(path := os.path.join(place, name)).st_mode
+                if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                    _refuse_odd(Path(path), mode, root, folder)
 
 
 def _refuse_odd(path: Path, mode: int, root: Path, folder: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.compare.pairs import open_runs, paired_tests
 from equivox.compare.ranking import Rank, is_ranked, rank_all
-from equivox.compare.runs import ComparedRun, Comparison, ValueShares, open_comparison, task_correlations, value_shares
+from equivox.compare.runs import ComparedRun, Comparison, ValueShares, open_comparison, task_correlations
 from equivox.core.errors import RequestError, nearest
 from equivox.core.lazy import np
 from equivox.core.plain import split_by
@@ -269,7 +269,7 @@ def _of_one(run: ComparedRun) -> dict[str, Callable[[], Figure]]:
         ).items()
     }
     heat, panels, speakers = heat_maps(run), metric_panels(run), speakers_of(run)
-    shares = split_by(value_shares(run), lambda share: f"{share.task}:{share.attribute}")
+    shares = split_by(run.value_shares, lambda share: f"{share.task}:{share.attribute}")
     panels_of_shares = panels_of(run, "shares")
     units = {s.task: panels_of_shares[s.family].unit for s in run.scores if s.family in panels_of_shares}
     return {

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from equivox.compare.runs import ComparedRun, ValueShares, value_shares
+from equivox.compare.runs import ComparedRun, ValueShares
 from equivox.core.errors import RequestError
 from equivox.core.plain import split_by
 from equivox.core.scores import Mover, Score, Verdict, verdict
@@ -323,7 +323,7 @@ def words_moved(run: ComparedRun, score: Score) -> list[str]:
         return _strongest(run, score)
     most = max(parts, key=lambda part: (part.found, part.headline))
     try:
-        shares = [one for one in value_shares(run) if (one.task, one.attribute) == (most.task, most.attribute)]
+        shares = [one for one in run.value_shares if (one.task, one.attribute) == (most.task, most.attribute)]
     except RequestError:
         shares = []
     said = moved(shares)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from equivox.compare.runs import ComparedRun, ValueShares, value_shares
+from equivox.compare.runs import ComparedRun, ValueShares
 from equivox.core.errors import RequestError
 from equivox.core.files import read_table
 from equivox.core.lazy import pa
@@ -117,7 +117,7 @@ class Shares:
         found: defaultdict[tuple[str, str], list[ValueShares]] = defaultdict(list)
         if run.scores:
             with suppress(RequestError):
-                for one in value_shares(run):
+                for one in run.value_shares:
                     found[one.task, one.attribute].append(one)
         wordings: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         with suppress(FileNotFoundError):
