@@ -142,7 +142,7 @@ def missing_table(found: Mapping[tuple[str, str], Sequence[str]]) -> Table:
         f"{kind}, needed by {_few(waiting)}: {why}"
         for (kind, why), waiting in sorted(found.items(), key=lambda entry: order.index(entry[0][0]))
     ]
-    return Table(caption=f"{len(found)} missing", columns=(), align="", rows=(), remarks=lines)
+    return Table(caption=f"{len(found)} missing", remarks=lines)
 
 
 def _few(names: Sequence[str]) -> str:

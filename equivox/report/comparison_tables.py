@@ -59,13 +59,13 @@ def comparison_tables(comparison: Comparison, contrasts: Sequence[DimensionContr
             else:
                 told = Counter(s.undefined for _, s in own)
                 lines = [f"{DASH} {n} of {how_many(len(own), 'score')}: {reason}" for reason, n in told.items()]
-                refusals.append(Table(caption=caption, columns=(), align="", rows=(), remarks=lines))
+                refusals.append(Table(caption=caption, remarks=lines))
     movers = [
         share_table(run.model, score, shares)
         for run in comparison.runs
         for score, shares in top_movers(run, attributes=3, values=5)
     ]
-    caveats = Table(columns=(), align="", rows=(), remarks=[f"{DASH} {caveat}" for caveat in comparison.caveats])
+    caveats = Table(remarks=[f"{DASH} {caveat}" for caveat in comparison.caveats])
     found = task_correlations(comparison)
     between = [*correlation_tables(found), *contrast_tables(contrasts)]
     return [grids, *task_tables(comparison.runs), refusals, between, movers, [caveats]]
@@ -76,11 +76,11 @@ def verdict_tables(comparison: Comparison, judged: Judged) -> list[list[Table]]:
     tests = paired_tables(judged.tests)
     if tests:
         untested = [f"{DASH} {name}: no paired test: {why}" for name, why in untested_measures(comparison).items()]
-        tests.append(Table(columns=(), align="", rows=(), remarks=untested))
+        tests.append(Table(remarks=untested))
     cohorts = cohort_tables(comparison.metrics, judged.cohorts)
     if not cohorts:
         missing = [f"{DASH} {reason}" for reason in missing_cohorts(comparison)]
-        cohorts.append(Table(columns=(), align="", rows=(), remarks=missing))
+        cohorts.append(Table(remarks=missing))
     conditions = [*trend_tables(judged.trends), *condition_tables(judged.conditions)]
     return [conditions, tests, rank_tables(judged.ranks), cohorts]
 
@@ -321,7 +321,7 @@ def correlation_tables(found: Sequence[TaskCorrelation]) -> list[Table]:
         caption = f"Pearson's r of the tasks' {key[2]} over models, {key[0]}, condition {key[1]}"
         remarks = [f"{DASH} {n} of {how_many(len(pairs), 'pair')}: {reason}" for reason, n in missing.items()]
         if all(math.isnan(c.r) for c in pairs):
-            tables.append(Table(caption=caption, columns=(), align="", rows=(), remarks=remarks))
+            tables.append(Table(caption=caption, remarks=remarks))
             continue
         tables.append(
             Table(

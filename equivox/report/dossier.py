@@ -40,7 +40,7 @@ from equivox.io.signed import STATEMENT_TYPE
 from equivox.report.numbers import DASH, score_interval, score_value
 from equivox.report.safe_page import render_page
 from equivox.report.table import Table, as_html
-from equivox.report.verdicts import lost_shares
+from equivox.report.verdicts import LOST_ROLES, lost_shares
 from equivox.report.verification_tables import verdict as verdict_line
 from equivox.run.manifest import (
     CALIBRATION,
@@ -64,9 +64,6 @@ IS_NOT = (
     "The scenario has the parts of prEN 18283, which is a draft; the table of shares and ratios has the layout of New "
     "York City's rules on Local Law 144 (6 RCNY § 5-301).",
 )
-
-LOST_ROLES = ("refusal", "loss")
-"""The roles of the scores of lost answers."""
 
 OUTCOMES = {
     "pass": "within the limit",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from equivox.core.scores import Score
 from equivox.report.numbers import how_many, shortened
-from equivox.report.verdicts import lost_shares, untold_gap
+from equivox.report.verdicts import LOST_ROLES, lost_shares, untold_gap
 
 
 def told_gap(score: Score) -> str:
@@ -45,7 +45,7 @@ def lost_in(task: str, scores: Sequence[Score]) -> str:
 
     `scores` are all of the run. Of each way to lose an answer the largest gap is told, those beyond chance first.
     """
-    own = [s for s in scores if s.role in ("refusal", "loss") and not s.subset and task in (s.task, s.family)]
+    own = [s for s in scores if s.role in LOST_ROLES and not s.subset and task in (s.task, s.family)]
     told: dict[str, str] = {}
     for score in sorted(own, key=lambda score: (not score.found, -score.value if score.defined else 0.0)):
         if score.found or untold_gap(score):

@@ -35,11 +35,6 @@ def intervention_tests(runs: Sequence[ComparedRun]) -> list[ConditionTest]:
     return [entry for entry in tests if is_intervention(entry[1].model_b)]
 
 
-def interventions_of(runs: Sequence[ComparedRun]) -> list[str]:
-    """Return what system prompts and other wordings changed in each run, as `interventions_in_words`."""
-    return interventions_in_words(intervention_tests(runs))
-
-
 def what_changes(condition: str) -> str:
     """Return what is asked of an intervention, as the heading of its table asks it."""
     if condition.startswith(SYSTEM):

@@ -19,7 +19,7 @@ from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL, Verdict, verdict
 from equivox.core.variants import declared_name, is_intervention
 from equivox.report.doses import trends_in_words, trends_of
-from equivox.report.interventions import interventions_in_words, interventions_of
+from equivox.report.interventions import intervention_tests, interventions_in_words
 from equivox.report.numbers import how_many, p_value
 from equivox.report.ranks import in_order, told_apart
 from equivox.report.trust import Trust, losses_in_words, reasons_to_trust
@@ -116,7 +116,7 @@ def opening_of(comparison: Comparison, judged: Judged) -> Opening:
 def opening_of_one(run: ComparedRun) -> Opening:
     """Return the opening of one run, with what its system prompts, other wordings and changed voices changed."""
     first = opening([run])
-    changes = (*interventions_of([run]), *trends_in_words(trends_of([run])))
+    changes = (*interventions_in_words(intervention_tests([run])), *trends_in_words(trends_of([run])))
     return replace(first, sentences=(*first.sentences, *changes))
 
 

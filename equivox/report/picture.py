@@ -17,6 +17,7 @@ from equivox.report.score_tables import measure_name
 from equivox.report.table import Strip
 from equivox.report.verdicts import (
     LOST,
+    LOST_ROLES,
     in_unit,
     lost_shares,
     short_interval,
@@ -36,10 +37,6 @@ ABOUT_MARKS = (
 """What stands with the picture."""
 LOST_ANSWERS = "answers lost unequally"
 """The row that says whether answers of one group are lost more often; a loss can hide a difference of those left."""
-
-
-LOSSES = ("refusal", "loss")
-"""The roles of scores that say whether answers are lost unequally."""
 COMMON = (0.0, 100.0)
 """The scale of estimates in percent of the largest difference that there can be; 0 is no bias."""
 
@@ -271,6 +268,6 @@ def _losses(run: ComparedRun) -> Mark:
             text = lost_shares(most)
             told = f"{run.model}, {found}: {LOST[str(losses[0].attribute)][1]}, {text}, in {losses[0].task}"
             return Mark(found, text, told, losses[0].task)
-    if not any(score.role in LOSSES for score in run.scores):
+    if not any(score.role in LOST_ROLES for score in run.scores):
         return Mark("undefined", "", f"{run.model}: it was not computed whether answers are lost unequally")
     return Mark("not shown", "none shown", f"{run.model}, not shown: answers are lost unequally")

@@ -97,6 +97,8 @@ LOST: Mapping[str, tuple[str, str]] = {
     "truncated": ("answers that the token limit cuts off", "given answers that the token limit cuts off"),
 }
 """What is lost, and what happens to a group that loses it, by the attribute of the score that says so."""
+LOST_ROLES = ("refusal", "loss")
+"""The roles of the scores that say so."""
 
 
 def unequal_losses(run: ComparedRun) -> list[Score]:
@@ -124,7 +126,7 @@ def _losses(run: ComparedRun) -> list[Score]:
 
     Other words, later turns, changed voices and the like are no controls.
     """
-    losses = [score for score in run.scores if score.role in ("refusal", "loss") and not score.subset]
+    losses = [score for score in run.scores if score.role in LOST_ROLES and not score.subset]
     asked = [score for score in losses if "@" not in score.task or knows_person(score.condition)] or losses
     return sorted(asked, key=lambda score: -score.value if score.defined else 0.0)
 

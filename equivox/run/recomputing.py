@@ -82,16 +82,16 @@ class Replayed(Annotator):
         """Yield the stored annotation of each job, and a failed one for a job without."""
         for job in jobs:
             record = self.records.get(job.key)
-            if record is None:
-                yield job.annotated("failed", output=self.missing, attempts=0)
-                continue
-            again = read_again(job, record) if self.is_model else None
-            yield again or job.annotated(
-                record["status"],
-                [Value(**value) for value in record["values"]],
-                output=record["output"],
-                attempts=record["attempts"],
-            )
+            again = read_again(job, record) if self.is_model and record is not None else None
+            yield again or stored(job, record, self.missing)
+
+
+def stored(job: Job, record: Mapping[str, Any] | None, missing: str) -> Annotation:
+    """Return what a record holds of a job's annotation; without one, a failed annotation with `missing` for output."""
+    if record is None:
+        return job.annotated("failed", output=missing, attempts=0)
+    values = [Value(**value) for value in record["values"]]
+    return job.annotated(record["status"], values, output=record["output"], attempts=record["attempts"])
 
 
 def annotate_again(

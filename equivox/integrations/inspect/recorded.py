@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from equivox.annotate import Annotation, AnnotatorIdentity, Job, Value, annotation_key
+from equivox.annotate import Annotation, AnnotatorIdentity, Job, annotation_key
 from equivox.core.hashing import digest
 from equivox.core.progress import no_progress
 from equivox.core.requests import EngineIdentity, Response
@@ -20,7 +20,7 @@ from equivox.integrations.inspect.asking import sample_id
 from equivox.run.annotating import TOOLS
 from equivox.run.generating import IMPORTED
 from equivox.run.pipeline import PreparedRun, annotate_and_score, prepared
-from equivox.run.recomputing import Replayed
+from equivox.run.recomputing import Replayed, stored
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, annotation_schema, annotations_folder
 
@@ -131,13 +131,4 @@ def _store_annotations(run: PreparedRun, answers: Answers, identity: AnnotatorId
 
 
 def _reader(segments: Segments) -> Read:
-    def read(jobs: Sequence[Job]) -> Iterator[Annotation]:
-        for job in jobs:
-            known = segments.get(job.segment.name)
-            if known is None:
-                yield job.annotated("failed", output=NOT_THERE, attempts=0)
-            else:
-                values = [Value(**value) for value in known["values"]]
-                yield job.annotated(known["status"], values, output=known["output"], attempts=known["attempts"])
-
-    return read
+    return lambda jobs: [stored(job, segments.get(job.segment.name), NOT_THERE) for job in jobs]

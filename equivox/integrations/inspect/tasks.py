@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -157,14 +156,6 @@ class Refused(EquivoxError, PrerequisiteError):
         PrerequisiteError.__init__(self, message)
 
 
-@contextmanager
-def _one_line() -> Iterator[None]:
-    try:
-        yield
-    except EquivoxError as error:
-        raise Refused(str(error)) from error
-
-
 def _evaluation(name: str) -> Callable[..., InspectTask]:
     """Return the function that makes the task `name` for inspect_ai; its arguments are those of `-T`."""
 
@@ -179,7 +170,7 @@ def _evaluation(name: str) -> Callable[..., InspectTask]:
         annotator: str | None = None,
         trust_media: bool = False,
     ) -> InspectTask:
-        with _one_line():
+        try:
             conditions = {"condition": condition} | with_system(condition, system)
             settings = Settings(
                 task=name, data=data, limit=limit, seed=seed, sampling=sampling, compare=compare, **conditions
@@ -189,6 +180,8 @@ def _evaluation(name: str) -> Callable[..., InspectTask]:
                 # In Python a task can be made before the roles are known; the scorer checks again.
                 annotator_of(task, annotator)
             samples = _samples(settings, task, corpora)
+        except EquivoxError as error:
+            raise Refused(str(error)) from error
         arguments = asdict(settings)
         return InspectTask(
             dataset=MemoryDataset(samples, name=task.data.corpus),
