@@ -115,11 +115,7 @@ class ComparedRun:
         metric = self.metrics.get(score.family)
         if metric is not None and score.name in metric.by_name:
             return metric
-        return self._of_tasks.get(score.task, metric)
-
-    def metric_of_task(self, score: Score) -> Metric | None:
-        """Return the metric of a score's task, or that of its family where the run's tasks cannot be read."""
-        return self._of_tasks.get(score.task) or self.metrics.get(score.family)
+        return self.metric_of_tasks.get(score.task, metric)
 
     @cached_property
     def value_shares(self) -> list[ValueShares]:
@@ -127,7 +123,8 @@ class ComparedRun:
         return _value_shares(self)
 
     @cached_property
-    def _of_tasks(self) -> dict[str, Metric]:
+    def metric_of_tasks(self) -> dict[str, Metric]:
+        """The metric of each task; empty if the run's tasks cannot be read."""
         return {task.name: task.metric for task in self.tasks}
 
 
@@ -369,7 +366,8 @@ def _tables_of_shares(run: ComparedRun) -> dict[str, Panel]:
     """Return the panel of shares for every task whose metric stores a table of them."""
     found: dict[str, Panel] = {}
     for score in run.scores:
-        metric = run.metric_of_task(score)
+        # Where the run's tasks cannot be read, that of the family.
+        metric = run.metric_of_tasks.get(score.task) or run.metrics.get(score.family)
         if ":" in score.task and metric is not None and (panel := metric.panel("shares")) is not None:
             found[score.task] = panel
     return found

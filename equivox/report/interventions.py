@@ -81,31 +81,27 @@ def _of_others(scores: Sequence[PairedTest], answers: Sequence[PairedTest], seve
     tested = [test for test in scores if test.undefined is None]
     names = dict.fromkeys(test.model_b for test in scores or answers)
     where = next(iter(names)) if len(names) == 1 else several.format(len(names))
+    lost = [*_losses(answers, large=True), *_losses(answers, large=False)]
     if not tested:
-        lost = [*_losses(answers, large=True), *_losses(answers, large=False)] or [_kept(answers)]
-        return f"{where}: {_untested(scores)}; {', '.join(lost)}."
+        return f"{where}: {_untested(scores)}; {', '.join(lost or [_kept(answers)])}."
     changed = sum(test.q < LEVEL for test in tested)
     most = max(tested, key=lambda test: abs(_change(test)))
-    side = "nearer to" if _change(most) > 0 else "further from"
+    nearer = _change(most) > 0
+    ends = (most.ci_low, most.ci_high) if nearer else (-most.ci_high, -most.ci_low)
     n = how_many(len(tested), "test")
     told = (
         f"{where}: {changed or 'none'} of {n} {'show' if changed > 1 else 'shows'} another bias than "
-        f"{plain}; the largest change is in {most.task}, {most.model_b}: {side} no bias by "
-        f"{score_value(abs(_change(most)), most.unit)} (interval {_interval_of(most)})"
+        f"{plain}; the largest change is in {most.task}, {most.model_b}: "
+        f"{'nearer to' if nearer else 'further from'} no bias by {score_value(abs(_change(most)), most.unit)} "
+        f"(interval {score_interval(*ends, most.unit)})"
         f"{not_tested([test.undefined for test in scores])}"
     )
-    lost = [*_losses(answers, large=True), *_losses(answers, large=False)]
     return f"{told}; {', '.join(lost)}." if lost else f"{told}."
 
 
 def _change(test: PairedTest) -> float:
     """Return how much nearer to no bias the other condition is; the difference where no value means no bias."""
     return test.difference if math.isnan(test.further) else test.further
-
-
-def _interval_of(test: PairedTest) -> str:
-    ends = (test.ci_low, test.ci_high) if _change(test) > 0 else (-test.ci_high, -test.ci_low)
-    return score_interval(*ends, test.unit)
 
 
 def _of_a_system_prompt(scores: Sequence[PairedTest], answers: Sequence[PairedTest]) -> str:

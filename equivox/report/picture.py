@@ -218,13 +218,15 @@ def _mark(run: ComparedRun, score: Score, scale: tuple[float, float], no_bias: f
         return round(100 * (min(max(number, low), high) - low) / (high - low), 2) if math.isfinite(number) else None
 
     found = verdict([score])
-    value = short_value(score.headline, score.unit) if score.defined else ""
+    value = [short_value(score.headline, score.unit)] if score.defined else []
+    if value and (ends := short_interval(score.ci_low, score.ci_high, score.unit)):
+        value.append(f"({ends})")
     reason = score.undefined or (score.untold_in_full if found == "cannot tell" else "")
     within = score_interval(score.ci_low, score.ci_high, score.unit)
     number = f" {score_value(score.headline, score.unit)} ({within})" if score.defined else ""
     return Mark(
         verdict=found,
-        text=" ".join(filter(None, (value, _bracketed(score)))),
+        text=" ".join(value),
         told=f"{run.model}, {found}{number}{f': {shortened(reason, 200)}' if reason else ''}",
         task=score.task,
         strip=Strip(
@@ -234,11 +236,6 @@ def _mark(run: ComparedRun, score: Score, scale: tuple[float, float], no_bias: f
             no_bias=place(no_bias),
         ),
     )
-
-
-def _bracketed(score: Score) -> str:
-    within = short_interval(score.ci_low, score.ci_high, score.unit) if score.defined else ""
-    return f"({within})" if within else ""
 
 
 def _with_largest(lines: Sequence[Line], scores: Sequence[Mapping[tuple[str, str], Score]]) -> list[Line]:

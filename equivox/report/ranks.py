@@ -29,7 +29,8 @@ def told_apart(ranks: Sequence[Rank]) -> str:
     ranked = [rank for rank in in_order(ranks) if rank.undefined is None]
     if len(ranked) < 2:
         return "There are not two models with a rank."
-    letters = sorted({letter for rank in ranked for letter in _split(rank.letters)}, key=_letter_order)
+    every = {letter for rank in ranked for letter in _split(rank.letters)}
+    letters = sorted(every, key=lambda letter: (int(letter[1:] or 1), letter))
     sets = [[s.model for s in ranked if letter in _split(s.letters)] for letter in letters]
     left = _untested_in_words(ranked)
     if all(len(s.untested) == len(ranked) - 1 for s in ranked):
@@ -65,7 +66,3 @@ def _untested_in_words(ranked: Sequence[Rank]) -> str:
 def _split(letters: str) -> list[str]:
     """Split letters such as "ab2" into a and b2."""
     return re.findall(r"\D\d*", letters)
-
-
-def _letter_order(letter: str) -> tuple[int, str]:
-    return int(letter[1:] or 1), letter

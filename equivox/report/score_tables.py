@@ -182,7 +182,11 @@ def _split(rows: Rows) -> tuple[Mapping[tuple[str, str], Rows], Mapping[str, Row
 def mean_table(caption: str, rows: Rows) -> Table:
     """Return scores that have a null mean with their evidence, a line per model and task."""
     first = rows[0][1]
-    notes = [_mean_note(rows[0][0].measure(first), rows), f"{first.dimension}: {_spoken_of(rows)}"]
+    spoken_of = (
+        f"{first.dimension}: these numbers speak of clusters like these, asked about these items with this prompt."
+        f"{_new_items(rows)}{_same_units(rows)}"
+    )
+    notes = [_mean_note(rows[0][0].measure(first), rows), spoken_of]
     return evidence_table(
         caption, _MODEL_AND_TASK, rows, value=first.name, null_mean=True, remarks=reasons(rows), notes=notes
     )
@@ -296,12 +300,6 @@ def _mean_note(measure: Measure | None, rows: Rows) -> str:
         f"rare: the share of values set aside because they were seen "
         f"{f'fewer than {counts} times' if counts else 'too seldom'}; used: usable, of all requested."
     )
-
-
-def _spoken_of(rows: Rows) -> str:
-    """Return in words of what estimates and intervals speak: of which clusters, items and prompts."""
-    told = "these numbers speak of clusters like these, asked about these items with this prompt."
-    return f"{told}{_new_items(rows)}{_same_units(rows)}"
 
 
 def _new_items(rows: Rows) -> str:

@@ -72,18 +72,10 @@ def minimum_detectable_difference(
 
     Parameters
     ----------
-    n_clusters, responses_per_cluster, n_groups
-        The design. Clusters are assigned to groups as evenly as possible.
-    crossed
-        Whether each unit is in every group; its responses are then those in all groups together.
-    alpha, power
-        The level of the test, and the share of experiments in which it should reject.
+    n_clusters, responses_per_cluster, n_groups, crossed, alpha, power, n_simulations, rng
+        As in `minimum_detectable_shift`.
     cluster_correlation
         The correlation of two answers of one cluster (of a unit in one group) beyond its group.
-    n_simulations
-        The total number of simulated experiments, 200 or more.
-    rng
-        The only source of randomness.
 
     Returns
     -------

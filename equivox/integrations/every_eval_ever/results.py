@@ -157,6 +157,7 @@ class ScoredRun:
     def _metric(self, task: Task, score: Score) -> dict[str, Any]:
         measure = task.metric.by_name[score.name]
         scoring = self._judging(task)
+        misread = misread_by_rules(model_label(str(self.manifest["command"]["model"])), self.annotator.name, [task])
         return {
             "evaluation_description": " ".join(
                 filter(None, [measure.help, *(text for _, text in task.metric.glossary)])
@@ -177,13 +178,10 @@ class ScoredRun:
                 "annotator": f"{self.annotator.name}, version {self.annotator.version}",
                 "annotator_settings": _text(without_places(dict(self.annotator.settings))),
                 "annotator_checked_by_people": "; ".join(audit.told for audit in self.audits) or "no",
-                **({"annotator_warning": FOR_SIMULATED} if self._misread(task) else {}),
+                **({"annotator_warning": FOR_SIMULATED} if misread else {}),
                 "scoring_options": _text(self.options),
             },
         }
-
-    def _misread(self, task: Task) -> bool:
-        return misread_by_rules(model_label(str(self.manifest["command"]["model"])), self.annotator.name, [task])
 
     def _judging(self, task: Task) -> dict[str, Any] | None:
         """Return `llm_scoring`, or None if no model annotated the task."""

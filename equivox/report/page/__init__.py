@@ -224,7 +224,10 @@ def _metric(rows: Sequence[tuple[ComparedRun, Score]], family: str) -> dict[str,
     null_mean = any(math.isfinite(s.null_mean) for _, s in rows) or (measure is not None and measure.null_mean)
     table = evidence_table(
         f"{measure_name(run, first)}, {family}",
-        {"model": lambda run, score: run.model, "task": lambda run, score: _within_family(score)},
+        {
+            "model": lambda run, score: run.model,
+            "task": lambda run, score: score.task.partition(":")[2].partition("@")[0] or score.task,
+        },
         rows,
         null_mean=null_mean,
         last={"note": lambda run, score: " ".join(str(1 + notes.index(note)) for note in _remarks(score))},
@@ -236,11 +239,6 @@ def _metric(rows: Sequence[tuple[ComparedRun, Score]], family: str) -> dict[str,
         "table": as_html(table),
         "notes": notes,
     }
-
-
-def _within_family(score: Score) -> str:
-    """Return a task's name without its family, which is in the heading."""
-    return score.task.partition(":")[2].partition("@")[0] or score.task
 
 
 def _remarks(score: Score) -> tuple[str, ...]:
