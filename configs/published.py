@@ -137,7 +137,7 @@ class PublishedTable(_Form):
         return self.columns[column].within(self.rows[row], block.select, self.select)
 
 
-class ListBlock(_Form):
+class _ListBlock(_Form):
     """Lists that stand together: their label, and their entries by column, the first one first."""
 
     label: str
@@ -156,7 +156,7 @@ class PublishedList(_Form):
     table: str
     select: Source = Source()
     columns: dict[str, Source] = Field(min_length=1)
-    blocks: list[ListBlock] = Field(min_length=1)
+    blocks: list[_ListBlock] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _consistent(self) -> PublishedList:
@@ -165,7 +165,7 @@ class PublishedList(_Form):
                 raise ValueError(f"block {block.label!r} has lists of {list(block.published)}, not of the columns")
         return self
 
-    def source(self, block: ListBlock, column: str) -> Source:
+    def source(self, block: _ListBlock, column: str) -> Source:
         """Return where the findings of a cell come from."""
         return self.columns[column].within(block.select, self.select)
 

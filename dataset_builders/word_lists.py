@@ -27,7 +27,7 @@ LEXICA_FOLDER = "EQUIVOX_LEXICA"
 
 
 @dataclass(frozen=True, kw_only=True)
-class LexiconSource:
+class _LexiconSource:
     """Source of a word list: its web page, its licence and the checksum of the file.
 
     `member` is the file inside the downloaded archive; empty if the download is the file itself.
@@ -45,8 +45,8 @@ class LexiconSource:
     member: str = ""
 
 
-SOURCES: Mapping[str, LexiconSource] = {
-    "nrc": LexiconSource(
+SOURCES: Mapping[str, _LexiconSource] = {
+    "nrc": _LexiconSource(
         name="nrc",
         title="NRC Word-Emotion Association Lexicon 0.92",
         home="https://saifmohammad.com/WebPages/NRC-Emotion-Lexicon.htm",
@@ -58,7 +58,7 @@ SOURCES: Mapping[str, LexiconSource] = {
         megabytes=25,
         member="NRC-Emotion-Lexicon-Wordlevel-v0.92.txt",
     ),
-    "sadcat": LexiconSource(
+    "sadcat": _LexiconSource(
         name="sadcat",
         title="Stereotype content dictionaries (SADCAT), full",
         home="https://osf.io/yx45f/",
@@ -72,7 +72,7 @@ SOURCES: Mapping[str, LexiconSource] = {
 }
 
 
-def lexicon_source(name: str) -> LexiconSource:
+def lexicon_source(name: str) -> _LexiconSource:
     """Return the source of the word list `name`; RequestError for another name."""
     if name not in SOURCES:
         raise RequestError(f"unknown word list {name!r}{nearest(name, SOURCES)}; known: {', '.join(SOURCES)}")
@@ -126,7 +126,7 @@ def _get(url: str) -> bytes:
         return bytes(response.read())
 
 
-def _member(data: bytes, source: LexiconSource) -> bytes:
+def _member(data: bytes, source: _LexiconSource) -> bytes:
     if not source.member:
         return data
     try:
@@ -139,7 +139,7 @@ def _member(data: bytes, source: LexiconSource) -> bytes:
         raise RunError(f"{source.url} is no zip archive ({error}); get it by hand from {source.home}") from error
 
 
-def _check(content: bytes, expected: str, where: str, source: LexiconSource) -> None:
+def _check(content: bytes, expected: str, where: str, source: _LexiconSource) -> None:
     found = sha256(content)
     if found != expected:
         raise RunError(

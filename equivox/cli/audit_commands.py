@@ -75,9 +75,7 @@ def label(
 
 @app.command("score", cls=Command)
 def score_sheet(
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="The folder that `audit label` wrote; with --benchmark, a CSV.")
-    ],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that `audit label` wrote.")],
     labels: Annotated[
         list[Path] | None,
         typer.Argument(

@@ -53,7 +53,7 @@ _STYLE = {
 SCREEN_DPI = 100
 
 
-class ShownFigure(Figure):
+class _ShownFigure(Figure):
     """A figure that a notebook shows without `%matplotlib inline` and without pyplot."""
 
     def _repr_png_(self) -> bytes:
@@ -74,7 +74,7 @@ def drawing(
     import matplotlib as mpl
 
     with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
-        figure = ShownFigure(figsize=(width, height), layout="constrained")
+        figure = _ShownFigure(figsize=(width, height), layout="constrained")
         figure.patch.set_alpha(0.0)
         every = list(figure.subplots(*shape, sharex=True, sharey=True, squeeze=False).flat)
         for axes in every:

@@ -117,7 +117,7 @@ def _missing() -> RequestError:
     )
 
 
-class StandInClassifier:
+class _StandInClassifier:
     """Classifier by short word lists: a sentence is positive if it has more positive words than negative ones.
 
     It shows that the pipeline runs; its labels say nothing about real sentences.
@@ -141,7 +141,7 @@ class StandInClassifier:
         return found
 
 
-Classifier = TransformersClassifier | StandInClassifier
+Classifier = TransformersClassifier | _StandInClassifier
 
 
 # What is read or loaded once in a process, by its name or path.
@@ -237,7 +237,7 @@ class Tools:
 
     def open_classifier(self) -> Classifier:
         """Return the classifier of sentences, without loading a model."""
-        return StandInClassifier() if self.sentiment == STAND_IN else _transformers(self.sentiment)
+        return _StandInClassifier() if self.sentiment == STAND_IN else _transformers(self.sentiment)
 
     def open_emotions(self) -> EmotionLexicon:
         """Return the emotion lexicon; RequestError if it is missing."""
