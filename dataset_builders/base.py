@@ -13,15 +13,17 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from equivox.core.errors import RequestError, nearest
-from equivox.core.files import refuse_unusable
+from equivox.core.errors import RequestError, StorageError, nearest
+from equivox.core.files import file_hash, refuse_unusable
 from equivox.core.media import is_lfs_pointer
 from equivox.core.plain import split_by
+from equivox.core.text import how_many, listed
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".mp3")
 """Suffixes of audio files, in order of preference for a clip that exists in several formats."""
@@ -299,26 +301,6 @@ def speakers_with(clips: Iterable[Clip], column: str) -> dict[str | int | float,
     return {value: values.count(value) for value in sorted(set(values), key=str)}
 
 
-def listed(items: Iterable[str], limit: int = 5) -> str:
-    """Return the first few items as a list in words, with the number of further ones.
-
-    >>> listed("abcdefg", limit=2)
-    'a, b and 5 more'
-    """
-    items = list(items)
-    more = f" and {len(items) - limit:,} more" if len(items) > limit else ""
-    return ", ".join(items[:limit]) + more
-
-
-def count(items: Sequence[object], noun: str) -> str:
-    """Return the number of items with the noun in singular or plural.
-
-    >>> count([1], "clip"), count([1, 2], "clip")
-    ('1 clip', '2 clips')
-    """
-    return f"{len(items):,} {noun}{'' if len(items) == 1 else 's'}"
-
-
 def found_instead(folder: Path) -> str:
     """Return a description of a folder's content, for errors about a source that is not the corpus."""
     names = sorted(entry.name + "/" * entry.is_dir() for entry in folder.iterdir() if not entry.name.startswith("."))
@@ -331,7 +313,7 @@ def refuse_lfs_pointers(paths: Iterable[Path]) -> None:
     pointers = [path for path in small if is_lfs_pointer(path.read_bytes())]
     if pointers:
         raise RequestError(
-            f"{count(pointers, 'file')} of the corpus, such as {pointers[0]}, hold only a git-lfs pointer; "
+            f"{how_many(len(pointers), 'file')} of the corpus, such as {pointers[0]}, hold only a git-lfs pointer; "
             "run `git lfs pull` in it and try again"
         )
 
@@ -340,17 +322,10 @@ def _few(names: Sequence[str]) -> str:
     return f"{len(names):,} ({listed(names)})"
 
 
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file's content."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _sha256_if_readable(path: Path) -> str | None:
-    try:
-        return sha256_of(path)
-    except OSError:
-        return None
+    with suppress(StorageError):
+        return file_hash(path)
+    return None
 
 
 def _json(value: object) -> bytes:

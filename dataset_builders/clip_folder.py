@@ -17,6 +17,7 @@ from typing import Literal
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import refuse_unusable, shortened
+from equivox.core.text import listed
 from equivox.dataset_builders.base import (
     Builder,
     Clip,
@@ -24,7 +25,6 @@ from equivox.dataset_builders.base import (
     CorpusFacts,
     Scan,
     found_instead,
-    listed,
     speakers_with,
 )
 from equivox.dataset_builders.embedded import media_in, unpacked_media

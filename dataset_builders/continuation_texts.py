@@ -29,7 +29,7 @@ from equivox.core.hashing import digest
 from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import Engine
 from equivox.core.task import GREEDY, Sampling
-from equivox.dataset_builders.base import listed
+from equivox.core.text import listed
 from equivox.dataset_builders.construction import ATTEMPTS, Made, Model, Question, Row, Step, write_table
 from equivox.dataset_builders.plain_tables import read_numbered_table
 from equivox.dataset_builders.spoken_stereoset import CONTINUATIONS, KINDS

@@ -22,12 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.core import media
 from equivox.core.errors import RequestError
-from equivox.core.files import state_of
+from equivox.core.files import file_hash, state_of
 from equivox.core.hashing import digest
 from equivox.core.lazy import pq
 from equivox.core.media import AudioFacts
 from equivox.core.task import Column, DataSource, placeholders_of
-from equivox.dataset_builders.base import sha256_of
 from equivox.dataset_builders.clip_folder import ClipFolder, refuse_undeclared, stated
 from equivox.dataset_builders.parts import flattened, renamed
 from equivox.dataset_builders.plain_tables import read_columns
@@ -342,7 +341,7 @@ def open_texts(source: DataSource) -> Corpus:
     notes = [f"rows left out by `where`: {left_out:,} of {left_out + len(names):,}"] * bool(left_out)
     return Corpus(
         name=source.corpus,
-        fingerprint=digest([sha256_of(path), *map(_plain, given)]),
+        fingerprint=digest([file_hash(path), *map(_plain, given)]),
         samples=tuple(samples),
         notes=tuple(notes),
     )

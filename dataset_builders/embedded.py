@@ -17,11 +17,10 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from equivox.core.errors import RequestError, nearest
-from equivox.core.files import cache_folder
+from equivox.core.files import cache_folder, file_hash
 from equivox.core.hashing import digest
 from equivox.core.lazy import pa, pq
 from equivox.core.media import begins_as_image
-from equivox.dataset_builders.base import sha256_of
 from equivox.dataset_builders.plain_tables import Columns, holds_bytes
 
 ARCHIVES = Path(__file__).resolve().parent / "sample"
@@ -46,7 +45,7 @@ def sample_source(name: str) -> Path:
     if name not in have:
         raise RequestError(f"there is no sample of {name!r}{nearest(name, have)}; samples are {', '.join(have)}")
     try:
-        return _unpacked(_listed(archive), cache_folder("sample") / f"{name}-{sha256_of(archive)[:16]}")
+        return _unpacked(_listed(archive), cache_folder("sample") / f"{name}-{file_hash(archive)[:16]}")
     except OSError:
         made = tempfile.mkdtemp(prefix="equivox-sample-")
         atexit.register(shutil.rmtree, made, ignore_errors=True)
@@ -96,7 +95,7 @@ def unpacked_media(table: Path, names: Sequence[str]) -> tuple[Path, Columns]:
     """
     with _told(table):
         columns = {name: _paths(table, name, place) for place, name in enumerate(names)}
-        folder = cache_folder("tables") / digest([sha256_of(table), *names])
+        folder = cache_folder("tables") / digest([file_hash(table), *names])
         folder.parent.mkdir(parents=True, exist_ok=True)
         room = shutil.disk_usage(folder.parent).free // 2
         return _unpacked(_files(table, columns, room), folder), columns

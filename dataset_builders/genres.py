@@ -21,7 +21,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.errors import RequestError, nearest
-from equivox.dataset_builders.base import Builder, Clip, Column, CorpusFacts, Scan, found_instead, listed
+from equivox.core.text import listed
+from equivox.dataset_builders.base import Builder, Clip, Column, CorpusFacts, Scan, found_instead
 from equivox.dataset_builders.genres_protocol import (
     AGES,
     ELEMENTS,

@@ -22,7 +22,7 @@ from equivox.core.hashing import digest
 from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import Engine
 from equivox.core.task import Sampling
-from equivox.dataset_builders.base import count, listed
+from equivox.core.text import how_many, listed
 from equivox.dataset_builders.construction import ATTEMPTS, Made, Model, Question, Step
 from equivox.dataset_builders.genres import Genres, read_image_prompts
 from equivox.dataset_builders.genres_protocol import Element, people, protocol
@@ -98,7 +98,7 @@ def describe(
     _write(output, model.name, seed, {"prompts": found, "without": without, "refused": refused})
     short = [name for name, usable in found.items() if len(usable) < WANTED]
     notes = {
-        f"fewer than {WANTED} descriptions: {count(short, 'element')} ({listed(short)})": short,
+        f"fewer than {WANTED} descriptions: {how_many(len(short), 'element')} ({listed(short)})": short,
         f"descriptions refused, as they name a gender or a role: {sum(map(len, refused.values())):,}": refused,
     }
     return Made(

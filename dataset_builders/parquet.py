@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from equivox.core.errors import RequestError, RunError
-from equivox.core.files import whole_folder
+from equivox.core.files import file_hash, whole_folder
 from equivox.core.lazy import datasets, pa, pq
 from equivox.core.progress import Event, Progress, no_progress
+from equivox.core.text import listed
 from equivox.core.version import __version__
-from equivox.dataset_builders.base import Builder, Column, CorpusFacts, listed, sha256_of
+from equivox.dataset_builders.base import Builder, Column, CorpusFacts
 from equivox.dataset_builders.schema import COMMON, COMMON_IMAGE, Row, features, rows
 
 SHARD_BYTES = 480_000_000
@@ -240,7 +241,7 @@ class Shards:
         self.close()
         names = [f"{self.split}-{i:05d}-of-{len(self.paths):05d}.parquet" for i in range(len(self.paths))]
         paths = [path.rename(path.with_name(name)) for path, name in zip(self.paths, names, strict=True)]
-        return {path.name: {"bytes": path.stat().st_size, "sha256": sha256_of(path)} for path in paths}
+        return {path.name: {"bytes": path.stat().st_size, "sha256": file_hash(path)} for path in paths}
 
 
 def _report(status: Literal["built", "rebuilt", "up to date"], folder: Path, record: Mapping[str, Any]) -> BuildReport:

@@ -15,8 +15,7 @@ from typing import Any
 from equivox.core.errors import RequestError
 from equivox.core.files import shortened, table_bytes
 from equivox.core.lazy import pa, pq
-from equivox.core.text import parsed_json
-from equivox.dataset_builders.base import count
+from equivox.core.text import how_many, parsed_json
 
 FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 """The supported suffixes of files, which determine the format."""
@@ -207,7 +206,7 @@ def _rows(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
         width = width or len(cells)
         if cells and len(cells) != width:
             raise RequestError(
-                f"{path}, line {number}: {count(cells, 'cell')}, but the header has {width}; put a cell with "
+                f"{path}, line {number}: {how_many(len(cells), 'cell')}, but the header has {width}; put a cell with "
                 f"{reader.dialect.delimiter!r} into quotes, leave no cell out, and begin the table with its header"
             )
         if cells:

@@ -26,7 +26,8 @@ from equivox.core.errors import RequestError, RunError
 from equivox.core.files import whole_folder
 from equivox.core.media import container_of, inspect_audio, sha256
 from equivox.core.progress import Event, Progress, no_progress
-from equivox.dataset_builders.base import FACTS_FILE, count, listed
+from equivox.core.text import how_many, listed
+from equivox.dataset_builders.base import FACTS_FILE
 from equivox.dataset_builders.construction import Made, write_table
 from equivox.dataset_builders.plain_tables import read_table
 from equivox.dataset_builders.spoken_stereoset import CONTINUATIONS, REQUIRED
@@ -122,7 +123,7 @@ def synthesize(
         raise RunError(f"{output} was not made: {error}; finished clips are kept for the next call") from error
     shutil.rmtree(kept, ignore_errors=True)
     notes = (f"made now: {read_now:,} clips; build the corpus from this folder",)
-    return Made(output=output, rows=len(clips), of=count(clips, "clip"), left_out={}, notes=notes)
+    return Made(output=output, rows=len(clips), of=how_many(len(clips), "clip"), left_out={}, notes=notes)
 
 
 def read_texts(path: Path) -> tuple[str, list[dict[str, str]]]:
@@ -240,8 +241,8 @@ def _read_all(clips: Sequence[_Clip], kept: Path, progress: Progress) -> int:
             progress(Event("clips", done + number, done + len(pending)))
     if failures:
         raise RunError(
-            f"{count(failures, 'clip')} of {len(clips):,} could not be read: {failures[0]}; the others are kept, "
-            "repeat the command to go on"
+            f"{how_many(len(failures), 'clip')} of {len(clips):,} could not be read: {failures[0]}; the others are "
+            "kept, repeat the command to go on"
         )
     return len(pending)
 

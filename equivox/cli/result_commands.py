@@ -19,9 +19,9 @@ from equivox.core.plain import split_by
 from equivox.core.plugins import told_in_one_line
 from equivox.core.redact import redacted_text
 from equivox.core.scores import FEWEST_RESAMPLES, MOST_RESAMPLES
+from equivox.core.text import how_many
 from equivox.core.variants import parse_group
 from equivox.core.version import __version__
-from equivox.report.numbers import how_many
 
 if TYPE_CHECKING:
     from equivox.core.metric import Overlap

@@ -19,9 +19,10 @@ from equivox.core.lazy import pc
 from equivox.core.samples import TRUNCATED, WITHHELD
 from equivox.core.scores import Score
 from equivox.core.task import Task
+from equivox.core.text import how_many
 from equivox.core.variants import dose_of, is_intervention
 from equivox.report.failures import annotation_failures, request_failures
-from equivox.report.numbers import DASH, how_many, in_words, score_interval
+from equivox.report.numbers import DASH, in_words, score_interval
 from equivox.report.opening import Opening, opening
 from equivox.report.progress_bars import progress_bars
 from equivox.report.score_tables import attribute_tables, task_tables

@@ -8,9 +8,9 @@ from typing import Any
 
 from equivox.audit.kept import compare_audits
 from equivox.core.errors import EquivoxError, RequestError
-from equivox.core.files import is_file_name
+from equivox.core.files import file_hash, is_file_name
 from equivox.core.progress import Progress, no_progress
-from equivox.run.manifest import MANIFEST_FILE, NOT_LISTED, changed_files, file_hash, read_manifest
+from equivox.run.manifest import MANIFEST_FILE, NOT_LISTED, changed_files, read_manifest
 from equivox.run.opening import is_computed, note_computed
 from equivox.run.verifying import Verification, verify
 

@@ -21,7 +21,7 @@ from equivox.annotate.merging import as_scored
 from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.errors import DamageError, RequestError, StorageError
 from equivox.core.fields import typed
-from equivox.core.files import cache_folder, read_document, write_document
+from equivox.core.files import cache_folder, file_hash, read_document, write_document
 from equivox.core.hashing import digest, seed_of
 from equivox.core.lazy import np, on_one_core
 from equivox.core.metric import Measure, PairedTask, PairedValues
@@ -30,7 +30,7 @@ from equivox.core.samples import Samples, rows_of
 from equivox.core.scores import DEFAULT_OPTIONS, NAN, Score, odd_numbers
 from equivox.core.task import Task
 from equivox.run.declarations import read_tasks
-from equivox.run.manifest import file_hash, read_manifest
+from equivox.run.manifest import read_manifest
 from equivox.run.opening import is_computed
 from equivox.run.scoring import families, open_samples, read_records, scores_path
 from equivox.statistics import adjust

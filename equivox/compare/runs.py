@@ -19,6 +19,7 @@ from equivox.annotate.rules import FOR_SIMULATED, is_exact, misread_by_rules
 from equivox.annotate.sounds import word_errors
 from equivox.audit.stored import AdjustedScore, StoredAudit, stored_audits
 from equivox.core.errors import RequestError
+from equivox.core.files import file_hash
 from equivox.core.lazy import pc
 from equivox.core.metric import Measure, Metric, Panel
 from equivox.core.redact import redacted_text
@@ -31,7 +32,6 @@ from equivox.run.declarations import read_tasks
 from equivox.run.manifest import (
     MANIFEST_FILE,
     answered_by,
-    file_hash,
     label_with_answering,
     public_manifest,
     read_manifest,

@@ -399,3 +399,12 @@ def _written_out(array: pa.Array) -> int:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return _written_out(array.flatten())
     return int(array.nbytes)
+
+
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 of a file; StorageError for one that cannot be read."""
+    try:
+        with path.open("rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror or error}; check its permissions") from error

@@ -1,4 +1,4 @@
-"""Foreign text made safe for where it goes: a terminal, a spreadsheet."""
+"""Foreign text made safe for where it goes: a terminal, a spreadsheet; numbers and lists in words."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import codecs
 import json
 import re
 import unicodedata
+from collections.abc import Iterable
 from typing import Any, TextIO
 
 _PLAIN = {"−": "-", "–": "-", "—": "--", "×": "x", "→": "->", "≥": ">=", "≤": "<=", "…": "...", "’": "'", "α": "alpha"}
@@ -87,3 +88,24 @@ def _substitute(error: UnicodeError) -> tuple[str, int]:
     lost = error.object[error.start : error.end]
     signs = (_PLAIN.get(sign) or sign.encode("unicode_escape").decode("ascii") for sign in lost)
     return "".join(signs), error.end
+
+
+def how_many(n: int, noun: str) -> str:
+    """Return a number with its noun, whose plural ends in s.
+
+    >>> how_many(1, "known pair"), how_many(2, "time"), how_many(3, "entry")
+    ('1 known pair', '2 times', '3 entries')
+    """
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{n:,} {noun if n == 1 else plural}"
+
+
+def listed(items: Iterable[str], limit: int = 5) -> str:
+    """Return the first few items as a list in words, with the number of further ones.
+
+    >>> listed("abcdefg", limit=2)
+    'a, b and 5 more'
+    """
+    items = list(items)
+    more = f" and {len(items) - limit:,} more" if len(items) > limit else ""
+    return ", ".join(items[:limit]) + more

@@ -7,7 +7,8 @@ from typing import Any
 
 from equivox.audit.agreement import Audit
 from equivox.audit.stored import AdjustedScore
-from equivox.report.numbers import DASH, how_many, p_value, percent, score_interval, score_value
+from equivox.core.text import how_many, listed
+from equivox.report.numbers import DASH, p_value, percent, score_interval, score_value
 from equivox.report.table import Table
 from equivox.run.panel import PanelScore
 
@@ -139,15 +140,10 @@ def missing_table(found: Mapping[tuple[str, str], Sequence[str]]) -> Table:
     """Return what is missing before a run file can be run, and what waits for it, a line each: reasons are long."""
     order = list(dict.fromkeys(kind for kind, _ in found))
     lines = [
-        f"{kind}, needed by {_few(waiting)}: {why}"
+        f"{kind}, needed by {listed(waiting, SHOWN)}: {why}"
         for (kind, why), waiting in sorted(found.items(), key=lambda entry: order.index(entry[0][0]))
     ]
     return Table(caption=f"{len(found)} missing", remarks=lines)
-
-
-def _few(names: Sequence[str]) -> str:
-    more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def panel_table(members: Sequence[str], scores: Sequence[PanelScore]) -> Table:

@@ -14,10 +14,11 @@ from equivox.compare.runs import Comparison, TaskCorrelation, task_correlations,
 from equivox.core.metric import CohortScore, Metric, Overlap
 from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL, NAN
+from equivox.core.text import how_many
 from equivox.core.variants import is_intervention
 from equivox.report.doses import DOSES_NOTE, dose_question, doses_in_words, trend_tables
 from equivox.report.interventions import INTERVENTIONS_NOTE, interventions_in_words, what_changes
-from equivox.report.numbers import DASH, UNEVEN, how_many, not_tested, p_value, score_interval, score_value, stars
+from equivox.report.numbers import DASH, UNEVEN, not_tested, p_value, score_interval, score_value, stars
 from equivox.report.ranks import in_order, rank_interval
 from equivox.report.score_tables import STARS, grid, marks, mean_table, share_table, task_tables
 from equivox.report.table import Table

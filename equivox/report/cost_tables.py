@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from equivox.annotate import RULES, added_annotators, declared_annotator, evaluation_of
+from equivox.core.text import how_many
 from equivox.engines import engine_of, is_pinned, model_label, retirement, runs_remote_code
-from equivox.report.numbers import DASH, how_many
+from equivox.report.numbers import DASH
 from equivox.report.table import Table
 from equivox.run.cost import CHARACTERS_PER_TOKEN, MEDIA_TOKENS, ONE_AT_A_TIME, DryRun, Effort, Estimate, ModelEstimate
 

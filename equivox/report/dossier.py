@@ -30,7 +30,7 @@ from equivox.compare.runs import ComparedRun, compared_run
 from equivox.configs import read_config_file
 from equivox.core.coverage import STAGES
 from equivox.core.errors import RequestError
-from equivox.core.files import read_document
+from equivox.core.files import file_hash, read_document
 from equivox.core.plain import as_plain
 from equivox.core.redact import without_places
 from equivox.core.scores import family_of, unusual_options, verdict
@@ -45,7 +45,6 @@ from equivox.report.verification_tables import verdict as verdict_line
 from equivox.run.manifest import (
     CALIBRATION,
     MANIFEST_FILE,
-    file_hash,
     hashes_of,
     public_manifest,
     read_manifest,

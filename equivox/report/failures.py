@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from equivox.core.scores import Score
-from equivox.report.numbers import how_many, shortened
+from equivox.core.text import how_many
+from equivox.report.numbers import shortened
 from equivox.report.verdicts import LOST_ROLES, lost_shares, untold_gap
 
 

@@ -14,8 +14,9 @@ from equivox.compare.runs import ComparedRun
 from equivox.core.coverage import UNEVEN
 from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL
+from equivox.core.text import how_many
 from equivox.core.variants import SPOKEN, SYSTEM, TURN, WORDING, is_intervention, turn_of
-from equivox.report.numbers import how_many, not_tested, score_interval, score_value, shortened
+from equivox.report.numbers import not_tested, score_interval, score_value, shortened
 
 INTERVENTIONS_NOTE = (
     "further by: how much further from no bias the first condition is than the second, less what noise adds to "

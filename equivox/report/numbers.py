@@ -89,16 +89,6 @@ def share(part: int, whole: int) -> str:
     return f"{math.floor(1000 * part / whole) / 10:.1f} %"
 
 
-def how_many(n: int, noun: str) -> str:
-    """Return a number with its noun, whose plural ends in s.
-
-    >>> how_many(1, "known pair"), how_many(2, "time"), how_many(3, "entry")
-    ('1 known pair', '2 times', '3 entries')
-    """
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{n:,} {noun if n == 1 else plural}"
-
-
 def shortened(text: str, longest: int = 40) -> str:
     """Return a text in one line, cut with an ellipsis if it is longer than `longest` characters."""
     plain = " ".join(text.split())

@@ -17,10 +17,11 @@ from equivox.compare.ranking import Judged, Rank
 from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL, Verdict, verdict
+from equivox.core.text import how_many
 from equivox.core.variants import declared_name, is_intervention
 from equivox.report.doses import trends_in_words, trends_of
 from equivox.report.interventions import intervention_tests, interventions_in_words
-from equivox.report.numbers import how_many, p_value
+from equivox.report.numbers import p_value
 from equivox.report.ranks import in_order, told_apart
 from equivox.report.trust import Trust, losses_in_words, reasons_to_trust
 from equivox.report.verdicts import (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from equivox.compare.ranking import Rank
-from equivox.report.numbers import how_many
+from equivox.core.text import how_many
 from equivox.report.verdicts import listed
 
 MOST_SETS = 3

@@ -10,11 +10,11 @@ from equivox.compare.runs import ComparedRun, ValueShares
 from equivox.core.metric import Measure
 from equivox.core.plain import split_by
 from equivox.core.scores import Score
+from equivox.core.text import how_many
 from equivox.report.numbers import (
     DASH,
     UNEVEN,
     UNTOLD,
-    how_many,
     p_value,
     percent,
     score_interval,

@@ -12,10 +12,10 @@ from equivox.annotate.rules import is_exact
 from equivox.audit.stored import StoredAudit
 from equivox.compare.runs import ComparedRun, recorded_apart, transcripts_apart
 from equivox.core.scores import DEFAULT_OPTIONS, Score, left_out_of, unusual_options
+from equivox.core.text import how_many
 from equivox.core.variants import knows_person
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.report.failures import told_gap
-from equivox.report.numbers import how_many
 from equivox.report.verdicts import (
     LOST,
     SMALLEST_GAP,

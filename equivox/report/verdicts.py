@@ -15,8 +15,9 @@ from equivox.core.errors import RequestError
 from equivox.core.plain import split_by
 from equivox.core.scores import Mover, Score, Verdict, verdict
 from equivox.core.task import Task
+from equivox.core.text import how_many
 from equivox.core.variants import knows_person
-from equivox.report.numbers import how_many, shortened
+from equivox.report.numbers import shortened
 from equivox.run.scoring import read_records
 
 MOST_TASKS, MOST_REASONS, MOST_VALUES, MOST_GROUPS = 6, 3, 3, 3

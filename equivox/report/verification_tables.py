@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from equivox.core.plain import as_plain
-from equivox.report.numbers import how_many
+from equivox.core.text import how_many
 from equivox.report.table import Table
 from equivox.run.verifying import Verification
 

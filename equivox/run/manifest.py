@@ -8,7 +8,6 @@ way than the run.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
@@ -23,9 +22,16 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from equivox.core.errors import DamageError, RequestError, StorageError
+from equivox.core.errors import DamageError, RequestError
 from equivox.core.fields import complaint
-from equivox.core.files import is_file_name, read_document, refuse_odd_files, refuse_oversized, write_document
+from equivox.core.files import (
+    file_hash,
+    is_file_name,
+    read_document,
+    refuse_odd_files,
+    refuse_oversized,
+    write_document,
+)
 from equivox.core.redact import redacted_text, without_places
 from equivox.core.requests import EngineIdentity
 from equivox.core.task import Task
@@ -292,15 +298,6 @@ def run_files(folder: Path) -> dict[str, Path]:
             if not (path.parent == folder and path.name in _APART):
                 found[path.relative_to(folder).as_posix()] = path
     return dict(sorted(found.items()))
-
-
-def file_hash(path: Path) -> str:
-    """Return the SHA-256 of a file; StorageError for one that cannot be read."""
-    try:
-        with path.open("rb") as opened:
-            return hashlib.file_digest(opened, "sha256").hexdigest()
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror or error}; check its permissions") from error
 
 
 def hashes_of(folder: Path) -> dict[str, str]:

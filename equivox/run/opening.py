@@ -13,12 +13,12 @@ from functools import partial
 from pathlib import Path
 
 from equivox.core.errors import EquivoxError, RequestError
-from equivox.core.files import cache_folder, refuse_oversized
+from equivox.core.files import cache_folder, file_hash, refuse_oversized
 from equivox.core.hashing import digest
 from equivox.core.task import DataSource
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.run.declarations import TASKS_FILE
-from equivox.run.manifest import MANIFEST_FILE, changed_files, file_hash, read_manifest, run_files, stated_hashes
+from equivox.run.manifest import MANIFEST_FILE, changed_files, read_manifest, run_files, stated_hashes
 
 COMPUTED = "computed"
 """The folder of the user's cache with an empty file for each run whose numbers were computed on this machine; the

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from equivox.core.annotation import AnnotatorIdentity
 from equivox.core.errors import DamageError, EquivoxError, RequestError
-from equivox.core.files import read_document, read_table, refuse_oversized
+from equivox.core.files import file_hash, read_document, read_table, refuse_oversized
 from equivox.core.lazy import pc
 from equivox.core.progress import Progress, no_progress
 from equivox.core.redact import LEFT_OUT
@@ -27,7 +27,6 @@ from equivox.run.manifest import (
     MANIFEST_FILE,
     NOT_LISTED,
     changed_files,
-    file_hash,
     library_versions,
     read_manifest,
     run_files,

@@ -17,12 +17,11 @@ from typing import Any
 import yaml
 
 from equivox.core.errors import RequestError
-from equivox.core.files import read_document, read_table, write_document, write_table
+from equivox.core.files import file_hash, read_document, read_table, write_document, write_table
 from equivox.core.lazy import pa, pq
 from equivox.core.redact import redacted_text, refuse_secrets, without_places
 from equivox.core.scores import unusual_options
 from equivox.core.task import digest
-from equivox.dataset_builders.base import sha256_of
 from equivox.integrations.hub.dataset_folder import CARD, RECORD, SPLIT, folder_being_written
 from equivox.report.failures import lost_in
 from equivox.run.annotating import count_answered
@@ -84,7 +83,7 @@ def write_run(run: Path, output: Path, *, repo: str, sounds: bool = False) -> di
         state_hashes(made)
         configs = _configs(made)
         files = {
-            path.relative_to(made).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+            path.relative_to(made).as_posix(): {"bytes": path.stat().st_size, "sha256": file_hash(path)}
             for path in sorted(made.rglob("*"))
             if path.is_file()
         }
