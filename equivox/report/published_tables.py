@@ -38,14 +38,6 @@ P_NOTE = (
 _WEIGHTS: dict[str, Weight] = {"lowest": "bold", "second lowest": "underlined"}
 
 
-def published_tables(tables: Sequence[ReproducedTable]) -> list[Table]:
-    """Return the tables of a paper in its layout; a cell without a measured number is a dash, the remarks say why.
-
-    Figures are left out.
-    """
-    return [_table(table) for table in tables if not table.draw]
-
-
 def cell_tables(tables: Sequence[ReproducedTable]) -> list[Table]:
     """Return the tables with a row per cell, for a terminal: those of the models that have a run, without figures."""
     return [_cells(table) for table in tables if not table.draw]
@@ -70,7 +62,7 @@ def write_tables(paper: str, runs: Sequence[TableRun], folder: Path) -> list[Pat
         if table.draw:
             texts[folder / f"{table.name}.svg"] = rendered(draw_published(table), "svg").decode()
         else:
-            texts[folder / f"{table.name}.tex"] = as_latex([_table(table)])
+            texts[folder / f"{table.name}.tex"] = as_latex([published_table(table)])
     for path, text in texts.items():
         write_text(path, text)
     return list(texts)
@@ -142,7 +134,8 @@ def records(table: ReproducedTable) -> list[dict[str, Any]]:
     return rows
 
 
-def _table(table: ReproducedTable) -> Table:
+def published_table(table: ReproducedTable) -> Table:
+    """Return a table of a paper in its layout; a cell without a measured number is a dash, the remarks say why."""
     blocks = any(cell.block for cell in table.cells)
     rows: list[list[Content]] = []
     for cells in table.rows():

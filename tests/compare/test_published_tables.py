@@ -35,7 +35,7 @@ from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import ModelFile, model_names
 from equivox.metrics.genres.cohort import published_cohorts
 from equivox.report.published_figures import draw_published
-from equivox.report.published_tables import cell_tables, published_tables, write_tables
+from equivox.report.published_tables import cell_tables, published_table, write_tables
 from equivox.report.table import print_tables
 from equivox.run.run_files import open_run_file, settings_of
 from equivox.run.scoring import read_records, read_scores
@@ -536,7 +536,7 @@ def test_genres_by_the_papers_arithmetic(runs: dict[str, Path], with_stand_ins: 
         total = cell_of(tables, "table_2", "Llama-3.1-8B", row, "TBS")
         assert total.measured == pytest.approx(8.0) and math.isnan(total.deviation)
     # The paper prints magnitudes and marks the lowest total; a tie has one mark.
-    drawn = {row[1]: row for table in published_tables(tables)[:1] for row in table.rows if row[0] == "Llama-3.1-8B"}
+    drawn = {row[1]: row for row in published_table(tables[0]).rows if row[0] == "Llama-3.1-8B"}
     shown = str(drawn["Janus-7B"][2 + 6])
     p = whole(runs["standin"], "genres_standin", "M7", "arithmetic=published").p_paper
     assert f"▲ ({p:.3f}) (0.032 ▲ (0.001); +" in shown
@@ -702,7 +702,7 @@ def test_the_terminal_shows_the_models_that_were_run(runs: dict[str, Path]) -> N
     print_tables(console, cell_tables(tables))
     text = console.export_text()
     assert "18.41**" in text and "46.77" not in text and "no run of desta" in text
-    layout = published_tables(tables)[0]
+    layout = published_table(tables[0])
     assert len(layout.rows) == 22 and {len(row) for row in layout.rows} == {7}
 
 
