@@ -6,9 +6,9 @@ that points its name at this machine gets nothing), and lets no other origin rea
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
 import json
+import mimetypes
 import os
 import re
 import socket
@@ -17,9 +17,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -30,7 +28,8 @@ from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from equivox.core.errors import EquivoxError, RequestError
@@ -167,7 +166,7 @@ async def _report(request: Request) -> Response:
     except EquivoxError as error:
         return PlainTextResponse(redacted_text(str(error)), status_code=409)
     # The report is one file: its own policy, in its head, allows its one style and script by their hashes.
-    return FileResponse(path, media_type=TYPES[".html"], headers={"content-security-policy": FRAMES})
+    return FileResponse(path, headers={"content-security-policy": FRAMES})
 
 
 async def _results(request: Request) -> Response:
@@ -212,47 +211,18 @@ def _missing() -> Response:
     return PlainTextResponse("there is nothing here", status_code=404)
 
 
-TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".json": "application/json",
-    ".svg": "image/svg+xml",
-}
-"""The types of the page's files, the same on every machine."""
+async def _style(request: Request) -> Response:
+    return FileResponse(str(STYLE))
 
 
-@cache
-def page_files() -> dict[str, tuple[bytes, str, str]]:
-    """Return the files of the page by their paths: content, type and tag. They are small, and read once."""
-    found = {STYLE.name: _file_of(STYLE)}
-    waiting: list[tuple[str, Traversable]] = [("", PAGE)]
-    while waiting:
-        path, place = waiting.pop()
-        for entry in place.iterdir():
-            name = f"{path}{entry.name}"
-            if entry.is_dir():
-                waiting.append((f"{name}/", entry))
-            else:
-                found[name] = _file_of(entry)
-    return found
-
-
-def _file_of(entry: Traversable) -> tuple[bytes, str, str]:
-    content = entry.read_bytes()
-    kind = TYPES.get(Path(entry.name).suffix, "text/plain; charset=utf-8")
-    return content, kind, f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-
-
-async def _file(request: Request) -> Response:
-    found = page_files().get(request.path_params["path"] or "index.html")
-    if found is None:
-        return _missing()
-    content, kind, tag = found
-    if request.headers.get("if-none-match") == tag:
-        return Response(status_code=304, headers={"etag": tag})
-    return Response(content, media_type=kind, headers={"etag": tag})
-
+# A machine's own table may say otherwise, and a browser runs no module of another type.
+for _kind, _end in (
+    ("text/html", ".html"),
+    ("text/css", ".css"),
+    ("text/javascript", ".js"),
+    ("image/svg+xml", ".svg"),
+):
+    mimetypes.add_type(_kind, _end)
 
 ROUTES: list[BaseRoute] = [
     Route(f"/{DOCUMENT}", _document),
@@ -260,7 +230,8 @@ ROUTES: list[BaseRoute] = [
     Route("/results/{screen}/{number:int}", _results),
     Route("/data/{built}/{file}", _table),
     Route("/media/{sha256}", _medium),
-    Route("/{path:path}", _file),
+    Route(f"/{STYLE.name}", _style),
+    Mount("/", StaticFiles(directory=str(PAGE), html=True)),
 ]
 """The routes, the files of the page last. All of it is read; nothing changes a run."""
 
