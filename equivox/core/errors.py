@@ -41,7 +41,7 @@ class DamageError(RequestError):
         self.path, self.why = path, why
 
 
-def nearest(word: str, known: Iterable[str], limit: int = 3) -> str:
+def nearest(word: str, known: Iterable[str]) -> str:
     """Return `"; did you mean a, b or c"` for the known words nearest to `word`, or `""` when none is near.
 
     >>> nearest("vibe_gendr:story", ["vibe_gender:story", "vibe_accent:story", "genres:cs"])
@@ -49,7 +49,7 @@ def nearest(word: str, known: Iterable[str], limit: int = 3) -> str:
     >>> nearest("qqq", ["vibe_gender:story"])
     ''
     """
-    matches = difflib.get_close_matches(word, list(known), n=limit, cutoff=0.5)
+    matches = difflib.get_close_matches(word, list(known), n=3, cutoff=0.5)
     if not matches:
         return ""
     joined = matches[0] if len(matches) == 1 else f"{', '.join(matches[:-1])} or {matches[-1]}"

@@ -255,10 +255,10 @@ def silent_wav(seconds: float, *, sampling_rate: int = 16_000) -> bytes:
     return encode_audio(samples, sampling_rate=sampling_rate, container="WAV", subtype="FLOAT")
 
 
-def compact_audio(data: bytes, *, name: str, sampling_rate: int = 16_000) -> bytes:
-    """Return a clip as a small ogg file, mono; for a page, not for a model. MediaError as in `decode_audio`."""
-    samples = decode_audio(data, name=name, sampling_rate=sampling_rate)
-    return encode_audio(samples, sampling_rate=sampling_rate, container="OGG", subtype="VORBIS")
+def compact_audio(data: bytes, *, name: str) -> bytes:
+    """Return a clip as a small ogg file, mono, for a page and no model; MediaError as in `decode_audio`."""
+    samples = decode_audio(data, name=name, sampling_rate=16_000)
+    return encode_audio(samples, sampling_rate=16_000, container="OGG", subtype="VORBIS")
 
 
 MOST_SOUND_BYTES = 64 * 2**20

@@ -284,11 +284,11 @@ def _pause(error: BaseException, attempt: int) -> float:
     return min(0.5 * 2.0**attempt, 8.0) * random.uniform(0.75, 1.0)
 
 
-def short(error: BaseException, longest: int = 200) -> str:
+def short(error: BaseException) -> str:
     """Return an error as one short line: its type and its first words, without credentials.
 
     The client says of all broken connections that they are one; what caused the error says why.
     """
     words = f"{error} {error.__cause__}" if unreached(error) and error.__cause__ else str(error)
     text = cleaned(" ".join(words.split()))
-    return f"{type(error).__name__}: {text[:longest]}" if text else type(error).__name__
+    return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__

@@ -77,15 +77,11 @@ class Hierarchy:
         The smallest q that each test could have had, given the p-values of the others; NaN if its `least` is NaN.
     level
         The p that would have made each test a finding, given the p-values of the others; NaN if its p is NaN.
-    n_first, n_found
-        The first tests with a p-value, and those of them with q below the level.
     """
 
     q: dict[str, float]
     q_least: dict[str, float]
     level: dict[str, float]
-    n_first: int
-    n_found: int
 
 
 def adjust_hierarchy(
@@ -168,8 +164,6 @@ def adjust_hierarchy(
         q={name: q[name] for name in given},
         q_least={name: q_least[name] for name in given},
         level={name: needed[name] for name in given},
-        n_first=n_first,
-        n_found=n_found,
     )
 
 
