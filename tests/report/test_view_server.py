@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import signal
@@ -23,7 +24,7 @@ from test_view_data import make
 from equivox.calibration.verdicts import Estimate, Finding, Line
 from equivox.core.files import read_document, write_document
 from equivox.core.plain import as_plain
-from equivox.report.view.server import PAGE, POLICY, Explorer, application
+from equivox.report.view.server import PAGE, POLICY, ROUTES, Explorer, application
 from equivox.run.manifest import hashes_of, state_hashes
 
 VENDOR = Path(str(PAGE / "vendor"))
@@ -143,6 +144,15 @@ def test_nothing_outside_of_the_page_and_its_tables_is_served(client: TestClient
         assert client.get(path).status_code == 404, path
     for path in ("/view.json", "/index.html"):
         assert client.post(path).status_code == 405
+
+
+def test_a_page_that_was_installed_by_links_is_served(
+    client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    linked = shutil.copytree(str(PAGE), tmp_path / "linked", copy_function=os.symlink)
+    page: Any = ROUTES[-1]
+    monkeypatch.setattr(page.app, "all_directories", [linked])
+    assert [client.get(path).status_code for path in ("/", "/view.css", "/gone.css")] == [200, 200, 404]
 
 
 def test_the_tables_are_built_anew_when_a_run_is_scored(run: Path, tmp_path: Path) -> None:

@@ -231,7 +231,8 @@ ROUTES: list[BaseRoute] = [
     Route("/data/{built}/{file}", _table),
     Route("/media/{sha256}", _medium),
     Route(f"/{STYLE.name}", _style),
-    Mount("/", StaticFiles(directory=str(PAGE), html=True)),
+    # A package may be installed as links to its files, as uv does when asked to.
+    Mount("/", StaticFiles(directory=str(PAGE), html=True, follow_symlink=True)),
 ]
 """The routes, the files of the page last. All of it is read; nothing changes a run."""
 
