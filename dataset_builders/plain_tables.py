@@ -38,8 +38,9 @@ def read_columns(path: str | Path) -> Columns:
     The cells of a CSV may be separated by commas, semicolons or tabs. Of what spreadsheets leave, rows without an entry
     and columns without a name and an entry are not read; the rows of one column stay, as missing entries.
 
-    JSON lines hold an object a line, JSON a list of objects or an object of columns. A key that some objects lack is
-    missing there. What a parquet file holds as bytes is left out; `embedded.unpacked_media` has the files.
+    JSON lines hold an object a line, which a file called .json may, too. JSON is a list of objects, which an object may
+    hold beside other things, or an object of columns. A key that some objects lack is missing there. What a parquet
+    file holds as bytes is left out; `embedded.unpacked_media` has the files.
     Numbers that stand for words in a data set of the Hub (`ClassLabel`) are read as these words.
     Raises RequestError for a file that cannot be read, for one without rows and, before it is expanded, for one that is
     too large.
@@ -228,14 +229,42 @@ def _json(path: Path, text: str) -> Columns:
     try:
         document = parsed_json(text)
     except ValueError as error:
+        # Libraries write an object a line under this ending, too.
+        if text.lstrip().startswith("{") and getattr(error, "msg", "") == "Extra data":
+            return of_records(_json_lines(path, text), str(path))
         raise RequestError(
             f"{path}: not JSON ({error}); give a list of objects, or one object a line as .jsonl"
         ) from None
+    if isinstance(document, Mapping):
+        rows = {tuple(part) if isinstance(part, Mapping) else () for part in document.values()}
+        if len(rows) == 1 and "".join(*rows).isdecimal():  # pandas names the entries of a column by their rows
+            document = {name: list(part.values()) for name, part in document.items()}
+        of_columns = len(document) > 1 and all(isinstance(part, list) for part in document.values())
+        document = (not of_columns and _records_in(path, document)) or document
     if isinstance(document, Mapping):
         return _of_mapping(document, str(path))
     if isinstance(document, list):
         return of_records(document, str(path))
     raise RequestError(f"{path}: expected a list of objects, got {document!r:.40}")
+
+
+def _records_in(path: Path, document: Mapping[str, Any]) -> list[Any]:
+    """Return the longest list of objects in a document, which says more beside it; [] if it has none.
+
+    RequestError if another one holds objects of the same kind, such as the next split of a data set.
+    """
+    inner = [("", document), *((f"{name}.", part) for name, part in document.items() if isinstance(part, Mapping))]
+    lists = {
+        f"{above}{name}": part
+        for above, parts in inner
+        for name, part in parts.items()
+        if isinstance(part, list) and part and all(isinstance(one, Mapping) for one in part)
+    }
+    longest = max(lists, key=lambda name: len(lists[name]), default="")
+    for name in (one for one in lists if one != longest):
+        if 2 * len(lists[longest][0].keys() & lists[name][0].keys()) > len(lists[name][0]):
+            raise RequestError(f"{path} has two tables, {longest} and {name}; give each a file of its own")
+    return lists.get(longest, [])
 
 
 def _parquet(path: Path) -> Columns:

@@ -113,6 +113,42 @@ def test_a_table_in_another_encoding_is_told_with_a_way_out(tmp_path: Path, enco
             read(path)
 
 
+RECORDS = [{"id": 1, "text": "a"}, {"id": 2, "text": "b"}, {"id": 3}]
+COLUMNS = {"id": [1, 2, 3], "text": ["a", "b", None]}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "\n".join(map(json.dumps, RECORDS)),
+        json.dumps({"data": RECORDS}),
+        json.dumps({"version": 2, "plan": {"steps": [{"solver": "generate"}]}, "samples": RECORDS}),
+        json.dumps({"id": "e", "results": {"prompts": [{"raw": "p"}], "results": RECORDS}, "config": {"tests": [{}]}}),
+        json.dumps({name: dict(enumerate(column)) for name, column in COLUMNS.items()}),
+        json.dumps(COLUMNS),
+    ],
+)
+def test_json_is_read_as_libraries_and_tools_write_it(tmp_path: Path, written: str) -> None:
+    """`datasets` writes lines into a file called .json, pandas columns of rows by number, tools a list among others."""
+    (tmp_path / "t.json").write_text(written)
+    assert read_columns(tmp_path / "t.json") == COLUMNS
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ({"version": 1, "train": RECORDS, "test": RECORDS[:1]}, "has two tables, train and test; give each a file"),
+        ({"train": RECORDS, "test": RECORDS[:1]}, "columns have unequal lengths"),
+        ({"a": {"0": 1, "1": 2}, "b": {"1": 1, "0": 2}}, "'a' is a dict, not a column"),
+        ({"version": 1, "rows": 3}, "'version' is a int, not a column"),
+    ],
+)
+def test_json_that_may_be_several_tables_is_refused(tmp_path: Path, written: object, told: str) -> None:
+    (tmp_path / "t.json").write_text(json.dumps(written))
+    with pytest.raises(RequestError, match=told):
+        read_columns(tmp_path / "t.json")
+
+
 def test_whole_characters_of_two_halves_are_read(tmp_path: Path) -> None:
     path = tmp_path / "smile.jsonl"
     path.write_text('{"response": "\\ud83d\\ude42 \\\\ud800"}')
