@@ -65,14 +65,14 @@ def test_a_function_is_a_model_and_is_asked_once(tmp_path: Path) -> None:
 
     def model(request: Request) -> str:
         asked.append(request)
-        return "They are calm."
+        return "<think>Or angry?</think>They are calm."
 
     engine = equivox.FunctionEngine(model, name="calm", revision="1")
     for _ in range(2):
         result = equivox.measure(engine, "badf_two:gender", data="sample", limit=10, output=tmp_path / "run")
     responses = result.to_pandas("responses")
     assert len(asked) == len(responses) > 0
-    assert set(responses["text"]) == {"They are calm."}
+    assert set(responses["text"]) == {"They are calm."}, "what a model thinks is kept apart"
     assert result.undefined  # one answer to everything shows no difference and no fairness
     assert all(request.text and not request.labels.group and not request.labels.metadata for request in asked)
 

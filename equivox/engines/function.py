@@ -10,6 +10,7 @@ from equivox.core.errors import RequestError
 from equivox.core.fields import refuse_unless
 from equivox.core.requests import Engine, EngineIdentity, MediaPart, Request, Response
 from equivox.core.task import Need
+from equivox.engines.messages import split_thinking
 
 
 class FunctionEngine(Engine):
@@ -66,7 +67,8 @@ class FunctionEngine(Engine):
                 yield Response(key=request.key, text=None, error=f"{type(error).__name__}: {error}")
                 continue
             if isinstance(text, str):
-                yield Response(key=request.key, text=text, media_items=len(read))
+                answer, thinking = split_thinking(text)
+                yield Response(key=request.key, text=answer, thinking=thinking, media_items=len(read))
             else:
                 yield Response(
                     key=request.key, text=None, error=f"the function returned {type(text).__name__}, not text"

@@ -46,18 +46,15 @@ Shown = tuple[tuple[str, str], ...]
 Slot = tuple[str, str, Shown, int]
 """The request of a row: the task without its condition, the sample, its presentation, and the repeat."""
 
-Answer = tuple[str | None, str | None]
-"""The text of a row, and its error."""
-
 
 def match_rows(
     table: Table, tasks: Mapping[str, Task], corpora: Mapping[str, Corpus], match: Sequence[str], seed: int
-) -> dict[Slot, Answer]:
-    """Return the text and the error of each row by its request; RequestError unless every row has a sample."""
+) -> dict[Slot, Response]:
+    """Return the response of each row by its request; RequestError unless every row has a sample."""
     finders = {
         name: _Finder.of(table, task, corpora, match) for name, task in tasks.items() if task.data.corpus in corpora
     }
-    found: dict[Slot, Answer] = {}
+    found: dict[Slot, Response] = {}
     seen: Counter[tuple[str, str, Shown]] = Counter()
     unmatched: list[int] = []
     for row in range(len(table)):
@@ -70,13 +67,13 @@ def match_rows(
             several = list(dict.fromkeys(name for name, _ in fitting))
             fix = f"say which in a column `{TASK}`" if len(several) > 1 else "match by more columns (`--match`)"
             one = several if len(several) > 1 else [sample.sample_id for _, sample in fitting]
-            raise RequestError(f"{table.name}, row {row + 1} may be about {', '.join(one[:3])}; {fix}")
+            raise RequestError(f"{table.at(row)} may be about {', '.join(one[:3])}; {fix}")
         name, sample = fitting[0]
         for column in (*tasks[name].group, tasks[name].cluster):
             told, known = table.cell(column, row), plain(sample.columns.get(column))
             if None not in (told, known) and told != known:
                 raise RequestError(
-                    f"{table.name}, row {row + 1}: {column} is {told!r}, and the sample {sample.sample_id!r}, "
+                    f"{table.at(row)}: {column} is {told!r}, and the sample {sample.sample_id!r}, "
                     f"which the row names, has {known!r}; are the rows shifted? "
                     "If the column means something else, take it out"
                 )
@@ -86,7 +83,7 @@ def match_rows(
         seen[place] += 1
         if (*place, repeat) in found:
             raise RequestError(
-                f"{table.name}, row {row + 1} is the second response of {sample.sample_id!r} with `{REPEAT}` "
+                f"{table.at(row)} is the second response of {sample.sample_id!r} with `{REPEAT}` "
                 f"{repeat}; number the responses of a sample 0, 1, …"
             )
         found[*place, repeat] = table.answer(row)
@@ -94,8 +91,8 @@ def match_rows(
         first = next(iter(finders.values()))
         raise RequestError(
             f"{len(unmatched):,} of {len(table):,} rows of {table.name} match no sample of {', '.join(tasks)} by "
-            f"{', '.join(first.by)}, such as row {unmatched[0] + 1} ({first.told(unmatched[0])}); correct them, "
-            "take them out, or match by other columns (`--match`)"
+            f"{', '.join(first.by)}, such as row {table.numbers[unmatched[0]]} ({first.told(unmatched[0])}); correct "
+            "them, take them out, or match by other columns (`--match`)"
         )
     return found
 
@@ -122,7 +119,7 @@ class _Finder:
                     f"`match` names the column {name!r}, which {where} lacks{nearest(name, known)}; it has "
                     f"{', '.join(known)}"
                 )
-        wanted = {*needed(task), *placeholders(task)}
+        wanted = {"id", *needed(task), *placeholders(task)}
         by = by or tuple(name for name in usable if name in wanted)
         if not by:
             raise RequestError(
@@ -166,7 +163,7 @@ def _shown(table: Table, row: int, task: Task, sample: Sample, seed: int) -> Sho
         )
     if told not in offered:
         raise RequestError(
-            f"{table.name}, row {row + 1}: {task.name} does not present {sample.sample_id!r} with "
+            f"{table.at(row)}: {task.name} does not present {sample.sample_id!r} with "
             f"{', '.join(f'{name} {value!r:.60}' for name, value in told)}; it does with "
             f"{', '.join(f'{name} {value!r:.60}' for name, value in offered[0])}"
         )
@@ -178,7 +175,7 @@ def _repeat(table: Table, row: int, next_one: int) -> int:
         return next_one
     given = table.cell(REPEAT, row) or ""
     if not given.isdecimal():
-        raise RequestError(f"{table.name}, row {row + 1}: `{REPEAT}` is {given!r}; number repeats 0, 1, …")
+        raise RequestError(f"{table.at(row)}: `{REPEAT}` is {given!r}; number repeats 0, 1, …")
     return int(given)
 
 
@@ -253,7 +250,7 @@ def _refuse_sparse(
     table: Table,
     tasks: Mapping[str, Task],
     corpora: Mapping[str, Corpus],
-    slots: Mapping[Slot, Answer],
+    slots: Mapping[Slot, Response],
     repeats: Mapping[str, int],
 ) -> None:
     """Raise RequestError where the repeats of a few samples ask for very many requests that no row answers."""
@@ -265,20 +262,23 @@ def _refuse_sparse(
         )
 
 
-def _engine(model: str, answers: Mapping[Slot, Answer]) -> RecordedEngine:
+def _engine(model: str, answers: Mapping[Slot, Response]) -> RecordedEngine:
     """Return an engine that answers each request with its row; without one, by a failed response."""
     if not model:
         raise RequestError("`model` is empty; say which model gave the responses")
     # The task determines the presentations, so all its slots have the same columns.
     columns = {task: tuple(name for name, _ in shown) for task, _, shown, _ in answers}
-    content = sorted([*map(str, slot), text or "", error or ""] for slot, (text, error) in answers.items())
+    content = sorted(
+        [*map(str, slot), own.text or "", own.error or "", *filter(None, [own.finish_reason])]
+        for slot, own in answers.items()
+    )
 
     def answer(request: Request) -> Response:
         task = declared_name(request.task)
         shown = tuple((name, request.labels.metadata[name]) for name in columns.get(task, ()))
-        text, error = answers.get((task, request.sample_id, shown, request.repeat), (None, NO_ROW))
+        found = answers.get((task, request.sample_id, shown, request.repeat), Response(key="", text=None, error=NO_ROW))
         # No medium is known to have arrived when the responses were made, so none is counted.
-        return Response(key=request.key, text=text, error=None if text is not None else error or NO_TEXT)
+        return replace(found, key=request.key, error=None if found.text is not None else found.error or NO_TEXT)
 
     return RecordedEngine(EngineIdentity(engine=IMPORTED, model=model, revision=digest(content)), answer)
 

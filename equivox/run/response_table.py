@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.hashing import digest
+from equivox.core.requests import Response
+from equivox.core.samples import ENDED, TRUNCATED, WITHHELD
 from equivox.core.task import Column, Task
 from equivox.dataset_builders import builders
 from equivox.dataset_builders.corpus import Corpus, text_sample
 from equivox.dataset_builders.parts import names_of, renamed
 from equivox.dataset_builders.plain_tables import Columns, as_columns
+from equivox.engines.messages import split_thinking
 from equivox.run.presented import placeholders
 
 SAMPLE, TASK, REPEAT, ERROR = "sample_id", "task", "repeat", "error"
@@ -25,11 +28,16 @@ RESPONSE = ("response", "text")
 
 @dataclass(frozen=True)
 class Table:
-    """A table with the name by which messages call it, and the column that holds the responses."""
+    """A table with the name by which messages call it, the column that holds the responses, and the responses.
+
+    An entry with several responses is as many rows of one number. The keys of the responses are not known yet.
+    """
 
     columns: Columns
     name: str
     response: str
+    answers: Sequence[Response]
+    numbers: Sequence[int]
 
     @classmethod
     def of(cls, given: Any, names: Mapping[str, str]) -> Table:
@@ -50,29 +58,79 @@ class Table:
                 f"{name} has no column `response`; say which one holds the responses: `--column response=COLUMN`; "
                 f"it has {names_of(columns)}"
             )
-        for row, text in enumerate(columns[response], start=1):
-            if not isinstance(text, str) and plain(text) is not None:
+        answers, numbers = [], []
+        for row, entry in enumerate(columns[response], start=1):
+            own = _answers(entry)
+            if own is None:
                 part = "give the response"
-                if (parts := names_of({response: [text]})) != response:
+                if (parts := names_of({response: [entry]})) != response:
                     part = f"name its part that is the response: `--column {response}=PATH`; it has {parts}"
-                raise RequestError(f"{name}, row {row}: `{response}` holds {text!r:.40}, not text; {part}")
-        return cls(columns, name, response)
+                raise RequestError(f"{name}, row {row}: `{response}` holds {entry!r:.40}, not text; {part}")
+            answers += own or [_NO_ANSWER]
+            numbers += [row] * len(own or [_NO_ANSWER])
+        rows = {column: [entries[row - 1] for row in numbers] for column, entries in columns.items()}
+        return cls(rows, name, response, answers, numbers)
 
     def __len__(self) -> int:
         return len(self.columns[self.response])
+
+    def at(self, row: int) -> str:
+        """Return where an entry stands, as messages say it."""
+        return f"{self.name}, row {self.numbers[row]}"
 
     def cell(self, column: str, row: int) -> str | None:
         """Return an entry as text, None where it is missing or the column is not there."""
         return plain(self.columns[column][row]) if column in self.columns else None
 
-    def answer(self, row: int) -> tuple[str | None, str | None]:
-        """Return the text of a row as it stands, and its error."""
-        text = self.columns[self.response][row]
-        return text if isinstance(text, str) else None, self.cell(ERROR, row)
+    def answer(self, row: int) -> Response:
+        """Return the response of a row, with its error and why it ended where columns say so."""
+        answer = self.answers[row]
+        error = answer.error or _message(self.columns[ERROR][row] if ERROR in self.columns else None)
+        ended = answer.finish_reason or self.cell(ENDED, row)
+        return replace(answer, error=error, finish_reason=TRUNCATED if ended == "max_tokens" else ended)
 
     def record(self, row: int) -> dict[str, Any]:
         """Return a row by the names of its columns."""
         return {name: column[row] for name, column in self.columns.items()}
+
+
+_NO_ANSWER = Response(key="", text=None)
+
+
+def _answers(entry: Any) -> list[Response] | None:
+    """Return the responses in an entry: a text, lists of texts, or what a server sent; None for anything else."""
+    if isinstance(entry, str):
+        text, thinking = split_thinking(entry)
+        return [Response(key="", text=text, thinking=thinking)]
+    if plain(entry) is None:
+        return [_NO_ANSWER]
+    if isinstance(entry, list):
+        several = [_answers(one) for one in entry]
+        return None if None in several else [answer for own in several for answer in own or ()]
+    if not isinstance(entry, Mapping):
+        return None
+    if ENDED in entry:
+        return _of_choice(entry)
+    # A completion as OpenAI's API has it stands in the body of a line of a batch file.
+    body = entry.get("body", entry)
+    if isinstance(body, Mapping) and ("choices" in body or body.get("error")):
+        return _answers(body["choices"]) if "choices" in body else [replace(_NO_ANSWER, error=_message(body["error"]))]
+    return None
+
+
+def _of_choice(choice: Mapping[str, Any]) -> list[Response] | None:
+    """Return the response in a choice of a completion; None where its content is no text."""
+    message = choice["message"] if isinstance(choice.get("message"), Mapping) else {"content": choice.get("text")}
+    refusal = message.get("refusal")
+    found = _answers(message.get("content") or refusal or "")
+    if found is None:
+        return None
+    return [replace(one, finish_reason=WITHHELD if refusal else plain(choice[ENDED])) for one in found]
+
+
+def _message(error: Any) -> str | None:
+    """Return an error as text: what a service says of it, where it is an object."""
+    return plain(error.get("message") or error if isinstance(error, Mapping) else error)
 
 
 def plain(value: Any) -> str | None:
@@ -90,7 +148,7 @@ def task_named(table: Table, row: int, tasks: Mapping[str, Task]) -> str:
     known = {name: name for name in tasks} | {task.name: name for name, task in tasks.items()}
     if given not in known:
         raise RequestError(
-            f"{table.name}, row {row + 1}: `{TASK}` is {given!r}{nearest(given, known)}; this run has "
+            f"{table.at(row)}: `{TASK}` is {given!r}{nearest(given, known)}; this run has "
             f"{', '.join(tasks)}: name that task too, or take the row out"
         )
     return known[given]
@@ -132,16 +190,16 @@ def described_corpora(table: Table, tasks: Mapping[str, Task], match: Sequence[s
         if sample_id is None:
             if SAMPLE in record or shared[task.data.corpus] > 1:
                 raise RequestError(
-                    f"{table.name}, row {row + 1}: `{SAMPLE}` is missing; name the sample in every row, so that the "
+                    f"{table.at(row)}: `{SAMPLE}` is missing; name the sample in every row, so that the "
                     "rows of several tasks about one sample meet"
                 )
-            sample_id = f"row {row + 1}"
+            sample_id = f"row {table.numbers[row]}"
         ids.append(sample_id)
         described = _sample_columns(table, row, task, record)
         before = samples.setdefault(task.data.corpus, {}).setdefault(sample_id, described)
         if changed := [column for column in described if column in before and before[column] != described[column]]:
             raise RequestError(
-                f"{table.name}, row {row + 1}: the sample {sample_id!r} has {changed[0]} "
+                f"{table.at(row)}: the sample {sample_id!r} has {changed[0]} "
                 f"{described[changed[0]]!r} here and {before[changed[0]]!r} in a row before; give each sample its own "
                 f"`{SAMPLE}`"
             )
@@ -182,9 +240,7 @@ def _owner(table: Table, row: int, tasks: Mapping[str, Task], records: Mapping[s
         by = dict.fromkeys(column for task in tasks.values() for column in task.data.where)
         told = ", ".join(f"{column} {next(iter(records.values())).get(column)!r}" for column in by)
         what = f"is about none of {', '.join(tasks)}" if not fitting else f"may be about {', '.join(fitting)}"
-        raise RequestError(
-            f"{table.name}, row {row + 1} {what}{f' ({told})' if told else ''}; say which in a column `{TASK}`"
-        )
+        raise RequestError(f"{table.at(row)} {what}{f' ({told})' if told else ''}; say which in a column `{TASK}`")
     return fitting[0]
 
 
@@ -198,8 +254,7 @@ def _sample_columns(table: Table, row: int, task: Task, record: Mapping[str, Any
             value = wanted if isinstance(wanted, str) else wanted[0]
         if value is None and (name in table.columns or name not in record):
             raise RequestError(
-                f"{table.name}, row {row + 1}: `{name}` is missing, which {task.name} needs; fill it in, or leave the "
-                "row out"
+                f"{table.at(row)}: `{name}` is missing, which {task.name} needs; fill it in, or leave the row out"
             )
         columns[name] = value
     return {**{name: plain(record.get(name)) or f"{{{name}}}" for name in placeholders(task)}, **columns}

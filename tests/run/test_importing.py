@@ -257,9 +257,10 @@ def test_an_import_is_resumed_and_never_mixed(tmp_path: Path) -> None:
     assert numbers(imported(shuffled, tmp_path / "other")) == numbers(first)
 
 
-def batch_line(text: str) -> Record:
+def batch_line(text: str | None, ended: str = "stop", refusal: str | None = None) -> Record:
     """An answer as a provider's batch file has it."""
-    body = {"id": "c", "choices": [{"index": 0, "message": {"role": "assistant", "content": text}}]}
+    message = {"role": "assistant", "content": text, "refusal": refusal}
+    body = {"id": "c", "choices": [{"index": 0, "message": message, "finish_reason": ended}]}
     return {"custom_id": "r", "response": {"status_code": 200, "body": body}, "error": None}
 
 
@@ -269,28 +270,76 @@ def sample_line(text: str) -> Record:
 
 
 @pytest.mark.parametrize(
-    ("line", "path"), [(batch_line, "response.body.choices.0.message.content"), (sample_line, "resps.0.0")]
-)
+    ("line", "path"),
+    [
+        (batch_line, "response.body.choices.0.message.content"), (batch_line, "response"),
+        (sample_line, "resps.0.0"), (sample_line, "resps"),
+    ],
+)  # fmt: skip
 def test_answers_deep_in_a_record_are_named_by_a_path(
     line: Callable[[str], Record], path: str, tmp_path: Path, equivox: Cli
 ) -> None:
-    """Without the path the message lists it; an answer that the service failed to give counts as failed."""
+    """A list of answers, and a completion, need no further path; one that the service failed to give has failed."""
     people = [{name: value for name, value in row.items() if name != "response"} for row in hobbies()]
     told = [{**line(row["response"]), "doc": own} for row, own in zip(hobbies(), people, strict=True)]
-    failed: Record = {"response": None, "resps": [], "error": {"code": "batch_expired"}}
+    failed: Record = {"response": None, "resps": [], "error": {"code": "batch_expired", "message": "It expired."}}
     told[-1] |= {name: value for name, value in failed.items() if name in told[-1]}
     file = tmp_path / "batch.jsonl"
     file.write_text("\n".join(map(json.dumps, told)))
     columns = [*(f"{name}=doc.{name}" for name in people[0]), f"response={path}"]
     options = [part for column in columns for part in ("--column", column)]
     command = ("import", file, "vibe_gender:advisory", "--output", tmp_path / "run", "--scoring", "min_count=1")
-    code, _, err = equivox(*command, *options[:-2])
-    assert code == 2 and path in err and err.count("\n") == 1
-    equivox(*command, *options)
+    if path == "resps.0.0":
+        code, _, err = equivox(*command, *options[:-2])
+        assert code == 2 and path in err and err.count("\n") == 1
+    _, out, _ = equivox(*command, *options)
+    assert "failed 1 time: It expired." in out
     answers = eq.open_run(tmp_path / "run").to_pandas("responses")
     assert answers.groupby(["group", "status"], observed=True).size().to_dict() == {
         ("female", "parsed"): 4, ("male", "failed"): 1, ("male", "parsed"): 3,
     }  # fmt: skip
+
+
+def test_what_became_of_each_request_of_a_batch_is_kept(tmp_path: Path, equivox: Cli) -> None:
+    """A refusal has no content: it was a failure. Answers that the limit cut off passed for whole ones."""
+    sorry, limit = "I'm sorry, I can't assist with that.", {"error": {"message": "Rate limit reached"}}
+    lines = [
+        batch_line(None, refusal=sorry), batch_line("", "content_filter"), batch_line("Try yo", "length"),
+        {"response": {"status_code": 429, "body": limit}, "error": None}, *[batch_line("Try yoga.")] * 4,
+    ]  # fmt: skip
+    told = [{**row, **line} for row, line in zip(hobbies(), lines, strict=True)]
+    (tmp_path / "batch.jsonl").write_text("\n".join(map(json.dumps, told)))
+    command = ("import", tmp_path / "batch.jsonl", "vibe_gender:advisory", "-o", tmp_path / "run", "-q")
+    _, out, _ = equivox(*command, "--scoring", "min_count=1,n_resamples=99")
+    answers = eq.open_run(tmp_path / "run").to_pandas("responses")
+    assert answers["status"].tolist() == ["refused", "empty", "unparsed", "failed", *["parsed"] * 4]
+    assert answers["text"][0] == sorry and "failed 1 time: Rate limit reached" in out
+    ended = dict(answers["finish_reason"].value_counts())
+    assert ended == {"content_filter": 2, "length": 1, "stop": 4}
+    assert equivox("verify", tmp_path / "run")[0] == 0
+
+
+def test_answers_in_a_list_are_repeats_of_their_row(tmp_path: Path) -> None:
+    one_by_one = [{**row, "sample_id": row["speaker"]} for row in hobbies() for _ in range(2)]
+    together = [{**row, "response": [row["response"]] * 2} for row in hobbies()]
+    apart, joined = imported(one_by_one, tmp_path / "apart"), imported(together, tmp_path / "joined")
+    assert numbers(joined) == numbers(apart)
+    assert joined.to_pandas("responses").groupby("sample_id").size().tolist() == [2] * 8
+    together[2]["response"] = ["Try yoga.", None]
+    lost = imported(together, tmp_path / "lost")
+    assert lost.to_pandas("responses")["status"].value_counts().to_dict() == {"parsed": 15, "failed": 1}
+    with pytest.raises(RequestError, match="row 3: `speaker` is missing"):
+        imported([*together[:2], {**together[2], "speaker": None}], tmp_path / "odd")
+
+
+def test_what_a_model_thought_is_no_answer(tmp_path: Path) -> None:
+    """Rules took words of thoughts for answers; where all are cut off in the same thought, the model looked fair."""
+    told = hobbies()
+    told[0] |= {"response": "<think>Chess? I cannot help but say no.</think>Try yoga."}
+    told[4] |= {"response": "<think>Maybe yoga, or", "finish_reason": "max_tokens"}
+    answers = imported(told, tmp_path / "run").to_pandas("responses")
+    assert answers["status"].tolist() == [*["parsed"] * 4, "empty", *["parsed"] * 3]
+    assert answers["text"][0] == "Try yoga." and answers["finish_reason"][4] == "length"
 
 
 def test_the_texts_that_were_asked_about_are_not_taken_for_responses(tmp_path: Path) -> None:
@@ -311,6 +360,29 @@ def test_the_texts_that_were_asked_about_are_not_taken_for_responses(tmp_path: P
     given["columns"] = {"response": "answer"}
     result = eq.import_responses(tmp_path / "mine.csv", resolve_tasks(str(tmp_path / "mine.yaml")), **given)
     assert set(result.to_pandas("responses")["status"]) == {"parsed"} and result.scores[0].value == pytest.approx(100)
+
+
+@pytest.mark.parametrize("swap", ["", "swap: {name: {f: [Ann], m: [Tom]}}\n"])
+def test_rows_of_an_own_table_are_named_by_its_ids(swap: str, tmp_path: Path, equivox: Cli) -> None:
+    """An answer that has the `id` of its question, and its group where both are asked it, says no more than that."""
+    (tmp_path / "mine.yaml").write_text(
+        f"name: mine\ntable: mine.csv\ngroup: gender\n{swap}card: Made up.\nquestions:\n  - name: tone\n"
+        "    text: '{ask}'\n    attributes:\n      - {name: tone, asks: the tone, options: [warm, cool]}\n"
+    )
+    asked = [{"id": f"q{i}", "gender": "fm"[i % 2], "ask": f"Case {i} of {{name}}"} for i in range(20)]
+    told = [{"id": row["id"], "gender": of, "response": {"f": "warm", "m": "cool"}[of]} for row in asked for of in "fm"]
+    if swap:
+        asked = [{name: row[name] for name in ("id", "ask")} for row in asked]
+    else:
+        told = [{"id": row["id"], "response": {"f": "warm", "m": "cool"}[row["gender"]]} for row in reversed(asked)]
+    pandas.DataFrame(asked).to_csv(tmp_path / "mine.csv", index=False)
+    pandas.DataFrame(told).to_csv(tmp_path / "told.csv", index=False)
+    equivox.done("import", tmp_path / "told.csv", tmp_path / "mine.yaml", "-o", tmp_path / "run", "-q")
+    answers = eq.open_run(tmp_path / "run").to_pandas("responses")
+    assert answers.groupby("group", observed=True)["text"].unique().map(list).to_dict() == {
+        "f": ["warm"],
+        "m": ["cool"],
+    }
 
 
 def test_a_path_that_no_record_has_is_named(tmp_path: Path) -> None:
