@@ -331,7 +331,10 @@ def open_texts(source: DataSource) -> Corpus:
         item = str(row.get("id") or f"{number:06d}")
         names[item] += 1
         if names[item] > 1:
-            raise RequestError(f"{path.name}, row {number}: the id {item!r} is there twice; make it unique")
+            raise RequestError(
+                f"{path.name}, row {number}: the id {item!r} is there twice; make it unique or, where rows share "
+                "it, give it another name, such as `columns: {shared_id: id}`"
+            )
         row = {"speaker": item, ITEM: item, **row}
         samples += _swapped(row, source, number, len(names) - 1) if source.swap else [text_sample(item, row)]
     for name, allowed in source.values.items():

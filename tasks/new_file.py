@@ -25,8 +25,12 @@ MOST_GROUPS = 12
 _COMPARED, _BEGINNING = 20, 300
 """The rows, and the signs of each, by which columns are found that say the same in other words."""
 
-_PEOPLE = ("gender", "sex", "race", "ethnicity", "accent", "dialect", "age_group", "age", "origin", "religion", "group")
+_PEOPLE = (
+    "gender", "sex", "race", "ethnicity", "accent", "dialect", "age_group", "age", "origin", "religion", "group",
+    "nationality", "country",
+)  # fmt: skip
 _TEXTS = ("text", "prompt")
+_ANSWERS = ("response", "answer", "output", "completion", "reply", "target")
 _UNITS = ("speaker", "speaker_id", "person", "client_id", "name", "item", "id", "cv", "case", "photo")
 _MEDIA = {
     "audio": (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a"),
@@ -41,8 +45,9 @@ class Found:
     """What a table looks like: what it lists, and which of its columns says what; an empty text is not known.
 
     `unit` is the column that carries the group (nested), or whose values are in every group (crossed). `candidates` are
-    all columns that could be compared, `mixed` those whose values are in some groups only. `versions` are columns with
-    one text for each group, such as `prompt_male` and `prompt_female`.
+    all columns that could be compared, `too_many` those of people with more values, `mixed` those whose values are in
+    some groups only. `versions` are columns with one text for each group, such as `prompt_male` and `prompt_female`,
+    `others` hold further texts. `shared_id` says that rows share an `id`.
     """
 
     rows: int
@@ -57,6 +62,9 @@ class Found:
     mixed: tuple[str, ...]
     placeholders: tuple[str, ...]
     versions: tuple[str, ...]
+    too_many: tuple[str, ...]
+    others: tuple[str, ...]
+    shared_id: bool
 
 
 def look_at(path: Path) -> Found:
@@ -70,12 +78,14 @@ def look_at(path: Path) -> Found:
     filled = {name: [cell.encode() for cell in own if cell] or [b""] for name, own in others.items()}
     lengths = {name: sum(map(len, own)) / len(own) for name, own in filled.items()}
     varied = {name for name, own in filled.items() if len({*own}) > 1}  # a system prompt is the same in every row
-    text = max(lengths, key=lambda name: (name in _TEXTS, name in varied, lengths[name])) if lengths else ""
+    # Of a part of an object, such as `meta.gender`, the last step is the name.
+    last = {name: name.rpartition(".")[2] for name in others}
+    asked = [name for name in lengths if last[name] not in _ANSWERS and not filled[name][0].startswith(b"data:")]
+    text = max(asked, key=lambda name: (name in _TEXTS, name in varied, lengths[name]), default="")
     text = text if text in _TEXTS or lengths.get(text, 0) > 20 else ""
     few = {name: len({*own} - {""}) for name, own in others.items() if name != text and name not in _UNITS}
     candidates = [name for name, n in few.items() if 2 <= n <= min(MOST_GROUPS, len(others[name]) // 2)]
-    # Of a part of an object, such as `meta.gender`, the last step is the name.
-    known = {name: _PEOPLE.index(last) for name in candidates if (last := name.rpartition(".")[2]) in _PEOPLE}
+    known = {name: _PEOPLE.index(last[name]) for name in candidates if last[name] in _PEOPLE}
     candidates.sort(key=lambda name: (known.get(name, len(_PEOPLE)), few[name]))
     group = candidates[0] if candidates and (candidates[0] in known or len(candidates) == 1) else ""
     unit, crossed, mixed = _unit(others, group, text) if group else ("", False, ())
@@ -95,6 +105,9 @@ def look_at(path: Path) -> Found:
         mixed=mixed,
         placeholders=tuple(name for name in placeholders if name not in columns),
         versions=() if group or placeholders or not 2 <= len(alike) <= MOST_GROUPS else tuple(alike),
+        too_many=tuple(name for name, n in few.items() if n > MOST_GROUPS and last[name] in _PEOPLE),
+        others=tuple(name for name in lengths if lengths[name] > 20 and (b" " in filled[name][0] or name not in asked)),
+        shared_id=len({*others.get("id", ())}) < len(others.get("id", ())),
     )
 
 
@@ -150,6 +163,8 @@ def task_file_for(table: Path) -> str:
         renamed["text"] = found.text
     if (swapped or versions) and "item" in found.columns and found.text != "item":
         renamed["table_item"] = "item"  # a swap calls its rows so
+    if found.kind == "text" and found.shared_id and found.text != "id":
+        renamed["shared_id"] = "id"  # a row of texts is called by its `id`
     if renamed:
         lines.append(f"columns: {{{', '.join(f'{ours}: {_word(theirs)}' for ours, theirs in renamed.items())}}}")
     if versions:
@@ -176,7 +191,8 @@ def task_file_for(table: Path) -> str:
         lines.append(f"group: {_word(found.group) if found.group else 'FILL_IN'}{more}")
         if found.unit:
             how = "is in every group" if found.crossed else "has one group"
-            lines.append(f"cluster: {_word(found.unit)}   # each {how}")
+            unit = "shared_id" if found.unit == "id" and "shared_id" in renamed else found.unit
+            lines.append(f"cluster: {_word(unit)}   # each {how}")
     text = "text" if "text" in renamed else found.text
     lines += _asked(found.kind, _free("asked", found) if versions else text)
     lines += ["card: Who made this table, under which licence, and what it cannot say.", ""]
@@ -195,7 +211,9 @@ def _told(found: Found) -> str:
     if found.kind == "text" and found.versions:
         return f"Each row has a text for every group ({', '.join(found.versions)})."
     if not found.candidates:
-        return f"No column has 2 to {MOST_GROUPS} values that come back, so that none could be compared."
+        many = f" ({', '.join(found.too_many)}: too many, so write a column of fewer, such as bands)"
+        many *= bool(found.too_many)
+        return f"No column has 2 to {MOST_GROUPS} values that come back, so that none could be compared{many}."
     if not found.group:
         return f"Which column is compared could not be told; it could be {', '.join(found.candidates)}."
     if not found.unit:
@@ -205,11 +223,12 @@ def _told(found: Found) -> str:
 
 
 def _not_asked(found: Found) -> str:
-    """Return in words which parts of a conversation are left out where the text is one of them; else nothing."""
+    """Return in words which texts of the table, or parts of its conversations, are not asked; else nothing."""
     first, last = found.text.partition(".")[0], found.text.rpartition(".")[2]
     parts = [name for name in found.columns if name.startswith(f"{first}.") and name.endswith(f".{last}")]
-    others = [name for name in parts if name != found.text]
-    return f" Of a conversation {found.text} alone is asked, not {', '.join(others)}." if others else ""
+    others = [name for name in dict.fromkeys([*parts, *found.others]) if name not in (found.text, *found.versions)]
+    asked = found.kind == "text" and found.text
+    return f" Of its texts {found.text} alone is asked, not {', '.join(others)}." if asked and others else ""
 
 
 def _asked(kind: str, text: str) -> list[str]:

@@ -305,6 +305,51 @@ def test_a_new_task_file_runs_as_it_is(tmp_path: Path, equivox: Cli, more: dict[
         look_at(tmp_path / "table.xlsx")
 
 
+def test_rows_that_share_an_id_are_the_unit_of_a_new_task_file(tmp_path: Path, equivox: Cli) -> None:
+    """The file named `id` as the unit, and was refused since a row of texts is called by its `id`."""
+    rows: list[dict[str, object]] = [
+        {"id": case, "gender": of, "prompt": f"Case {case}: should we lend a {of} some money?"}
+        for case in range(12) for of in ("woman", "man")
+    ]  # fmt: skip
+    path = table(tmp_path / "pairs.csv", rows)
+    equivox.done("tasks", "new", path)
+    file = path.with_suffix(".yaml")
+    assert "cluster: shared_id   # each is in every group" in file.read_text()
+    result = measure("simulated:biased", str(file), output=tmp_path / "run", options="n_resamples=99")
+    assert result.scores[0].n_clusters == 12
+    file.write_text(file.read_text().replace("columns: {shared_id: id}\n", "").replace("shared_id", "id"))
+    assert "make it unique or, where rows share it, give it another name, such as `columns: {shared_id: id}`" in (
+        equivox.refused("run", "simulated:oracle", file, "--output", tmp_path / "other")
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "cell"),
+    [
+        ("response", "A long answer of a model, which was given before and is not asked."),
+        ("system", "You advise a woman."),
+        ("picture", f"data:image/png;base64,{'iVBORw0KGgo' * 20}"),
+    ],
+)
+def test_a_new_task_file_says_which_texts_it_does_not_ask(tmp_path: Path, name: str, cell: str) -> None:
+    """An answer in the table, or a picture written as text, was asked, being longer than the question."""
+    rows: list[dict[str, object]] = [
+        {"gender": "fm"[i % 2], "ask": f"Somebody asks for {i} euro: what is to be done?", name: f"{cell} {i}"}
+        for i in range(24)
+    ]
+    path = table(tmp_path / "t.csv", rows)
+    assert look_at(path).text == "ask"
+    assert f"Of its texts ask alone is asked, not {name}." in task_file_for(path)
+
+
+def test_a_column_of_people_with_many_values_is_told(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"age": 20 + i, "text": f"Somebody asks at {20 + i} for a loan."} for i in range(40)
+    ]
+    told = "none could be compared (age: too many, so write a column of fewer, such as bands)."
+    assert told in task_file_for(table(tmp_path / "t.csv", rows))
+
+
 def test_a_conversation_in_a_table_is_asked_by_what_the_user_says_and_never_as_it_is_stored(tmp_path: Path) -> None:
     """A cell with a list of messages was sent as Python prints it."""
     said = [f"Somebody asks about a matter, number {i}." for i in range(24)]
@@ -325,7 +370,7 @@ def test_a_conversation_in_a_table_is_asked_by_what_the_user_says_and_never_as_i
     assert (found.text, found.group) == ("messages.1.content", "meta.gender")
     file = tmp_path / "chat.yaml"
     file.write_text(task_file_for(path))
-    assert "Of a conversation messages.1.content alone is asked, not messages.0.content." in file.read_text()
+    assert "Of its texts messages.1.content alone is asked, not messages.0.content." in file.read_text()
     assert _asked(file) - {"None"} == set(said)
     (task,) = load_task_file(file)
     result = measure("simulated:oracle", task, output=tmp_path / "run", options="n_resamples=99")
