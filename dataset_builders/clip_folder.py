@@ -1,7 +1,7 @@
 """Any folder of clips or images with a table: a custom corpus, without code.
 
 Data:       a table (CSV, TSV, JSON, JSON lines, parquet) with the columns path, text, speaker and any others; paths are
-            relative to the source folder.
+            relative to the source folder, or lie in it.
 Departs:    nothing is published about it; a `facts.json` in the folder can say what is known.
 Cannot say: more than its table does. A column counts as demographic unless it is named as stratum.
 """
@@ -9,6 +9,7 @@ Cannot say: more than its table does. A column counts as demographic unless it i
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -241,7 +242,7 @@ class ClipFolder(Builder):
 
     def _clip(self, row: Mapping[str, str], number: int) -> Clip:
         pattern = self._from("path")
-        relative = _FIELD.sub(lambda m: row[m[1]], pattern) if _FIELD.search(pattern) else row[pattern]
+        relative = self._relative(_FIELD.sub(lambda m: row[m[1]], pattern) if _FIELD.search(pattern) else row[pattern])
         path = self._inside(relative, number)
         clip_id = row.get(self._from("clip_id")) or PurePosixPath(relative).as_posix()
         speaker = row.get(self._from("speaker"), "")
@@ -256,8 +257,15 @@ class ClipFolder(Builder):
             text=row.get(self._from("text")) or None,
             speaker=speaker or clip_id,
             columns={ours: self._value(ours, row[theirs]) for ours, theirs in self._further.items()},
-            further={name: self._inside(row[self._from(name)], number) for name in self._clips},
+            further={name: self._inside(self._relative(row[self._from(name)]), number) for name in self._clips},
         )
+
+    def _relative(self, given: str) -> str:
+        """Return a path from the source folder on, and one of Windows with slashes unless a file is called so."""
+        if "\\" in given and not os.path.exists(self.source / given):
+            given = PureWindowsPath(given).as_posix()
+        path = PurePosixPath(given)
+        return str(path.relative_to(self._resolved)) if path.is_relative_to(self._resolved) else given
 
     def _inside(self, relative: str, number: int) -> Path:
         """Return the clip's path; RequestError for a path that leads out of the folder, by name or through a link."""
@@ -275,8 +283,8 @@ class ClipFolder(Builder):
             raise RequestError(f"{self.table}, line {number}: {error}") from None
         if not relative or named_out or not path.resolve().is_relative_to(self._resolved):
             raise RequestError(
-                f"{self.table}, line {number}: path {relative!r} is not inside {self.source}; "
-                "paths are relative to the source folder"
+                f"{self.table}, line {number}: path {relative!r} is not inside {self._resolved}; name the folder in "
+                "which all files are (`folder` in a task file)"
             )
         return path
 

@@ -186,14 +186,28 @@ def test_empty_values_are_null_and_named(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["../secret.wav", "/etc/passwd", "a/../../secret.wav", "C:\\secret.wav", "", "link.wav", "https://x.org/1.wav"],
-)
+    [
+        "../secret.wav", "/etc/passwd", "a/../../secret.wav", "C:\\secret.wav", "", "link.wav", "https://x.org/1.wav",
+        "..\\secret.wav", "{source}/../secret.wav", f"{'x' * 300}\\1.wav",
+    ],
+)  # fmt: skip
 def test_a_path_that_leads_out_of_the_folder_is_refused(folder: Path, path: str) -> None:
     (folder.parent / "secret.wav").write_bytes(b"secret")
     (folder / "link.wav").symlink_to(folder.parent / "secret.wav")
+    path = path.format(source=folder)
     table(folder, "a/1.wav,Hello.,anna,female,30", f"{path},Hello.,anna,female,30")
-    with pytest.raises(RequestError, match=r"clips\.csv, line 3: .*(is not inside|is an address)"):
+    with pytest.raises(RequestError, match=r"clips\.csv, line 3: .*(is not inside|is an address|file name too long)"):
         opened(folder).clips()
+
+
+def test_paths_are_those_of_any_machine_and_clips_are_called_by_what_lies_in_the_folder(folder: Path) -> None:
+    """Tables are made by listing a folder, with whole paths, or on Windows: such clips were refused, or missing."""
+    (folder / "odd\\1.wav").write_bytes((folder / "a/1.wav").read_bytes())
+    ways = [f"{folder.resolve()}/a/1.wav", "a\\2.wav", "odd\\1.wav"]
+    table(folder, *(f"{way},Hello.,anna,female,30" for way in ways))
+    clips = opened(folder).clips()
+    assert [clip.clip_id for clip in clips] == ["a/1.wav", "a/2.wav", "odd\\1.wav"]
+    assert all(clip.path.is_file() for clip in clips)
 
 
 def test_what_is_asked_for_must_be_there(folder: Path) -> None:
