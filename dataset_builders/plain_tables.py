@@ -47,6 +47,11 @@ def read_columns(path: str | Path) -> Columns:
     """
     path = Path(path)
     kind = path.suffix.lower()
+    if path.is_dir():
+        raise RequestError(
+            f"{path} is a folder; make it one file by `datasets`: `load_dataset({path.name!r}, split='train')`, or "
+            f"`load_from_disk({path.name!r})` of what was saved to disk, and then `.to_parquet('table.parquet')`"
+        )
     if kind not in FORMATS:
         ending = repr(path.suffix or "no ending")
         raise RequestError(f"{path}: a table ends in {', '.join(FORMATS)}, got {ending}; save it as one of them")

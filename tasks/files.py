@@ -274,7 +274,7 @@ def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
 
 def _kind(table: Path, declared: _TaskFile) -> Literal["audio", "text"]:
     """Return what a table lists: recordings if it has a path, texts if not; a table that is not there lists nothing."""
-    if "path" in declared.columns or not table.is_file():
+    if "path" in declared.columns or not (table.is_file() or table.is_dir()):
         return "audio"
     return "audio" if "path" in column_names(table) else "text"
 

@@ -160,9 +160,20 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path, kind: str) -> None:
     pipe, device = tmp_path / f"pipe{kind}", tmp_path / f"zero{kind}"
     os.mkfifo(pipe)
     device.symlink_to("/dev/zero")
-    for path in (pipe, device, tmp_path):
-        with pytest.raises(RequestError, match=r"is no file; save|a table ends in"):
+    for path in (pipe, device):
+        with pytest.raises(RequestError, match=r"is no file; save"):
             read_columns(path)
+
+
+def test_a_folder_of_the_hub_is_told_with_a_way_out(tmp_path: Path, equivox: Cli) -> None:
+    """The task file took a folder for recordings, and said that a CSV is missing which it does not name."""
+    (tmp_path / "saved").mkdir()
+    told = "`load_from_disk('saved')` of what was saved to disk, and then `.to_parquet('table.parquet')`"
+    (tmp_path / "t.yaml").write_text(
+        "{name: t, table: saved, group: g, questions: [{name: q, text: '{a}', attributes: [{name: b, asks: c}]}]}"
+    )
+    for command in (("tasks", "new", tmp_path / "saved"), ("tasks", tmp_path / "t.yaml")):
+        assert told in equivox.refused(*command)
 
 
 def test_a_sparse_file_is_not_read(tmp_path: Path) -> None:
