@@ -13,6 +13,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,7 +27,7 @@ from equivox.core.files import file_hash, state_of
 from equivox.core.hashing import digest
 from equivox.core.lazy import pq
 from equivox.core.media import AudioFacts
-from equivox.core.task import Column, DataSource, placeholders_of
+from equivox.core.task import Column, DataSource, in_single_braces, placeholders_of
 from equivox.dataset_builders.clip_folder import ClipFolder, refuse_undeclared, stated
 from equivox.dataset_builders.parts import flattened, renamed
 from equivox.dataset_builders.plain_tables import read_columns
@@ -377,6 +378,8 @@ def _swapped(row: Mapping[str, Column], source: DataSource, number: int, place: 
     """Yield a row once for every group, or for every combination of the groups of several swaps."""
     assert source.table is not None
     placeholders = [name for swaps in source.swap.values() for name in swaps]
+    swapped = "|".join(map(re.escape, placeholders))
+    row = {name: in_single_braces(cell, swapped) if isinstance(cell, str) else cell for name, cell in row.items()}
     texts = [text for text in row.values() if isinstance(text, str)]
     for name in placeholders:
         if name not in source.in_prompts and not any(f"{{{name}}}" in text for text in texts):

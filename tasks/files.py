@@ -49,7 +49,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from equivox.annotate.calls import CallScheme
 from equivox.configs import read_config_file
@@ -71,6 +71,7 @@ from equivox.core.task import (
     Task,
     Tool,
     WorkedExample,
+    in_single_braces,
     placeholders_of,
 )
 from equivox.core.task_checks import check_task
@@ -89,6 +90,8 @@ def _as_tuple(value: object) -> object:
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
+
+_Asked = Annotated[str, Field(min_length=1), AfterValidator(in_single_braces)]
 
 _IDENTIFIER = r"^[a-z][a-z0-9_]{0,59}$"
 
@@ -140,7 +143,7 @@ class _ExampleField(_Form):
 class _TurnField(_Form):
     """What is said in a further turn, with a clip or an image of its own."""
 
-    text: str = Field(min_length=1)
+    text: _Asked
     path: str = Field(pattern=_IDENTIFIER)
 
 
@@ -148,7 +151,7 @@ class _QuestionField(_Form):
     """One custom prompt, and the annotation of its answers."""
 
     name: str = Field(pattern=_IDENTIFIER)
-    text: str = Field(min_length=1)
+    text: _Asked
     attributes: list[_AttributeField] = Field(min_length=1)
     version: int = 1
     source: str = ""
@@ -156,7 +159,7 @@ class _QuestionField(_Form):
     examples: list[_ExampleField] = []
     sampling: dict[str, Any] = {}
     wordings: dict[str, str] | list[str] = {}
-    turns: list[Annotated[str, Field(min_length=1)] | _TurnField] = []
+    turns: list[_Asked | _TurnField] = []
     tools: list[_ToolField] = []
     spoken: bool = False
 
@@ -198,7 +201,7 @@ def load_task_file(path: Path) -> list[Task]:
 
 def _wordings(question: _QuestionField, where: str) -> dict[str, str]:
     """Return the other wordings of a question as interventions; RequestError for one that fills in something else."""
-    found = wordings_of(question.wordings)
+    found = {name: in_single_braces(text) for name, text in wordings_of(question.wordings).items()}
     for condition, text in found.items():
         if problem := text_problem(condition.partition("=")[2], text):
             raise RequestError(f"{where}: `wordings` {condition}{problem}")

@@ -14,7 +14,7 @@ import yaml
 
 from equivox.core.errors import RequestError
 from equivox.core.files import write_text
-from equivox.core.task import placeholders_of
+from equivox.core.task import in_single_braces, placeholders_of
 from equivox.dataset_builders.embedded import media_in
 from equivox.dataset_builders.parts import flattened
 from equivox.dataset_builders.plain_tables import read_columns
@@ -89,7 +89,9 @@ def look_at(path: Path) -> Found:
     candidates.sort(key=lambda name: (known.get(name, len(_PEOPLE)), few[name]))
     group = candidates[0] if candidates and (candidates[0] in known or len(candidates) == 1) else ""
     unit, crossed, mixed = _unit(others, group, text) if group else ("", False, ())
-    placeholders = dict.fromkeys(name for cell in others.get(text, ()) for name in placeholders_of(cell))
+    placeholders = dict.fromkeys(
+        name for cell in others.get(text, ()) for name in placeholders_of(in_single_braces(cell))
+    )
     named = (name for name in others if name in varied and placeholders_of(f"{{{name}}}") == (name,))
     alike = [name for name in named if _alike(others[name], others.get(text, ()))]
     return Found(
@@ -213,7 +215,8 @@ def _told(found: Found) -> str:
     if not found.candidates:
         many = f" ({', '.join(found.too_many)}: too many, so write a column of fewer, such as bands)"
         many *= bool(found.too_many)
-        return f"No column has 2 to {MOST_GROUPS} values that come back, so that none could be compared{many}."
+        swap = " A word to be swapped would stand in braces, as {name}." * (found.kind == "text")
+        return f"No column has 2 to {MOST_GROUPS} values that come back, so that none could be compared{many}.{swap}"
     if not found.group:
         return f"Which column is compared could not be told; it could be {', '.join(found.candidates)}."
     if not found.unit:

@@ -197,6 +197,15 @@ def placeholders_of(text: str) -> tuple[str, ...]:
     return tuple(PLACEHOLDER.findall(text))
 
 
+def in_single_braces(text: str, names: str = r"[^\W\d]\w*") -> str:
+    """Return a text whose placeholders, those that match `names`, stand in single braces; other libraries double them.
+
+    >>> in_single_braces("{{ name }} and {{title}}, {pronoun}"), in_single_braces("{{name}} {{title}}", "name")
+    ('{name} and {title}, {pronoun}', '{name} {{title}}')
+    """
+    return re.sub(rf"\{{\{{\s*({names})\s*\}}\}}", r"{\1}", text)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Media:
     """One media item sent with the prompt: its kind and the corpus column that holds it."""

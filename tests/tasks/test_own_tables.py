@@ -305,6 +305,28 @@ def test_a_new_task_file_runs_as_it_is(tmp_path: Path, equivox: Cli, more: dict[
         look_at(tmp_path / "table.xlsx")
 
 
+def test_doubled_braces_are_placeholders_too(tmp_path: Path) -> None:
+    """`{{ name }}` of other templates was no placeholder, and `{{name}}` was sent as {Anna}."""
+    rows: list[dict[str, object]] = [
+        {"prompt": f"Dear {{{{ name }}}}, case {i} of {{{{name}}}} and {{{{other}}}}: what now?"} for i in range(3)
+    ]
+    path = table(tmp_path / "t.csv", rows)
+    assert look_at(path).placeholders == ("name", "other")
+    file = path.with_suffix(".yaml")
+    file.write_text(
+        "name: t\ntable: t.csv\ngroup: gender\nswap: {name: {female: [Ann], male: [Tom]}}\nquestions:\n"
+        "  - {name: q, text: '{prompt} Go, {{name}}!', wordings: ['{{ prompt }} {{name}}?'],\n"
+        "     attributes: [{name: tone, asks: the tone, options: [warm, cool]}]}\n"
+    )
+    assert _asked(file) == {
+        f"Dear {name}, case {i} of {name} and {{{{other}}}}: what now? Go, {name}!"
+        for i in range(3)
+        for name in ("Ann", "Tom")
+    }
+    (task,) = load_task_file(file)
+    assert task.interventions == {"wording=1": "{prompt} {name}?"}
+
+
 def test_rows_that_share_an_id_are_the_unit_of_a_new_task_file(tmp_path: Path, equivox: Cli) -> None:
     """The file named `id` as the unit, and was refused since a row of texts is called by its `id`."""
     rows: list[dict[str, object]] = [
