@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from equivox.core.columns import ColumnMetric
+from equivox.core.columns import ColumnMetric, Kind
 from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import Metric
+from equivox.dataset_builders.clip_folder import MISSING
 from equivox.dataset_builders.parts import renamed
 from equivox.dataset_builders.plain_tables import read_columns
 from equivox.metrics.numbers import METRIC as NUMBERS
@@ -35,7 +36,7 @@ def measure_file(
 
     `names` maps columns of the metric to the file's. A column that is not in it has the metric's name in the file;
     columns that the metric does not know are ignored. In CSV, several words in a cell are joined by `separator`. Raises
-    RequestError for a file, a column or an option that does not fit.
+    RequestError for a file, a column or an option that does not fit, and for a text in CSV that may be a missing entry.
     """
     path, names = Path(path), dict(names or {})
     columns = renamed(read_columns(path), names, where=path.name, option="--column {}=…")
@@ -44,8 +45,12 @@ def measure_file(
             f"{path.name} has no column `{absent[0]}`, which {metric.name} needs; say which column holds it: "
             f"`--column {absent[0]}=COLUMN`; it has {', '.join(columns)}"
         )
+    in_cells = path.suffix.lower() in (".csv", ".tsv")
     known = {
-        name: [_words(cell, separator if metric.kinds[name] == "texts" else "") for cell in column]
+        name: [
+            _words(cell, separator if metric.kinds[name] == "texts" else "")
+            for cell in (_stated(name, column, metric.kinds[name]) if in_cells else column)
+        ]
         for name, column in columns.items()
         if name in metric.kinds
     }
@@ -56,6 +61,20 @@ def measure_file(
             f"it has {', '.join(metric.options)}"
         )
     return metric(**known, **options)
+
+
+def _stated(name: str, column: Sequence[str | None], kind: Kind) -> list[str | None]:
+    """Return the cells of a CSV, None where no number is stated; RequestError for a text by which that is written.
+
+    As words such cells would count as answers, so that a model which failed for every group alike would look fair.
+    """
+    missing = [cell is not None and cell.strip() in MISSING for cell in column]
+    if kind != "number" and any(missing):
+        raise RequestError(
+            f"`{name}` holds {column[missing.index(True)]!r} in {sum(missing):,} of {len(column):,} rows, as missing "
+            "entries are written; leave these cells empty or, if it is a word, give the table as JSON lines"
+        )
+    return [None if lacks else cell for cell, lacks in zip(column, missing, strict=True)]
 
 
 def _words(cell: Any, separator: str) -> Any:

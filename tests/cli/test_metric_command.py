@@ -73,6 +73,28 @@ def test_an_undefined_number_is_said_and_is_exit_code_1(tmp_path: Path, equivox:
     assert (code, json.loads(out)["ntvd"]) == (1, None)
 
 
+@pytest.mark.parametrize("written", ["NA", "None", "NaN", "N/A", "null"])
+@pytest.mark.parametrize("ending", [".csv", ".tsv"])
+def test_what_says_that_an_entry_is_missing_is_no_answer(
+    tmp_path: Path, equivox: Cli, written: str, ending: str
+) -> None:
+    """A model that answered one in ten, each group otherwise, was 10 from fair, with every answer used."""
+    frame = pandas.DataFrame({"groups": ["f", "m"] * 20, "values": ["tea", "ale", *[None] * 18] * 2})
+    failed = frame.fillna(written)
+    assert f"`values` holds '{written}' in 36 of 40 rows, as missing entries are written; leave" in equivox.refused(
+        "metric", "ntvd", write(failed, tmp_path / f"t{ending}")
+    )
+    assert equivox("metric", "ntvd", write(failed, tmp_path / "t.jsonl"))[0] == 0, "there null is missing"
+    assert equivox("metric", "ntvd", write(frame, tmp_path / f"t{ending}"))[0] == 1
+    numbers = frame.assign(numbers=frame["values"].map({"tea": "1", "ale": "2"}).fillna(written))
+    code, out, _ = equivox(
+        "metric", "numbers", write(numbers[["groups", "numbers"]], tmp_path / f"n{ending}"), "--json"
+    )
+    assert (code, json.loads(out)["coverage"]) == (1, 0.1)
+    groups = frame.assign(groups=["f", "m", "m", written] * 10)
+    assert "`groups` holds" in equivox.refused("metric", "ntvd", write(groups, tmp_path / f"g{ending}"))
+
+
 @pytest.mark.parametrize(
     ("name", "text", "arguments", "message"),
     [
