@@ -370,8 +370,7 @@ def _refuse_missing(table: Mapping[str, Sequence[Any]], source: DataSource) -> N
 
 def _cell(name: str, cell: Any, source: DataSource) -> Column:
     """Return a cell as text; None for an empty one and for a text that says that the value is missing."""
-    text = str(cell).lower() if isinstance(cell, bool) else str("" if cell is None else cell)
-    return stated(text, source.values.get(name, ()))
+    return stated(str("" if cell is None else cell), source.values.get(name, ()))
 
 
 def _swapped(row: Mapping[str, Column], source: DataSource, number: int, place: int) -> Iterator[Sample]:

@@ -43,7 +43,7 @@ def flattened(columns: Columns) -> Columns:
     """Return the columns, with one for each part of those that hold objects or lists, named by its path.
 
     The parts are those of the first objects and lists of the column; a row that lacks one, or has an object or a list
-    in its place, has None there. RequestError for more parts than a table has columns.
+    in its place, has None there. What is true or false is a word. RequestError for more parts than a table has columns.
 
     >>> flattened({"id": [1, 2], "messages": [[], [{"role": "user", "content": "Hello"}]]})
     {'id': [1, 2], 'messages.0.role': [None, 'user'], 'messages.0.content': [None, 'Hello']}
@@ -60,6 +60,8 @@ def flattened(columns: Columns) -> Columns:
 
 
 def _plain(entry: Any) -> Any:
+    if isinstance(entry, bool):
+        return str(entry).lower()
     return None if isinstance(entry, Mapping | list) else entry
 
 

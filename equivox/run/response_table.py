@@ -137,6 +137,8 @@ def plain(value: Any) -> str | None:
     """Return an entry as text, as it is compared; None where it is missing."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
+    if isinstance(value, bool):
+        return str(value).lower()  # as tables of samples have it
     # A column of whole numbers becomes one of floats as soon as one of them is missing.
     text = str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
     return text or None

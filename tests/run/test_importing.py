@@ -385,6 +385,22 @@ def test_rows_of_an_own_table_are_named_by_its_ids(swap: str, tmp_path: Path, eq
     }
 
 
+def test_answers_about_a_table_of_true_and_false_are_matched(tmp_path: Path, equivox: Cli) -> None:
+    """A group that JSON has as true was `true` in a task's table and `True` in one of answers: no row fitted."""
+    (tmp_path / "mine.yaml").write_text(
+        "{name: mine, table: mine.jsonl, group: veteran, questions: [{name: q, text: '{ask}', attributes: "
+        "[{name: tone, asks: the tone, options: [warm, cool]}]}]}"
+    )
+    rows = [{"id": i, "veteran": bool(i % 2), "ask": f"Case {i}, {i % 2}", "response": "warm"} for i in range(20)]
+    for name, own in (("mine", [{**row, "response": None} for row in rows]), ("told", rows)):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, own)))
+    equivox("import", tmp_path / "told.jsonl", tmp_path / "mine.yaml", "-o", tmp_path / "run", "-q")
+    answers = eq.open_run(tmp_path / "run").to_pandas("responses")
+    assert answers.groupby("group", observed=True)["status"].value_counts().to_dict() == {
+        ("false", "parsed"): 10, ("true", "parsed"): 10
+    }  # fmt: skip
+
+
 def test_a_path_that_no_record_has_is_named(tmp_path: Path) -> None:
     told = [{**row, "response": {"text": row["response"]}} for row in hobbies()]
     with pytest.raises(
