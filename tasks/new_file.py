@@ -47,7 +47,7 @@ class Found:
     `unit` is the column that carries the group (nested), or whose values are in every group (crossed). `candidates` are
     all columns that could be compared, `too_many` those of people with more values, `mixed` those whose values are in
     some groups only. `versions` are columns with one text for each group, such as `prompt_male` and `prompt_female`,
-    `others` hold further texts. `shared_id` says that rows share an `id`.
+    `others` hold further texts, or all files. `shared_id` says that rows share an `id`.
     """
 
     rows: int
@@ -72,7 +72,8 @@ def look_at(path: Path) -> Found:
     given = flattened(read_columns(path))
     columns = {name: ["" if cell is None else str(cell) for cell in own] for name, own in given.items()}
     paths = [(name, kind) for kind, endings in _MEDIA.items() for name in columns if _ends(columns[name], endings)]
-    media, kind = next(iter([*media_in(path).items(), *paths]), ("", "text"))
+    files = [*media_in(path).items(), *paths]
+    media, kind = next(iter(files), ("", "text"))
     others = {name: own for name, own in columns.items() if name != media}
     # In bytes, since a sign of Chinese says as much as several letters.
     filled = {name: [cell.encode() for cell in own if cell] or [b""] for name, own in others.items()}
@@ -82,7 +83,8 @@ def look_at(path: Path) -> Found:
     last = {name: name.rpartition(".")[2] for name in others}
     asked = [name for name in lengths if last[name] not in _ANSWERS and not filled[name][0].startswith(b"data:")]
     text = max(asked, key=lambda name: (name in _TEXTS, name in varied, lengths[name]), default="")
-    text = text if text in _TEXTS or lengths.get(text, 0) > 20 else ""
+    long = [name for name in lengths if lengths[name] > 20]
+    text = text if text in (*_TEXTS, *long) else ""
     few = {name: len({*own} - {""}) for name, own in others.items() if name != text and name not in _UNITS}
     candidates = [name for name, n in few.items() if 2 <= n <= min(MOST_GROUPS, len(others[name]) // 2)]
     known = {name: _PEOPLE.index(last[name]) for name in candidates if last[name] in _PEOPLE}
@@ -108,7 +110,7 @@ def look_at(path: Path) -> Found:
         placeholders=tuple(name for name in placeholders if name not in columns),
         versions=() if group or placeholders or not 2 <= len(alike) <= MOST_GROUPS else tuple(alike),
         too_many=tuple(name for name, n in few.items() if n > MOST_GROUPS and last[name] in _PEOPLE),
-        others=tuple(name for name in lengths if lengths[name] > 20 and (b" " in filled[name][0] or name not in asked)),
+        others=tuple(dict(files)) or tuple(n for n in long if b" " in filled[n][0] or n not in asked),
         shared_id=len({*others.get("id", ())}) < len(others.get("id", ())),
     )
 
@@ -226,12 +228,12 @@ def _told(found: Found) -> str:
 
 
 def _not_asked(found: Found) -> str:
-    """Return in words which texts of the table, or parts of its conversations, are not asked; else nothing."""
-    first, last = found.text.partition(".")[0], found.text.rpartition(".")[2]
+    """Return in words which texts or files of the table, or parts of its conversations, are not asked; else nothing."""
+    asked, what = (found.path, "files") if found.path else (found.text, "texts")
+    first, last = asked.partition(".")[0], asked.rpartition(".")[2]
     parts = [name for name in found.columns if name.startswith(f"{first}.") and name.endswith(f".{last}")]
-    others = [name for name in dict.fromkeys([*parts, *found.others]) if name not in (found.text, *found.versions)]
-    asked = found.kind == "text" and found.text
-    return f" Of its texts {found.text} alone is asked, not {', '.join(others)}." if asked and others else ""
+    others = [name for name in dict.fromkeys([*parts, *found.others]) if name not in (asked, *found.versions)]
+    return f" Of its {what} {asked} alone is asked, not {', '.join(others)}." if asked and others else ""
 
 
 def _asked(kind: str, text: str) -> list[str]:

@@ -362,6 +362,8 @@ def test_a_new_task_file_says_which_texts_it_does_not_ask(tmp_path: Path, name: 
     path = table(tmp_path / "t.csv", rows)
     assert look_at(path).text == "ask"
     assert f"Of its texts ask alone is asked, not {name}." in task_file_for(path)
+    two = table(tmp_path / "u.csv", [{**row, "a": f"{i}.png", "b": f"{i}.jpg"} for i, row in enumerate(rows)])
+    assert "Of its files a alone is asked, not b." in task_file_for(two)
 
 
 def test_a_column_of_people_with_many_values_is_told(tmp_path: Path) -> None:
