@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -23,8 +24,8 @@ _FIRST_ENTRIES, _DEEPEST = 1_000, 50
 def renamed(columns: Columns, names: Mapping[str, str], *, where: str, option: str) -> Columns:
     """Return the columns with some also under other names: ours → theirs; RequestError for one that is not there.
 
-    A part of an entry that is an object or a list is named by its path, such as `response.body.choices.0.message`; an
-    entry without this part is missing.
+    A part of an entry that is an object or a list is named by its path, such as `response.body.choices.0.message`, or
+    `messages.-1.content` from the end of a list; an entry without this part is missing.
     """
     found: Columns = {}
     for ours, theirs in names.items():
@@ -106,7 +107,7 @@ def _part(entry: Any, steps: Sequence[str]) -> Any:
     for step in steps:
         if isinstance(entry, Mapping):
             entry = entry.get(step)
-        elif isinstance(entry, list) and step.isdecimal() and int(step) < len(entry):
+        elif isinstance(entry, list) and re.fullmatch(r"-?\d+", step) and -len(entry) <= int(step) < len(entry):
             entry = entry[int(step)]
         else:
             return None

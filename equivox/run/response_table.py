@@ -24,6 +24,8 @@ from equivox.run.presented import placeholders
 SAMPLE, TASK, REPEAT, ERROR = "sample_id", "task", "repeat", "error"
 RESPONSE = ("response", "text")
 """The columns that may hold the responses: the first that is there does."""
+_ENDINGS = {"max_tokens": TRUNCATED, "refusal": WITHHELD, "safety": WITHHELD}
+"""Why an answer ended in the words of other services."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class Table:
         answer = self.answers[row]
         error = answer.error or _message(self.columns[ERROR][row] if ERROR in self.columns else None)
         ended = answer.finish_reason or self.cell(ENDED, row)
-        return replace(answer, error=error, finish_reason=TRUNCATED if ended == "max_tokens" else ended)
+        return replace(answer, error=error, finish_reason=_ENDINGS.get(ended.lower(), ended) if ended else None)
 
     def record(self, row: int) -> dict[str, Any]:
         """Return a row by the names of its columns."""

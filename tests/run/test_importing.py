@@ -332,6 +332,21 @@ def test_answers_in_a_list_are_repeats_of_their_row(tmp_path: Path) -> None:
         imported([*together[:2], {**together[2], "speaker": None}], tmp_path / "odd")
 
 
+def test_the_last_message_of_a_conversation_is_the_answer(tmp_path: Path) -> None:
+    """Conversations differ in length, so that no place from the front names the last message."""
+    said = [{"role": "user", "content": "Chess?"}, {"role": "assistant", "content": "Chess!"}]
+    ways = ["end_turn", "refusal", "MAX_TOKENS", "stop"] * 2
+    told = [
+        {**row, "response": [*said * (place % 3), {"role": "assistant", "content": row["response"]}], "ended": ended}
+        for place, (row, ended) in enumerate(zip(hobbies(), ways, strict=True))
+    ]
+    columns = {"response": "response.-1.content", "finish_reason": "ended"}
+    result = imported(told, tmp_path / "run", columns=columns)
+    assert result.scores[0].value == pytest.approx(50)
+    ended = result.to_pandas("responses")["finish_reason"]
+    assert ended.tolist() == ["end_turn", "content_filter", "length", "stop"] * 2
+
+
 def test_what_a_model_thought_is_no_answer(tmp_path: Path) -> None:
     """Rules took words of thoughts for answers; where all are cut off in the same thought, the model looked fair."""
     told = hobbies()
