@@ -97,11 +97,15 @@ class Table:
 
 
 _NO_ANSWER = Response(key="", text=None)
+_NOTHING = ("nan", "<na>", "#n/a")
+"""What libraries and spreadsheets write for a missing text, and no model does; one may answer None, or N/A."""
 
 
 def _answers(entry: Any) -> list[Response] | None:
     """Return the responses in an entry: a text, lists of texts, or what a server sent; None for anything else."""
     if isinstance(entry, str):
+        if entry.strip().lower() in _NOTHING:
+            return [_NO_ANSWER]
         text, thinking = split_thinking(entry)
         return [Response(key="", text=text, thinking=thinking)]
     if plain(entry) is None:

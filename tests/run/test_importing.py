@@ -197,13 +197,14 @@ def test_a_row_without_a_text_is_a_failed_response(tmp_path: Path) -> None:
     told = hobbies()
     told[0] |= {"response": None, "error": "timed out"}
     told[1] |= {"response": float("nan")}
+    told[2] |= {"response": "nan"}  # as pandas writes it where a column became texts
     result = imported(told, tmp_path / "run")
     score = result.scores[0]
-    assert math.isnan(score.value) and "50 % of the responses of group female" in str(score.undefined)
-    assert (score.coverage.requested, score.coverage.generated) == (8, 6)
+    assert math.isnan(score.value) and "25 % of the responses of group female" in str(score.undefined)
+    assert (score.coverage.requested, score.coverage.generated) == (8, 5)
     from equivox.run.generating import count_failures
 
-    assert count_failures(tmp_path / "run") == {"timed out": 1, "its row has no text": 1}
+    assert count_failures(tmp_path / "run") == {"timed out": 1, "its row has no text": 2}
 
 
 def test_a_table_may_answer_few_of_the_requests_of_a_corpus(tmp_path: Path) -> None:
