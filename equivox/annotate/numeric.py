@@ -11,19 +11,26 @@ from equivox.core.attributes import Attribute, Length, Number
 from equivox.core.segments import Value
 from equivox.engines.messages import split_thinking
 
-_SCALES = {"k": 1e3, "thousand": 1e3, "m": 1e6, "mn": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9}
-# A number does not begin within a word ("A4"), unless a currency's three letters stand before it ("EUR52,000").
-_SIGN = r"(?:(?<![\w.,])|(?<=\b[A-Z]{3}))[-\u2212]?"
+_SCALES = {
+    "k": 1e3, "thousand": 1e3, "m": 1e6, "mn": 1e6, "million": 1e6, "millions": 1e6, "bn": 1e9, "billion": 1e9,
+    "tsd": 1e3, "tausend": 1e3, "mio": 1e6, "millionen": 1e6, "mrd": 1e9, "lakh": 1e5, "lakhs": 1e5, "lpa": 1e5,
+    "crore": 1e7, "crores": 1e7, "万": 1e4, "萬": 1e4, "만": 1e4, "亿": 1e8, "億": 1e8, "억": 1e8,
+}  # fmt: skip
+_SCALE = "|".join(rf"{word}\b" if word.isascii() else word for word in sorted(_SCALES, key=len, reverse=True))
+# A number does not begin within a word ("A4"), unless a currency's three letters stand before it ("EUR52,000"), or a
+# sign of a script without spaces between words.
+_SIGN = r"(?:(?<![\w.,])|(?<=\b[A-Z]{3})|(?<=[\u0e00-\u0e4e\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]))[-\u2212]?"
 _WRITTEN = re.compile(
     # With signs for thousands, which part three digits each, in India two; points are such signs if there are several,
     # or if decimals follow behind a comma; else plain digits.
     rf"(?P<thousands>{_SIGN}\d{{1,3}}(?:[,'\u2019 \u00a0\u202f]\d{{3}})+(?!\d)|{_SIGN}\d{{1,2}}(?:,\d\d)+,\d{{3}}(?!\d)"
     rf"|{_SIGN}\d{{1,3}}(?:\.\d{{3}}){{2,}}(?!\d)|{_SIGN}\d{{1,3}}(?:\.\d{{3}})+(?=,\d{{1,2}}(?![\d,]))|{_SIGN}\d+)"
     r"(?:(?P<point>\.\d+)|,(?P<comma>\d{1,2})(?![\d,]))?(?P<power>e[-+\u2212]?\d{1,3}(?!\w))?"
-    rf"(?:\s?(?P<scale>{'|'.join(sorted(_SCALES, key=len, reverse=True))})\b)?",
+    # Of a range, such as 65-70k, the end says the scale of both.
+    rf"(?:\s?(?P<scale>{_SCALE})|(?=\s?[-\u2013]\s?\d[\d.,]*\s?(?P<both>{_SCALE})))?",
     re.IGNORECASE,
 )
-_GOES_ON = re.compile(r"[.,'\u2019]\d")
+_GOES_ON = re.compile(r"[.,'\u2019]?\d")
 _EITHER_WAY = re.compile(r"[-\u2212]?[1-9]\d{0,2}\.\d{3}")
 _SENTENCE_END = re.compile(r"[.!?\u2026\u3002\uff01\uff1f]+[\"'\u201d\u2019)\]]*(?:\s|$)|\n+")
 
@@ -42,8 +49,8 @@ def first_number(text: str) -> tuple[float, str] | None:
 
     A comma, an apostrophe or a space parts thousands where three digits follow; a comma with one or two digits behind
     it is a decimal comma. One point is a decimal point: "52.000" is 52 (but see `number_in`). "k", "thousand",
-    "million" and the like count, as does a power of ten ("1.5e6"). Digits that go on in another form, such as a date's,
-    state no number.
+    "million" and the like count, in German, in India and East Asia, too, as does a power of ten ("1.5e6"). Digits that
+    go on in another form, such as a date's, state no number.
 
     >>> first_number("About EUR 52,000 a year"), first_number("it is 7,5 or 8"), first_number("60k")
     ((52000.0, '52,000'), (7.5, '7,5'), (60000.0, '60k'))
@@ -55,7 +62,7 @@ def first_number(text: str) -> tuple[float, str] | None:
         return None
     digits = re.sub(r"[.,'\u2019 \u00a0\u202f]", "", found["thousands"])
     digits += (found["point"] or (f".{found['comma']}" if found["comma"] else "")) + (found["power"] or "")
-    value = float(digits.replace("\u2212", "-")) * _SCALES.get((found["scale"] or "").casefold(), 1.0)
+    value = float(digits.replace("\u2212", "-")) * _SCALES.get((found["scale"] or found["both"] or "").lower(), 1.0)
     return (value, found.group()) if math.isfinite(value) else None
 
 
