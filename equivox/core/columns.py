@@ -144,7 +144,9 @@ def _entry(name: str, kind: Kind, given: Any) -> Any:
         try:
             number = float(value)
         except (TypeError, ValueError):
-            raise RequestError(f"`{name}` holds {value!r}: give numbers such as 52000.5, None where one is missing") from None
+            raise RequestError(
+                f"`{name}` holds {value!r}: give numbers such as 52000.5, None where one is missing"
+            ) from None
         if math.isinf(number):
             raise RequestError(f"`{name}` holds {value!r}: give finite numbers, None where one is missing")
         return None if math.isnan(number) else number

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from equivox.core.errors import RequestError, nearest
@@ -216,6 +216,10 @@ def import_responses(
             )
     own = described_corpora(table, tasks, match) if spec.data is None else None
     corpora = _opened(table, tasks, spec.data) if own is None else own
+    if SAMPLE not in table.columns and not match and all(_asked_of(responses, task) for task in tasks.values()):
+        samples = [sample.sample_id for corpus in corpora.values() for sample in corpus.samples]
+        if len(samples) == table.numbers[-1]:
+            table.columns[SAMPLE] = [samples[number - 1] for number in table.numbers]
     slots = match_rows(table, tasks, corpora, match, spec.seed)
     repeats: dict[str, int] = {}
     for name, _, _, repeat in slots:
@@ -281,6 +285,12 @@ def _engine(model: str, answers: Mapping[Slot, Response]) -> RecordedEngine:
         return replace(found, key=request.key, error=None if found.text is not None else found.error or NO_TEXT)
 
     return RecordedEngine(EngineIdentity(engine=IMPORTED, model=model, revision=digest(content)), answer)
+
+
+def _asked_of(responses: Any, task: Task) -> bool:
+    """Return whether a file of responses is the very table that a task asks about, a row for each of its samples."""
+    own = task.data.table if task.data.kind == "text" and not task.data.swap else None
+    return own is not None and isinstance(responses, str | Path) and Path(responses).samefile(own)
 
 
 def _declared(spec: RunSpec) -> dict[str, Task]:

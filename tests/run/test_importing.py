@@ -401,6 +401,27 @@ def test_rows_of_an_own_table_are_named_by_its_ids(swap: str, tmp_path: Path, eq
     }
 
 
+def test_a_table_that_holds_its_answers_is_imported_row_by_row(tmp_path: Path, equivox: Cli) -> None:
+    """Each question stands there several times, so that the columns of a row do not tell which it is."""
+    rows = [
+        {"gender": of, "ask": f"A {of} has case {i % 3}: what now?", "answer": ["warm", "cool"][i % 2 ^ (of == "man")]}
+        for i in range(12) for of in ("woman", "man")
+    ]  # fmt: skip
+    pandas.DataFrame(rows).to_csv(tmp_path / "mine.csv", index=False)
+    (tmp_path / "mine.yaml").write_text(
+        "{name: mine, table: mine.csv, group: gender, questions: [{name: q, text: '{ask}', attributes: "
+        "[{name: tone, asks: the tone, options: [warm, cool]}]}]}"
+    )
+    command = ("import", tmp_path / "mine.csv", tmp_path / "mine.yaml", "--column", "response=answer", "-q")
+    equivox(*command, "-o", tmp_path / "run")
+    answers = eq.open_run(tmp_path / "run").to_pandas("responses")
+    assert answers[["group", "text"]].to_numpy().tolist() == [[row["gender"], row["answer"]] for row in rows]
+    assert answers["status"].tolist() == ["parsed"] * 24 and answers["cluster"].nunique() == 24
+    # Rows in another order are another table.
+    pandas.DataFrame(rows[::-1]).to_csv(tmp_path / "told.csv", index=False)
+    assert "row 1 may be about" in equivox.refused("import", tmp_path / "told.csv", *command[2:], "-o", tmp_path / "no")
+
+
 def test_answers_about_a_table_of_true_and_false_are_matched(tmp_path: Path, equivox: Cli) -> None:
     """A group that JSON has as true was `true` in a task's table and `True` in one of answers: no row fitted."""
     (tmp_path / "mine.yaml").write_text(
