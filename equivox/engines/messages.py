@@ -34,9 +34,13 @@ AudioPart = Literal["input_audio", "audio_url"]
 _MIME = {"mp3": "mpeg"}
 """The names of audio formats in media types, where they differ."""
 
-_THINKING = re.compile(r"<(think|thinking|reasoning)>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
-_UNOPENED = re.compile(r"^(.*)</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
-_UNCLOSED = re.compile(r"<(?:think|thinking|reasoning)>(.*)$", re.DOTALL | re.IGNORECASE)
+_TAG = "think|thinking|reasoning|seed:think"
+_THOUGHT = re.compile(
+    rf"<({_TAG})>|((?-i:\[THINK\]))|(<\|channel\|>analysis<\|message\|>)"
+    rf"|</({_TAG})>|((?-i:\[/THINK\]))|(<\|channel\|>final<\|message\|>)",
+    re.IGNORECASE,
+)
+"""Where thinking begins, by three kinds of marks, and where it ends: tags, Mistral's brackets, channels of gpt-oss."""
 
 
 def chat_messages(
@@ -103,21 +107,35 @@ def split_thinking(text: str) -> tuple[str, str | None]:
     ('A nurse.', 'hm')
     >>> split_thinking("<think>so much to consider")
     ('', 'so much to consider')
+    >>> split_thinking("[THINK]Who?[/THINK]A nurse.")
+    ('A nurse.', 'Who?')
+    >>> split_thinking("<|channel|>analysis<|message|>Who?<|end|><|start|>assistant<|channel|>final<|message|>A nurse.")
+    ('A nurse.', 'Who?<|end|><|start|>assistant')
     >>> split_thinking("A nurse.")
     ('A nurse.', None)
     """
+    answers: list[str] = []
     thoughts: list[str] = []
-
-    def collect(match: re.Match[str]) -> str:
-        thoughts.append(match.group(match.lastindex or 1).strip())
-        return ""
-
-    answer = _THINKING.sub(collect, text)
-    answer = _UNOPENED.sub(collect, answer)
-    answer = _UNCLOSED.sub(collect, answer)
-    if not thoughts:
+    opened: list[tuple[int, str]] = []
+    at = 0
+    for mark in _THOUGHT.finditer(text):
+        place, begins, inside = int(mark.lastindex or 0), mark.lastindex in (1, 2, 3), bool(opened)
+        kind = place % 3, str(mark[1] or mark[4]).lower()
+        if begins:
+            opened += [kind] * (kind not in opened)
+        else:  # one that ends nothing which began ends everything
+            opened = opened[: opened.index(kind)] if kind in opened else []
+        if inside and opened:
+            continue
+        if not inside and not begins:
+            thoughts += answers
+            answers = []
+        (answers if begins else thoughts).append(text[at : mark.start()])
+        at = mark.end()
+    if at == 0:
         return text, None
-    return answer.strip(), "\n\n".join(filter(None, thoughts))
+    (thoughts if opened else answers).append(text[at:])
+    return "".join(answers).strip(), "\n\n".join(filter(None, map(str.strip, thoughts)))
 
 
 _MOST = 16

@@ -98,6 +98,20 @@ def test_thinking_is_kept_apart(text: str, answer: str, thinking: str | None) ->
     assert split_thinking(text) == (answer, thinking)
 
 
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("<think>a <think>b</think>c", "c"), ("<think>a <reasoning>b</reasoning> c", ""), ("<think>a</thinking>b", "b"),
+        ("a<think>b</think>c</think>d", "d"), ("[THINK]a[/THINK]b", "b"), ("[think] of me", "[think] of me"),
+        ("<|channel|>analysis<|message|>Who", ""), ("<seed:think>a</seed:think>b", "b"),
+        ("<think>" * 40_000, ""), ("</think>" * 40_000 + "a", "a"),
+    ],
+)  # fmt: skip
+def test_marks_of_thinking_in_any_order_take_no_longer_and_leave_no_thought(text: str, answer: str) -> None:
+    """A text that begins to think again and again took a minute; what Mistral and gpt-oss write was no mark."""
+    assert split_thinking(text)[0] == answer
+
+
 def test_model_arguments_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "model.yaml"
     file.write_text("model_parameters:\n  model_name: org/m\n  dtype: bfloat16\n")
