@@ -10,7 +10,7 @@ from equivox.core.columns import ColumnMetric, Kind
 from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import Metric
 from equivox.dataset_builders.clip_folder import MISSING
-from equivox.dataset_builders.parts import renamed
+from equivox.dataset_builders.parts import names_of, renamed
 from equivox.dataset_builders.plain_tables import read_columns
 from equivox.metrics.numbers import METRIC as NUMBERS
 
@@ -43,7 +43,7 @@ def measure_file(
     if absent := [name for name in metric.required if name not in columns]:
         raise RequestError(
             f"{path.name} has no column `{absent[0]}`, which {metric.name} needs; say which column holds it: "
-            f"`--column {absent[0]}=COLUMN`; it has {', '.join(columns)}"
+            f"`--column {absent[0]}=COLUMN`; it has {names_of(columns)}"
         )
     in_cells = path.suffix.lower() in (".csv", ".tsv")
     known = {

@@ -17,7 +17,7 @@ from equivox.core.task import Column, Task
 from equivox.dataset_builders import builders
 from equivox.dataset_builders.corpus import Corpus, text_sample
 from equivox.dataset_builders.parts import names_of, renamed
-from equivox.dataset_builders.plain_tables import Columns, as_columns
+from equivox.dataset_builders.plain_tables import Columns, as_columns, refuse_large
 from equivox.engines.messages import split_thinking
 from equivox.run.presented import placeholders
 
@@ -70,6 +70,7 @@ class Table:
                 raise RequestError(f"{name}, row {row}: `{response}` holds {entry!r:.40}, not text; {part}")
             answers += own or [_NO_ANSWER]
             numbers += [row] * len(own or [_NO_ANSWER])
+        refuse_large(name, len(columns), len(numbers))
         rows = {column: [entries[row - 1] for row in numbers] for column, entries in columns.items()}
         return cls(rows, name, response, answers, numbers)
 
@@ -101,8 +102,11 @@ _NOTHING = ("nan", "<na>", "#n/a")
 """What libraries and spreadsheets write for a missing text, and no model does; one may answer None, or N/A."""
 
 
-def _answers(entry: Any) -> list[Response] | None:
-    """Return the responses in an entry: a text, lists of texts, or what a server sent; None for anything else."""
+def _answers(entry: Any, depth: int = 8) -> list[Response] | None:
+    """Return the responses in an entry: a text, lists of texts, or what a server sent; None for anything else.
+
+    What lies deeper than `depth` lists and objects is nothing that a server sends.
+    """
     if isinstance(entry, str):
         if entry.strip().lower() in _NOTHING:
             return [_NO_ANSWER]
@@ -110,17 +114,21 @@ def _answers(entry: Any) -> list[Response] | None:
         return [Response(key="", text=text, thinking=thinking)]
     if plain(entry) is None:
         return [_NO_ANSWER]
-    if isinstance(entry, list):
-        several = [_answers(one) for one in entry]
+    if depth and isinstance(entry, list):
+        several = [_answers(one, depth - 1) for one in entry]
         return None if None in several else [answer for own in several for answer in own or ()]
-    if not isinstance(entry, Mapping):
+    if not depth or not isinstance(entry, Mapping):
         return None
     if ENDED in entry:
         return _of_choice(entry)
     # A completion as OpenAI's API has it stands in the body of a line of a batch file.
     body = entry.get("body", entry)
     if isinstance(body, Mapping) and ("choices" in body or body.get("error")):
-        return _answers(body["choices"]) if "choices" in body else [replace(_NO_ANSWER, error=_message(body["error"]))]
+        return (
+            _answers(body["choices"], depth - 1)
+            if "choices" in body
+            else [replace(_NO_ANSWER, error=_message(body["error"]))]
+        )
     return None
 
 
@@ -128,7 +136,7 @@ def _of_choice(choice: Mapping[str, Any]) -> list[Response] | None:
     """Return the response in a choice of a completion; None where its content is no text."""
     message = choice["message"] if isinstance(choice.get("message"), Mapping) else {"content": choice.get("text")}
     refusal = message.get("refusal")
-    found = _answers(message.get("content") or refusal or "")
+    found = _answers(message.get("content") or refusal or "", depth=0)
     if found is None:
         return None
     return [replace(one, finish_reason=WITHHELD if refusal else plain(choice[ENDED])) for one in found]
