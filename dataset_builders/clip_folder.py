@@ -269,10 +269,10 @@ class ClipFolder(Builder):
 
     def _inside(self, relative: str, number: int) -> Path:
         """Return the clip's path; RequestError for a path that leads out of the folder, by name or through a link."""
-        if "://" in relative:
+        if "://" in relative or relative.startswith("data:"):
             raise RequestError(
-                f"{self.table}, line {number}: {shortened(relative, 60)!r} is an address; download the file, and name "
-                "its path"
+                f"{self.table}, line {number}: {shortened(relative, 60)!r} is an address; save the file, and name its "
+                "path"
             )
         pure = PurePosixPath(relative)
         named_out = pure.is_absolute() or ".." in pure.parts or PureWindowsPath(relative).drive
