@@ -266,9 +266,9 @@ def parity_deviation(
     -------
     Parity
         `deviation` is zero when the share is 50 %, and 100 when all choices are the same. `share_low` and `share_high`
-        are the interval of `cluster_share`, which contains 50 wherever p is above 1 - confidence. `ci_low` and
-        `ci_high` are its image under 2 · |50 − share|, so that `ci_low` is 0 exactly when the interval contains 50. NaN
-        with a reason when every choice is missing.
+        are the interval of `cluster_share`, which contains 50 where p is above 1 - confidence, and only there. `ci_low`
+        and `ci_high` are its image under 2 · |50 − share|, so that `ci_low` is 0 exactly when the interval contains 50.
+        NaN with a reason when every choice is missing.
         Only the interval is NaN, with a note, when there are fewer than two clusters or all have the same share.
 
     Raises
@@ -299,6 +299,10 @@ def parity_deviation(
     low, high = found.low, found.high
     if p > 1 - confidence:  # The test does not rule 50 out, so the interval does not either.
         low, high = float(np.minimum(low, 50.0)), float(np.maximum(high, 50.0))
+    elif found.share > 50:  # It does, and so does the interval, whose end may be as near as numbers can be.
+        low = float(np.maximum(low, np.nextafter(50.0, 100.0)))
+    else:
+        high = float(np.minimum(high, np.nextafter(50.0, 0.0)))
     ends = 2 * abs(50 - low), 2 * abs(50 - high)
     return Parity(
         share=found.share,

@@ -179,6 +179,22 @@ def test_many_single_answers_have_the_interval_of_a_binomial_share():
     assert found.high == pytest.approx(100 * exact.high, abs=0.4)
 
 
+UNEVEN = [1, 2, 2, 3, 4, 6, 8, 12, 18, 40, 70, 160]
+
+
+@pytest.mark.parametrize("sizes", [[8] * 8, UNEVEN])
+def test_the_interval_of_a_share_leaves_out_one_half_where_the_test_does_and_only_there(sizes):
+    draw, clusters = generator(7), np.repeat(np.arange(len(sizes)), sizes)
+    outside = []
+    for _ in range(100):
+        share = draw.choice([0.3, 0.5, 0.6, 0.7])
+        hits = draw.random(len(clusters)) < np.repeat(draw.beta(9 * share, 9 - 9 * share, len(sizes)), sizes)
+        found = parity_deviation(hits.astype(float), clusters=clusters, n_resamples=499, rng=draw)
+        outside.append(not found.share_low <= 50 <= found.share_high)
+        assert outside[-1] == (found.p <= 0.05) == (found.ci_low > 0)
+    assert 10 < sum(outside) < 90
+
+
 def test_a_large_cluster_counts_for_what_it_draws_the_share_to_itself():
     # Clusters of 2, 2 and 4 answers with 1, 2 and 1 hits. Residuals (0, 1, -1)/8, of which the second is divided by
     # √(1 - 1/4) and the last by √(1 - 1/2): error² = (4/3 + 2)/64. (8²)/(4 + 4 + 16) = 8/3 clusters of one size.
@@ -194,9 +210,6 @@ def test_answers_of_one_cluster_are_not_evidence_of_each_other():
     together = cluster_share(hits * 6, clusters=[f"c{n // 10}" for n in range(120)])
     # Ten like answers per cluster: the standard error is √10 times as large.
     assert (together.high - together.low) / (apart.high - apart.low) == pytest.approx(math.sqrt(10), rel=0.15)
-
-
-UNEVEN = [1, 2, 2, 3, 4, 6, 8, 12, 18, 40, 70, 160]
 
 
 @pytest.mark.parametrize(
