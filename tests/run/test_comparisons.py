@@ -179,3 +179,16 @@ def test_variants_name_who_asked() -> None:
         ("vibe_gender_by_race:advisory@silence", ""),
         (f"{TASK}@silence", "vibe_gender_by_race:advisory@silence"),
     ]
+
+
+def test_groups_of_a_later_comparison_that_are_one_are_refused(tmp_path: Path, equivox: Cli) -> None:
+    own = tmp_path / "letters.csv"
+    rows = [f"Letter {n},{'fm'[n % 2]},{'north' if n % 4 < 2 else 'North '}" for n in range(8)]
+    own.write_text("\n".join(["text,gender,area", *rows]))
+    (tmp_path / "letters.yaml").write_text(
+        "name: letters\ntable: letters.csv\ngroup: gender\nquestions:\n  - name: reply\n    text: '{text}'\n"
+        "    attributes: [{name: answer, asks: the answer, options: ['yes', 'no']}]\n"
+    )
+    assert equivox("run", "simulated:random", tmp_path / "letters.yaml", "-o", tmp_path / "run")[0] in (0, 1)
+    code, _, error = equivox("score", tmp_path / "run", "--compare", "area")
+    assert code == 2 and "`area` holds 'north' and 'North '" in error and "write them alike" in error

@@ -142,6 +142,7 @@ def test_hours_on_the_clock_are_gpu_hours_over_the_workers() -> None:
     assert (reader.gpu_hours, reader.hours) == pytest.approx((1, 1 / 4))
     bought = annotator_effort("gpt-4o", 90_000, workers=4)
     assert (bought.engine, bought.gpu_hours, bought.hours) == ("endpoint", 0, 0)
+    assert not reader.measured
     # Without a number of workers there is one.
     assert target_effort("vllm:model_name=org/m", 90_000) == one
     assert annotator_effort("qwen3-8b", 90_000).hours == pytest.approx(1)

@@ -507,7 +507,11 @@ def test_repeats_and_several_tasks(tmp_path: Path, equivox: Cli) -> None:
         ),
         (lambda told: told, {"conditions": "declared,silence"}, "a table holds the responses of one condition"),
         (lambda told: [{**row, "task": "vibe_gender:stroy"} for row in told], {}, "`task` is 'vibe_gender:stroy'"),
-        (lambda told: told, {"tasks": "vibe_gender:advisory,vibe_gender:story"}, "row 1 may be about vibe_gender:adv"),
+        (
+            lambda told: told,
+            {"tasks": "vibe_gender:advisory,vibe_gender:story"},
+            "row 1 may be about vibe_gender:advisory, vibe_gender:story; say which in a column",
+        ),
         (
             lambda told: [{**row, "sample_id": row["speaker"], "repeat": 0} for row in told + told[:1]],
             {},
