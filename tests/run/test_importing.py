@@ -179,6 +179,13 @@ def test_stories_are_matched_by_characters_and_place(tmp_path: Path, equivox: Cl
     assert code == 2 and "row 1 may be about gender/" in err and "match by more columns" in err
 
 
+def test_a_sample_of_two_tasks_does_not_say_which_was_asked(tmp_path: Path) -> None:
+    told = [{"sample_id": sample.sample_id, "response": "Try yoga."} for sample in sample_corpus().samples]
+    both = "vibe_gender:advisory, vibe_gender:story; say which in a column `task`"
+    with pytest.raises(RequestError, match=f"row 1 may be about {both}"):
+        imported(told, tmp_path / "run", "vibe_gender:advisory,vibe_gender:story", data="sample")
+
+
 def test_samples_may_be_named_by_their_files(tmp_path: Path) -> None:
     from equivox.dataset_builders.opening import open_corpus
 
@@ -507,11 +514,7 @@ def test_repeats_and_several_tasks(tmp_path: Path, equivox: Cli) -> None:
         ),
         (lambda told: told, {"conditions": "declared,silence"}, "a table holds the responses of one condition"),
         (lambda told: [{**row, "task": "vibe_gender:stroy"} for row in told], {}, "`task` is 'vibe_gender:stroy'"),
-        (
-            lambda told: told,
-            {"tasks": "vibe_gender:advisory,vibe_gender:story"},
-            "row 1 may be about vibe_gender:advisory, vibe_gender:story; say which in a column",
-        ),
+        (lambda told: told, {"tasks": "vibe_gender:advisory,vibe_gender:story"}, "row 1 may be about vibe_gender:adv"),
         (
             lambda told: [{**row, "sample_id": row["speaker"], "repeat": 0} for row in told + told[:1]],
             {},
