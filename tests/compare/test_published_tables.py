@@ -534,7 +534,7 @@ def test_genres_by_the_papers_arithmetic(runs: dict[str, Path], with_stand_ins: 
     # Two measured models that differ in every metric: each lies one sd from their mean, eight times.
     for row in ("Janus-7B", "simulated:biased"):
         total = cell_of(tables, "table_2", "Llama-3.1-8B", row, "TBS")
-        assert total.measured == pytest.approx(8.0) and math.isnan(total.deviation)
+        assert total.measured == pytest.approx(8.0) and math.isnan(total.deviation) and total.undefined is None
     # The paper prints magnitudes and marks the lowest total; a tie has one mark.
     drawn = {row[1]: row for row in published_table(tables[0]).rows if row[0] == "Llama-3.1-8B"}
     shown = str(drawn["Janus-7B"][2 + 6])
