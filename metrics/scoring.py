@@ -92,12 +92,13 @@ def compare_sums(
     rng: np.random.Generator,
     *,
     n_sums: int,
+    sizes: int | None = None,
     nothing: str,
 ) -> PairedValues:
     """Compare two models by a score that is a function of sums over clusters, as `equivox.statistics.compare_totals`.
 
     Only samples that both models answered as `counts` wants are compared. `sums_of` returns what each cluster adds to
-    the `n_sums` sums; `nothing` is the reason if there is no cluster.
+    the `n_sums` sums, of which `sizes` is its size; `nothing` is the reason if there is no cluster.
     """
     from equivox.statistics.sign_flip import least_p
 
@@ -111,7 +112,9 @@ def compare_sums(
     if not len(sums[0]):
         return PairedValues(undefined=nothing)
     target = tasks[0].score_a.target
-    found = statistics.compare_totals(sums[0], sums[1], value_of, target=target, n_resamples=n_resamples, rng=rng)
+    found = statistics.compare_totals(
+        sums[0], sums[1], value_of, target=target, sizes=sizes, n_resamples=n_resamples, rng=rng
+    )
     no_target = math.isnan(found.further)
     return PairedValues(
         value_a=found.value_a,

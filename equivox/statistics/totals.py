@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
+from equivox.statistics.design_noise import of_ratio
 from equivox.statistics.inputs import Floats
 from equivox.statistics.sign_flip import sign_flip_test
 
@@ -66,6 +67,7 @@ def compare_totals(
     statistic: Statistic,
     *,
     target: float = math.nan,
+    sizes: int | None = None,
     n_resamples: int = 10_000,
     rng: np.random.Generator,
 ) -> TotalsComparison:
@@ -81,6 +83,8 @@ def compare_totals(
         score.
     target
         The value of the score that means "no bias"; NaN if there is none.
+    sizes
+        Which of the K sums is the size of a cluster, such as its answers; None where all clusters count alike.
     n_resamples
         Sign patterns drawn, as in `sign_flip_test`.
     rng
@@ -104,9 +108,12 @@ def compare_totals(
     The pseudo-value n·θ − (n − 1)·θ₍₋c₎ of a cluster represents its part in the score (Tukey's jackknife; Efron & Stein
     1981, doi:10.1214/aos/1176345462). The differences of the pseudo-values flip signs by whole clusters, which
     exchanges the two models there. For a mean of clusters the pseudo-values are the cluster means, and the test is
-    exact. Two scores x and y, measured from the target, are equally far when x − y or x + y is zero: `p_further` is the
-    larger p of these two tests (an intersection-union test, Berger 1982, doi:10.1080/00401706.1982.10487790), so that
-    it keeps its level on either side.
+    exact. With `sizes` they are n·θ − (n − k)·θ₍₋c₎, where k is the cluster's size over the mean size, so that each
+    counts for what it does in the score; `design_noise.of_ratio` says what the interval allows for.
+
+    Two scores x and y, measured from the target, are equally far when x − y or x + y is zero: `p_further` is the larger
+    p of these two tests (an intersection-union test, Berger 1982, doi:10.1080/00401706.1982.10487790), so that it keeps
+    its level on either side.
 
     Examples
     --------
@@ -125,7 +132,12 @@ def compare_totals(
         if not np.isfinite(totals).all():
             raise RequestError(f"`{argument}` holds a number that is not finite: leave out what is missing")
     value_a, value_b = (float(_quiet(statistic, totals.sum(axis=0))) for totals in (of_a, of_b))
-    pseudo_a, pseudo_b = pseudo_values(of_a, statistic), pseudo_values(of_b, statistic)
+    each = [_relative(own, sizes) for own in (of_a, of_b)]
+    counts = (each[0] + each[1]) / 2
+    pseudo_a, pseudo_b = (
+        pseudo_values(own, statistic, by) + (counts - by) * value
+        for own, by, value in zip((of_a, of_b), each, (value_a, value_b), strict=True)
+    )
     reason = None
     if len(of_a) < 2:
         reason = "one cluster: a comparison needs two"
@@ -137,10 +149,10 @@ def compare_totals(
         return TotalsComparison(n_clusters=len(of_a), undefined=reason)
     x, y = value_a - target, value_b - target
     size = float(max(np.abs(pseudo_a).max(), np.abs(pseudo_b).max()))
-    apart, p = _tested(pseudo_a - pseudo_b, value_a - value_b, size, n_resamples, rng)
+    apart, p = _tested(pseudo_a - pseudo_b, value_a - value_b, counts, size, n_resamples, rng)
     further, p_further, ends = math.nan, math.nan, (math.nan, math.nan)
     if not math.isnan(target):
-        summed, p_sum = _tested(pseudo_a + pseudo_b - 2 * target, x + y, size, n_resamples, rng)
+        summed, p_sum = _tested(pseudo_a + pseudo_b - 2 * target * counts, x + y, counts, size, n_resamples, rng)
         further, p_further = abs(x) - abs(y), max(p, p_sum)
         ends = further_interval(apart, summed)
     apart = with_width(*apart)
@@ -175,8 +187,19 @@ def with_width(low: float, high: float) -> tuple[float, float]:
     return (low, high) if high > low else (math.nan, math.nan)
 
 
-def pseudo_values(totals: Floats, statistic: Statistic) -> Floats:
-    """Return each cluster's pseudo-value, n·θ − (n − 1)·θ₍₋c₎; NaN if the other clusters give no score.
+def _relative(totals: Floats, sizes: int | None) -> Floats:
+    """Return the size of each cluster over the mean size."""
+    if sizes is None:
+        return np.ones(len(totals))
+    if not 0 <= sizes < totals.shape[1] or (totals[:, sizes] < 0).any():
+        raise RequestError(f"`sizes` is {sizes}: give the place, from 0, of a sum that is 0 or more in every cluster")
+    return _quiet(lambda own: own / own.mean(), totals[:, sizes])
+
+
+def pseudo_values(totals: Floats, statistic: Statistic, counts: Floats | float = 1.0) -> Floats:
+    """Return each cluster's pseudo-value, n·θ − (n − k)·θ₍₋c₎; NaN if the other clusters give no score.
+
+    `counts`, the k, are how many clusters each counts for. In a ratio of sums each then has its own part of the sum.
 
     For a mean over clusters with equal weights it is the cluster's value:
 
@@ -185,7 +208,7 @@ def pseudo_values(totals: Floats, statistic: Statistic) -> Floats:
     """
     whole = totals.sum(axis=0)
     n = len(totals)
-    return np.asarray(n * _quiet(statistic, whole) - (n - 1) * _quiet(statistic, whole - totals), dtype=np.float64)
+    return np.asarray(n * _quiet(statistic, whole) - (n - counts) * _quiet(statistic, whole - totals), dtype=np.float64)
 
 
 def _quiet(statistic: Statistic, sums: Floats) -> Floats:
@@ -194,7 +217,7 @@ def _quiet(statistic: Statistic, sums: Floats) -> Floats:
 
 
 def _tested(
-    pseudo: Floats, value: float, size: float, n_resamples: int, rng: np.random.Generator
+    pseudo: Floats, value: float, counts: Floats, size: float, n_resamples: int, rng: np.random.Generator
 ) -> tuple[tuple[float, float], float]:
     """Return Student's 95 % interval around `value` and the sign-flip p of pseudo-values with that mean."""
     from scipy.special import stdtrit
@@ -202,5 +225,8 @@ def _tested(
     # Differences as small as rounding errors of numbers of this size count as zero.
     pseudo = np.where(np.abs(pseudo) > 1e-9 * size, pseudo, 0.0)
     tested = sign_flip_test(pseudo, clusters=None, n_resamples=n_resamples, rng=rng)
-    half = float(stdtrit(len(pseudo) - 1, 0.975) * pseudo.std(ddof=1) / math.sqrt(len(pseudo)))
+    stretch, degrees = of_ratio(counts)
+    left = stretch * (pseudo - counts * pseudo.mean())
+    deviation = math.sqrt((left**2).sum() / (len(pseudo) - 1))
+    half = float(stdtrit(degrees, 0.975) * deviation / math.sqrt(len(pseudo)))
     return (value - half, value + half), tested.p if tested.undefined is None else 1.0

@@ -31,6 +31,7 @@ def compare_choices(name: str, tasks: Sequence[PairedTask], n_resamples: int, rn
         n_resamples,
         rng,
         n_sums=2,
+        sizes=1,
         nothing="nothing that both models answered can be counted",
     )
 

@@ -12,6 +12,8 @@ from equivox.core.errors import RequestError
 from equivox.statistics import compare_totals
 from equivox.statistics.totals import pseudo_values
 
+ALL_SIGNS = list(itertools.product([1, -1], repeat=4))
+
 
 def mean(sums):
     return sums[..., 0] / sums[..., 1]
@@ -27,9 +29,8 @@ def test_means_by_hand():
     found = compare_totals(of(a), of(b), mean, target=0.0, rng=generator())
     # Differences 2 0 4 -1, mean 5/4; sums 4 2 4 5, mean 15/4.
     assert (found.value_a, found.value_b, found.difference) == (2.5, 1.25, 1.25)
-    signs = list(itertools.product([1, -1], repeat=4))
-    apart = [abs(sum(s * d for s, d in zip(sign, (2, 0, 4, -1), strict=True))) for sign in signs]
-    summed = [abs(sum(s * d for s, d in zip(sign, (4, 2, 4, 5), strict=True))) for sign in signs]
+    apart = [abs(sum(s * d for s, d in zip(sign, (2, 0, 4, -1), strict=True))) for sign in ALL_SIGNS]
+    summed = [abs(sum(s * d for s, d in zip(sign, (4, 2, 4, 5), strict=True))) for sign in ALL_SIGNS]
     assert found.p == sum(x >= 5 for x in apart) / 16 == 8 / 16
     assert found.p_further == max(found.p, sum(x >= 15 for x in summed) / 16) == 8 / 16
     assert found.further == 1.25
@@ -127,6 +128,43 @@ def test_level_with_unequal_clusters_and_power():
     assert 2 <= rejected <= 20  # 10 ± 3.1
     assert further <= rejected
     assert found >= 190
+
+
+def test_a_large_cluster_counts_for_its_share_of_the_score():
+    # Of 1, 1, 1 and 5 answers 1, 1, -1 and 3 more are hits, 4 of 8 in all. A flip exchanges the hits of a cluster.
+    a, b = np.array([[1.0, 1], [1, 1], [0, 1], [4, 5]]), np.array([[0.0, 1], [0, 1], [1, 1], [1, 5]])
+    found = compare_totals(a, b, mean, sizes=1, rng=generator())
+    signs = [abs(sum(s * d for s, d in zip(sign, (1, 1, -1, 3), strict=True))) for sign in ALL_SIGNS]
+    assert found.p == sum(x >= 4 for x in signs) / 16 == 8 / 16
+    # A residual is over √(1 - n/8); (8²)/(1 + 1 + 1 + 25) clusters of one size weigh the same.
+    sizes = np.array([1, 1, 1, 5])
+    left = (np.array([1, 1, -1, 3]) - sizes / 2) / 8 / np.sqrt(1 - sizes / 8)
+    half = stats.t.ppf(0.975, 64 / 28 - 1) * math.sqrt((left**2).sum())
+    assert (found.ci_low, found.ci_high) == pytest.approx((0.5 - half, 0.5 + half))
+    with pytest.raises(RequestError, match="`sizes` is 2: "):
+        compare_totals(a, b, mean, sizes=2, rng=generator())
+
+
+def test_a_mirrored_model_of_unequal_clusters_is_as_far():
+    a, b = np.array([[1.0, 1], [3, 4], [0, 2], [7, 9]]), np.array([[0.0, 2], [3, 3], [1, 1], [2, 6]])
+    mirrored = np.stack([b[:, 1] - b[:, 0], b[:, 1]], axis=1)
+    found, other = (compare_totals(a, of_b, mean, target=0.5, sizes=1, rng=generator()) for of_b in (b, mirrored))
+    assert found.p_further == other.p_further == max(found.p, other.p)
+    assert (found.further_low, found.further_high) == pytest.approx((other.further_low, other.further_high))
+    assert found.p < 1 and other.p < 1
+
+
+def test_clusters_of_very_unequal_size_keep_the_level():
+    rng, rejected, held = generator(4), 0, 0
+    for _ in range(200):
+        sizes = np.ceil(rng.lognormal(1.5, 1.5, size=(12, 1)))
+        own = rng.beta(4, 4, size=(12, 1)) / 2
+        a, b = (
+            np.hstack([rng.binomial(sizes.astype(int), own + rng.beta(4, 4, size=(12, 1)) / 2), sizes]) for _ in "ab"
+        )
+        found = compare_totals(a, b, mean, sizes=1, n_resamples=199, rng=rng)
+        rejected, held = rejected + (found.p <= 0.05), held + (found.ci_low <= 0 <= found.ci_high)
+    assert rejected <= 19 and held >= 184  # 10 ± 3.1, where all clusters counted alike 30 were rejected and 181 held
 
 
 @given(st.lists(st.tuples(st.integers(-20, 20), st.integers(-20, 20)), min_size=2, max_size=9))
