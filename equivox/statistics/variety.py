@@ -12,10 +12,13 @@ import numpy as np
 from equivox.core.encoded import EncodedValues
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
+from equivox.statistics.design_noise import in_all_groups, of_ratio
 from equivox.statistics.inputs import Bools, Floats, Ints, LabelColumn
+from equivox.statistics.intervals import student_half, student_p
 from equivox.statistics.noise import TINY
 from equivox.statistics.permutation import all_swaps, p_value, row_blocks, swaps
 from equivox.statistics.totals import with_width
+from equivox.statistics.unit_means import interval_at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,9 +75,10 @@ def variety_difference(
 
     Notes
     -----
-    p: the conditions are exchanged within whole clusters; it tests that clusters answer alike in both. Interval:
-    Student's t with the jackknife over clusters (Efron 1981, doi:10.1093/biomet/68.3.589); where all answers of a group
-    are alike, one more cluster is supposed that answers otherwise. It is NaN where no cluster moves it. The entropy of
+    p: the conditions are exchanged within whole clusters, which would also tell apart other words of the same variety;
+    so p is never below that of the interval. Interval: Student's t with the jackknife over clusters (Efron 1981,
+    doi:10.1093/biomet/68.3.589) and the degrees of freedom of `design_noise.of_ratio`; where all answers of a group are
+    alike, one more cluster is supposed that answers otherwise. It is NaN where no cluster moves it. The entropy of
     a sample is too small by about (values − 1) / (2 × answers × ln 2) bits (Miller 1955); both conditions have as many
     answers, so that most of this cancels.
 
@@ -108,7 +112,10 @@ def variety_difference(
     numbers = np.full(len(used), -1)
     numbers[used] = cluster
     tables = [_tables(*part, group.codes, numbers, len(kept)) for part in parts]
-    return _tested(tables, int(used.sum()), n_resamples, rng)
+    present = np.unique(group.codes[used], return_inverse=True)[1]
+    sizes = np.zeros((len(kept), int(present.max()) + 1))
+    np.add.at(sizes, (cluster, present), 1)
+    return _tested(tables, sizes, n_resamples, rng)
 
 
 Groups = Sequence[tuple[Ints, int]]
@@ -157,9 +164,7 @@ def _within(rows: Ints, codes: Ints, n: int, width: int) -> Floats:
     return np.asarray(sizes * np.log2(np.maximum(sizes, 1)) - own)
 
 
-def _tested(tables: Sequence[Tables], n: int, n_resamples: int, rng: np.random.Generator) -> VarietyDifference:
-    from scipy.special import stdtrit
-
+def _tested(tables: Sequence[Tables], sizes: Floats, n_resamples: int, rng: np.random.Generator) -> VarietyDifference:
     n_clusters = tables[0][0].shape[0]
     totals = [(np.asarray(a.sum(axis=0)), np.asarray(b.sum(axis=0)), groups) for a, b, groups in tables]
     first = float(np.mean([_entropy(whole[np.newaxis], groups)[0] for whole, _, groups in totals]))
@@ -174,21 +179,23 @@ def _tested(tables: Sequence[Tables], n: int, n_resamples: int, rng: np.random.G
         null.append(np.abs(found) / len(tables))
     exact = all_swaps(n_clusters, n_resamples)
     every = np.concatenate(null)
-    low, high = math.nan, math.nan
+    p, low, high = p_value(every, abs(difference), exact=exact), math.nan, math.nan
     if n_clusters > 1:
         left_out = _without_each(tables, totals, n_clusters)
-        square = (n_clusters - 1) / n_clusters * float(((left_out - left_out.mean()) ** 2).sum())
-        half = float(stdtrit(n_clusters - 1, 0.975)) * math.sqrt(square + _unseen(tables))
-        low, high = with_width(difference - half, difference + half)
+        square = (n_clusters - 1) / n_clusters * float(((left_out - left_out.mean()) ** 2).sum()) + _unseen(tables)
+        error = [square], [of_ratio(in_all_groups(sizes))[1]]
+        if square > TINY:
+            p = max(p, student_p(*error, difference))
+        low, high = with_width(*interval_at(difference, student_half(*error, 0.95), p, 0.95))
     return VarietyDifference(
         first=first,
         second=second,
         difference=difference,
-        p=p_value(every, abs(difference), exact=exact),
+        p=p,
         p_least=2 / len(every) if exact else 1 / (1 + len(every)),
         ci_low=low,
         ci_high=high,
-        n=n,
+        n=int(sizes.sum()),
         n_clusters=n_clusters,
     )
 

@@ -105,6 +105,22 @@ def test_two_alike_are_told_apart_in_five_of_a_hundred() -> None:
     assert covered >= 180
 
 
+@pytest.mark.parametrize("uneven", [False, True])
+def test_other_words_of_the_same_variety_are_no_difference(uneven: bool) -> None:
+    # Exchanges of the conditions alone told other words apart in 41 and 34 of these samples, and the interval of
+    # clusters of unequal size held the truth in 88.
+    rng, shares, rejected, held = np.random.default_rng(12), np.array([0.7, 0.2, 0.1]), 0, 0
+    for _ in range(100):
+        sizes = np.ceil(rng.lognormal(1.5, 2, size=12)).astype(int) if uneven else np.full(12, 12)
+        clusters = np.repeat(np.arange(12), sizes)
+        own = [rng.dirichlet(4 * (shares[::-1] if side else shares), size=12).cumsum(axis=1) for side in range(2)]
+        words = [[[str(v)] for v in (rng.random(len(clusters))[:, None] > side[clusters]).sum(axis=1)] for side in own]
+        found = varied(*words, ["f"] * len(clusters), [str(k) for k in clusters], n=199)
+        rejected, held = rejected + (found.p <= 0.05), held + (found.ci_low <= 0 <= found.ci_high)
+        assert (found.p <= 0.05) == (not found.ci_low <= 0 <= found.ci_high)
+    assert rejected <= 11 and held >= 89
+
+
 def test_nothing_in_common_has_a_reason_and_bad_input_raises() -> None:
     found = varied([["a"], []], [[], ["b"]], ["f", "m"], ["1", "2"])
     assert math.isnan(found.difference) and "both conditions" in str(found.undefined)
@@ -130,10 +146,12 @@ def test_a_condition_of_one_answer_supposes_one_more_cluster_that_answers_otherw
     found = varied([["y"]] * 12, [["y"]] * 12, ["f"] * 12, list("abcdefghijkl"), n=99)
     half = stats.t.ppf(0.975, 11) * math.sqrt(2) * stats.entropy([1, 12], base=2)
     assert (found.difference, found.ci_low, found.ci_high) == pytest.approx((0, -half, half))
-    # Five clusters of another group have one answer too: each group's error counts for half of the mean.
+    # Five clusters of another group have one answer too: each group's error counts for half of the mean. A cluster is a
+    # 24th or a 10th of it, so that they weigh as 1/(12/24² + 5/10²) clusters of one size.
     found = varied([["y"]] * 17, [["y"]] * 17, ["f"] * 12 + ["m"] * 5, list("abcdefghijklmnopq"), n=99)
     each = [stats.entropy([1, n], base=2) / 2 for n in (12, 5)]
-    assert found.ci_high == pytest.approx(stats.t.ppf(0.975, 16) * math.sqrt(2 * (each[0] ** 2 + each[1] ** 2)))
+    degrees = 1 / (12 / 24**2 + 5 / 10**2) - 1
+    assert found.ci_high == pytest.approx(stats.t.ppf(0.975, degrees) * math.sqrt(2 * (each[0] ** 2 + each[1] ** 2)))
 
 
 def test_an_interval_that_no_cluster_moves_is_none() -> None:
