@@ -312,7 +312,7 @@ def parity_deviation(
         share_high=high,
         ci_low=0.0 if low <= 50 <= high else min(ends),
         ci_high=max(ends),
-        detectable=_detectable(found),
+        detectable=_detectable(found, of_ratio(np.bincount(cluster[~np.isnan(column)]).astype(np.float64))[1]),
         n=found.n,
         n_missing=tested.n_missing,
         n_clusters=found.n_clusters,
@@ -320,15 +320,15 @@ def parity_deviation(
     )
 
 
-def _detectable(found: Share) -> Detectable | None:
+def _detectable(found: Share, degrees: float) -> Detectable | None:
     """Return the deviation from parity that is found in 80 of 100 samples; None where all clusters are alike.
 
     The deviation is twice the distance of the share from one half, and so is its noise. Student's t over the clusters
-    stands for the permutations, which reject as often.
+    stands for the permutations, which reject as often, with its `degrees` of freedom.
     """
     if not found.error > 0:
         return None
-    needed = [2 * found.error * found_at(level, 2, found.n_clusters - 1) for level in LEVELS]
+    needed = [2 * found.error * found_at(level, 2, degrees) for level in LEVELS]
     answers, share = found.n / found.n_clusters, found.share
     return Detectable(
         at_5_percent=needed[0],

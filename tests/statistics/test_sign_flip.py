@@ -7,6 +7,7 @@ from seeded import generator
 
 from equivox.core.errors import RequestError
 from equivox.statistics import cluster_share, parity_deviation, sign_flip_test
+from equivox.statistics.group_means import found_at
 
 
 def test_hand_worked_flips():
@@ -152,6 +153,12 @@ def test_a_deviation_of_the_told_size_is_found_four_times_of_five(n_clusters, an
     found = np.mean([sample(0.5 + told / 200).p <= 0.05 for _ in range(200)])
     # 200 draws around 80 %: within four standard errors, and the permutations' own few points.
     assert 0.68 < found < 0.92
+
+
+def test_contexts_of_unequal_size_need_a_larger_deviation():
+    # 2, 2 and 4 answers are as 8/3 contexts of one size: Student's t has 5/3 degrees of freedom, and not 2.
+    found = parity_deviation([1, 0, 1, 1, 1, 0, 0, 0, np.nan], clusters=[*"aabbccccd"], rng=generator())
+    assert found.detectable.at_5_percent == pytest.approx(2 * 100 * math.sqrt(10 / 3) / 8 * found_at(0.05, 2, 5 / 3))
 
 
 def test_bad_choices_are_named():
