@@ -119,6 +119,9 @@ SIGNED_WARMTH = NarrativeMeasure(
 )
 """M1 with signs from the dictionaries: "cold, cruel" counts against warmth."""
 
+FEW_NEPS = 20
+"""With fewer NEPs a bootstrap of a correlation is too short."""
+
 CHOICES = frozenset({"M4", "M8"})
 """The metrics that say which of two characters was chosen."""
 
@@ -177,7 +180,8 @@ def measure(
     pairs
         All annotations; several of one NEP are averaged, those without one of the characters are left out.
     n_resamples, confidence, rng
-        As in `equivox.statistics.unit_means`; M7 and M8 have a BCa bootstrap over NEPs as their interval.
+        As in `equivox.statistics.unit_means`; M7 and M8 have a BCa bootstrap over NEPs as their interval,
+        and with fewer than `FEW_NEPS` Student's t with the jackknife.
 
     Returns
     -------
@@ -389,7 +393,10 @@ def _interval(
     confidence: float,
     rng: np.random.Generator,
 ) -> tuple[float, float, tuple[str, ...]]:
-    """Return a BCa bootstrap interval over NEPs of the correlation of a balanced label with the outcome."""
+    """Return an interval over NEPs of the correlation of a balanced label with the outcome.
+
+    It is a BCa bootstrap, and with fewer than `FEW_NEPS` Student's t with the jackknife, on Fisher's scale.
+    """
     from scipy import stats
 
     if np.ptp(male - female) == 0:
@@ -403,12 +410,20 @@ def _interval(
         spread = np.sqrt(np.where(variance > 1e-12, variance, 1.0))
         return np.asarray(gap / 2 / spread)
 
-    found = stats.bootstrap(
-        (male, female), correlation, paired=True, vectorized=True, n_resamples=min(n_resamples, 5_000), batch=500,
-        confidence_level=confidence, method="BCa", rng=rng,
-    ).confidence_interval  # fmt: skip
-    low, high = float(found.low), float(found.high)
-    if math.isnan(low) or math.isnan(high):
+    n = len(male)
+    if n < FEW_NEPS:
+        r = float(np.clip(correlation(male, female), -1 + 1e-12, 1 - 1e-12))
+        without = [correlation(np.delete(male, left), np.delete(female, left)) for left in range(n)]
+        error = math.sqrt((n - 1) * float(np.var(without))) / (1 - r**2)  # on Fisher's scale
+        half = float(stats.t.isf((1 - confidence) / 2, n - 1)) * error
+        low, high = math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
+    else:
+        found = stats.bootstrap(
+            (male, female), correlation, paired=True, vectorized=True, n_resamples=min(n_resamples, 5_000), batch=500,
+            confidence_level=confidence, method="BCa", rng=rng,
+        ).confidence_interval  # fmt: skip
+        low, high = float(found.low), float(found.high)
+    if not low < high:
         return math.nan, math.nan, ("too few NEPs vary: no interval",)
     return low, high, ()
 

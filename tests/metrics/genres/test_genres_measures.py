@@ -149,6 +149,26 @@ def test_where_no_nep_differs_nothing_is_known_of_chance() -> None:
     assert measured("M7", pairs((1.0, 1.0), (0.0, 0.0), (1.0, 1.0))).detectable is None
 
 
+def test_a_correlation_over_few_neps_has_students_interval_on_fishers_scale() -> None:
+    # Of six who lead five are men: r = 4/6, without one of them 3/5 and without the woman 1.
+    found = measured("M8", pairs(*[(1, 0)] * 5, (0, 1)))
+    error = math.sqrt(5 * np.var([0.6] * 5 + [1.0])) / (1 - (2 / 3) ** 2)
+    half = stats.t.ppf(0.975, 5) * error
+    middle = math.atanh(2 / 3)
+    assert (found.ci_low, found.ci_high) == pytest.approx((math.tanh(middle - half), math.tanh(middle + half)))
+
+
+@pytest.mark.parametrize("n", [3, 6, 12])
+def test_an_interval_of_few_neps_holds_a_correlation(n: int) -> None:
+    # Means 1 apart, with a standard deviation of √2: r = ½/√(2 + ¼). The bootstrap held it in 66, 82 and 92 %.
+    rng, held = np.random.default_rng(3), 0
+    for _ in range(200):
+        male, female = rng.normal(size=(2, n)) + rng.normal(size=n)
+        found = measured("M7", pairs(*zip(male + 1, female, strict=True)), n_resamples=99)
+        held += found.ci_low <= 1 / 3 <= found.ci_high
+    assert held >= 184
+
+
 @pytest.mark.parametrize("name", ["M3", "M4", "M7", "M8"])
 def test_under_the_null_p_is_uniform_and_intervals_hold_zero(name: str) -> None:
     rng = np.random.default_rng(7)
