@@ -129,7 +129,7 @@ def totals_table(runs: int, seed: int) -> Iterator[str]:
                 counted = np.zeros(3)
                 for _ in range(runs):
                     a, b = totals(truth, clusters, uneven, rng)
-                    found = compare_totals(a, b, mean, target=0.0, n_resamples=999, rng=rng)
+                    found = compare_totals(a, b, mean, target=0.0, sizes=1, n_resamples=999, rng=rng)
                     counted += [found.p_further <= 0.05, found.p_further <= 0.01,
                                 found.further_low <= 0 <= found.further_high]  # fmt: skip
                 shares = " | ".join(f"{100 * share / runs:.1f} %" for share in counted)
@@ -157,7 +157,7 @@ def ranks_table(runs: int, seed: int) -> Iterator[str]:
                 distances = {str(i): abs(float(mean(own.sum(axis=0)))) for i, own in enumerate(models)}
                 tests = {}
                 for i, j in itertools.combinations(range(len(far)), 2):
-                    found = compare_totals(models[i], models[j], mean, target=0.0, n_resamples=2000, rng=rng)
+                    found = compare_totals(models[i], models[j], mean, target=0.0, sizes=1, n_resamples=2000, rng=rng)
                     tests[str(i), str(j)] = found.further, found.p_further
                 ranks = list(rank_models(distances, tests).values())
                 held += all(r.low <= low and r.high >= high for r, (low, high) in zip(ranks, right, strict=True))
