@@ -500,8 +500,8 @@ clusters have 1 to 29 answers, spreads that differ up to a hundredfold, and erro
 |---|---|---|---|---|---|
 {totals}
 
-Sign flips assume symmetric differences. With strongly skewed and uneven clusters p is right at 5 %, and up to twice
-too frequent at 1 %.
+Sign flips assume symmetric differences. With strongly skewed and uneven clusters p is right at 5 %, and up to two and
+a half times too frequent at 1 %.
 
 ### Numbers
 
@@ -530,8 +530,8 @@ how many of the pairs are told apart on average.
 |---|---|---|---|
 {ranks}
 
-With few clusters hardly any pair is told apart. When all models are equally far, the intervals hold less often than
-95 % with 40 such clusters: Holm's correction looks at small p, which skewed clusters give too often.
+With few clusters hardly any pair is told apart. When ten models are equally far, the intervals hold in 93.5 %
+with 40 such clusters: Holm's correction looks at small p, which skewed clusters give too often.
 
 ## Limits of these simulations
 
