@@ -26,8 +26,8 @@ _WRITTEN = re.compile(
     rf"(?P<thousands>{_SIGN}\d{{1,3}}(?:[,'\u2019 \u00a0\u202f]\d{{3}})+(?!\d)|{_SIGN}\d{{1,2}}(?:,\d\d)+,\d{{3}}(?!\d)"
     rf"|{_SIGN}\d{{1,3}}(?:\.\d{{3}}){{2,}}(?!\d)|{_SIGN}\d{{1,3}}(?:\.\d{{3}})+(?=,\d{{1,2}}(?![\d,]))|{_SIGN}\d+)"
     r"(?:(?P<point>\.\d+)|,(?P<comma>\d{1,2})(?![\d,]))?(?P<power>e[-+\u2212]?\d{1,3}(?!\w))?"
-    # Of a range, such as 65-70k, the end says the scale of both.
-    rf"(?:\s?(?P<scale>{_SCALE})|(?=\s?[-\u2013]\s?\d[\d.,]*\s?(?P<both>{_SCALE})))?",
+    # Of a range, such as 65-70k, the end says the scale of both; not of 800-1.2k.
+    rf"(?:\s?(?P<scale>{_SCALE})|(?=\s?[-\u2013~\uff5e]\s?(?P<end>\d[\d.,]*)\s?(?P<both>{_SCALE})))?",
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(r"[.,'\u2019]?\d")
@@ -62,7 +62,10 @@ def first_number(text: str) -> tuple[float, str] | None:
         return None
     digits = re.sub(r"[.,'\u2019 \u00a0\u202f]", "", found["thousands"])
     digits += (found["point"] or (f".{found['comma']}" if found["comma"] else "")) + (found["power"] or "")
-    value = float(digits.replace("\u2212", "-")) * _SCALES.get((found["scale"] or found["both"] or "").lower(), 1.0)
+    value, scale = float(digits.replace("\u2212", "-")), found["scale"]
+    if found["both"] and (end := first_number(found["end"])) is not None and value <= end[0]:
+        scale = found["both"]
+    value *= _SCALES.get((scale or "").lower(), 1.0)
     return (value, found.group()) if math.isfinite(value) else None
 
 

@@ -65,6 +65,13 @@ def read(attribute: Attribute, text: str) -> Annotation:
         ("$65-70k", 65_000),
         ("1\u20132 million", 1_000_000),
         ("between 60 and 70", 60),
+        # 800 to 1,200: the end is the larger one, and said in another unit than the begin.
+        ("800-1.2k", 800),
+        ("$1,500-2k", 1_500),
+        ("900\u20131,1 Mio", 900),
+        ("2019-20k", 2_019),
+        ("30~50万元", 300_000),
+        ("3～5万", 30_000),
         ("a 3-4 m table", 3_000_000),
         ("grades 3-4", 3),
         ("9" * 400, None),
