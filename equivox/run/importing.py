@@ -8,7 +8,7 @@ a failed response, which is counted. Nothing is written before every row has its
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -119,18 +119,18 @@ class _Finder:
                     f"`match` names the column {name!r}, which {where} lacks{nearest(name, known)}; it has "
                     f"{', '.join(known)}"
                 )
-        wanted = {"id", *needed(task), *placeholders(task)}
-        by = by or tuple(name for name in usable if name in wanted)
+        if not by:
+            wanted = {*needed(task), *placeholders(task)}
+            by = tuple(name for name in usable if name in wanted)
+            # An `id` may be that of the answer: the rows are named by it where nothing else tells them apart.
+            if "id" in usable and "id" not in by and max(map(len, _indexed(samples, by).values())) > 1:
+                by = ("id", *by)
         if not by:
             raise RequestError(
                 f"{table.name} does not say which sample a row is about: it has {', '.join(table.columns)}, and a "
                 f"sample of {task.name} has {', '.join([SAMPLE, *has])}; name a column by `--column {SAMPLE}=COLUMN`"
             )
-        index: dict[tuple[str | None, ...], list[Sample]] = {}
-        for sample in samples:
-            key = tuple(sample.sample_id if name == SAMPLE else plain(sample.columns[name]) for name in by)
-            index.setdefault(key, []).append(sample)
-        return cls(table, by, index)
+        return cls(table, by, _indexed(samples, by))
 
     def samples(self, row: int) -> Sequence[Sample]:
         """Return the samples that fit a row."""
@@ -145,6 +145,15 @@ class _Finder:
     def told(self, row: int) -> str:
         """Return a row's values in the columns, in words."""
         return ", ".join(f"{name} {self.table.cell(name, row)!r:.60}" for name in self.by)
+
+
+def _indexed(samples: Iterable[Sample], by: Sequence[str]) -> Mapping[tuple[str | None, ...], Sequence[Sample]]:
+    """Return the samples by their values in columns."""
+    index: dict[tuple[str | None, ...], list[Sample]] = {}
+    for sample in samples:
+        key = tuple(sample.sample_id if name == SAMPLE else plain(sample.columns[name]) for name in by)
+        index.setdefault(key, []).append(sample)
+    return index
 
 
 def _shown(table: Table, row: int, task: Task, sample: Sample, seed: int) -> Shown:

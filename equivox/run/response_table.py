@@ -24,8 +24,12 @@ from equivox.run.presented import placeholders
 SAMPLE, TASK, REPEAT, ERROR = "sample_id", "task", "repeat", "error"
 RESPONSE = ("response", "text")
 """The columns that may hold the responses: the first that is there does."""
-_ENDINGS = {"max_tokens": TRUNCATED, "refusal": WITHHELD, "safety": WITHHELD}
-"""Why an answer ended in the words of other services."""
+_ENDINGS = {
+    **dict.fromkeys(["max_tokens", "max_output_tokens", "model_length"], TRUNCATED),
+    **dict.fromkeys(["refusal", "safety", "prohibited_content", "blocklist", "spii"], WITHHELD),
+    **dict.fromkeys(["content_filtered", "guardrail_intervened"], WITHHELD),
+}
+"""Why an answer ended in the words of other services: Anthropic, OpenAI, Mistral, Google, Amazon."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +102,8 @@ class Table:
 
 
 _NO_ANSWER = Response(key="", text=None)
-_NOTHING = ("nan", "<na>", "#n/a")
-"""What libraries and spreadsheets write for a missing text, and no model does; one may answer None, or N/A."""
+_NOTHING = ("nan", "NaN", "<NA>", "#N/A")
+"""What libraries and spreadsheets write for a missing text, and no model does; one may answer None, N/A, or Nan."""
 
 
 def _answers(entry: Any, depth: int = 8) -> list[Response] | None:
@@ -108,7 +112,7 @@ def _answers(entry: Any, depth: int = 8) -> list[Response] | None:
     What lies deeper than `depth` lists and objects is nothing that a server sends.
     """
     if isinstance(entry, str):
-        if entry.strip().lower() in _NOTHING:
+        if entry.strip() in _NOTHING:
             return [_NO_ANSWER]
         text, thinking = split_thinking(entry)
         return [Response(key="", text=text, thinking=thinking)]

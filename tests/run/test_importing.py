@@ -205,6 +205,7 @@ def test_a_row_without_a_text_is_a_failed_response(tmp_path: Path) -> None:
     told[0] |= {"response": None, "error": "timed out"}
     told[1] |= {"response": float("nan")}
     told[2] |= {"response": "nan"}  # as pandas writes it where a column became texts
+    told[7] |= {"response": "Nan"}  # a given name
     result = imported(told, tmp_path / "run")
     score = result.scores[0]
     assert math.isnan(score.value) and "25 % of the responses of group female" in str(score.undefined)
@@ -343,7 +344,7 @@ def test_answers_in_a_list_are_repeats_of_their_row(tmp_path: Path) -> None:
 def test_the_last_message_of_a_conversation_is_the_answer(tmp_path: Path) -> None:
     """Conversations differ in length, so that no place from the front names the last message."""
     said = [{"role": "user", "content": "Chess?"}, {"role": "assistant", "content": "Chess!"}]
-    ways = ["end_turn", "refusal", "MAX_TOKENS", "stop"] * 2
+    ways = ["end_turn", "refusal", "MAX_TOKENS", "stop", "model_length", "guardrail_intervened", "SPII", "stop"]
     told = [
         {**row, "response": [*said * (place % 3), {"role": "assistant", "content": row["response"]}], "ended": ended}
         for place, (row, ended) in enumerate(zip(hobbies(), ways, strict=True))
@@ -352,7 +353,9 @@ def test_the_last_message_of_a_conversation_is_the_answer(tmp_path: Path) -> Non
     result = imported(told, tmp_path / "run", columns=columns)
     assert result.scores[0].value == pytest.approx(50)
     ended = result.to_pandas("responses")["finish_reason"]
-    assert ended.tolist() == ["end_turn", "content_filter", "length", "stop"] * 2
+    assert ended.tolist() == [
+        "end_turn", "content_filter", "length", "stop", "length", "content_filter", "content_filter", "stop"
+    ]  # fmt: skip
 
 
 def test_what_a_model_thought_is_no_answer(tmp_path: Path) -> None:
@@ -406,6 +409,26 @@ def test_rows_of_an_own_table_are_named_by_its_ids(swap: str, tmp_path: Path, eq
         "f": ["warm"],
         "m": ["cool"],
     }
+
+
+def test_an_id_of_the_answers_own_is_no_name_of_a_row(tmp_path: Path, equivox: Cli) -> None:
+    """A service gives each answer an `id`; the questions, which differ, say which row is meant."""
+    (tmp_path / "mine.yaml").write_text(
+        "{name: mine, table: mine.csv, group: gender, questions: [{name: q, text: '{ask}', attributes: "
+        "[{name: tone, asks: the tone, options: [warm, cool]}]}]}"
+    )
+    asked = [{"id": i, "gender": "fm"[i % 2], "ask": f"Case {i}"} for i in range(20)]
+    pandas.DataFrame(asked).to_csv(tmp_path / "mine.csv", index=False)
+    for ids in ([f"chatcmpl-{i}" for i in range(20)], [*range(1, 20), 0]):
+        told = [{"id": own, "ask": row["ask"], "response": ["warm", "cool"][i % 2]} for i, (own, row) in enumerate(
+            zip(ids, asked, strict=True))]  # fmt: skip
+        pandas.DataFrame(told).to_csv(tmp_path / "told.csv", index=False)
+        run = tmp_path / f"run{ids[0]}"
+        equivox.done("import", tmp_path / "told.csv", tmp_path / "mine.yaml", "-o", run, "-q")
+        answers = eq.open_run(run).to_pandas("responses")
+        assert answers.groupby("group", observed=True)["text"].unique().map(list).to_dict() == {
+            "f": ["warm"], "m": ["cool"]
+        }  # fmt: skip
 
 
 def test_a_table_that_holds_its_answers_is_imported_row_by_row(tmp_path: Path, equivox: Cli) -> None:
