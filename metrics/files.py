@@ -45,15 +45,13 @@ def measure_file(
             f"{path.name} has no column `{absent[0]}`, which {metric.name} needs; say which column holds it: "
             f"`--column {absent[0]}=COLUMN`; it has {names_of(columns)}"
         )
-    in_cells = path.suffix.lower() in (".csv", ".tsv")
     known = {
-        name: [
-            _words(cell, separator if metric.kinds[name] == "texts" else "")
-            for cell in (_stated(name, column, metric.kinds[name]) if in_cells else column)
-        ]
+        name: [_words(cell, separator if metric.kinds[name] == "texts" else "") for cell in column]
         for name, column in columns.items()
         if name in metric.kinds
     }
+    if path.suffix.lower() in (".csv", ".tsv"):
+        known = {name: _stated(name, column, metric.kinds[name]) for name, column in known.items()}
     options = dict(options or {})
     if unknown := [name for name in options if name not in metric.options]:
         raise RequestError(
@@ -63,12 +61,12 @@ def measure_file(
     return metric(**known, **options)
 
 
-def _stated(name: str, column: Sequence[str | None], kind: Kind) -> list[str | None]:
-    """Return the cells of a CSV, None where no number is stated; RequestError for a text by which that is written.
+def _stated(name: str, column: Sequence[Any], kind: Kind) -> list[Any]:
+    """Return the cells of a CSV, None where no number is stated; RequestError for a word by which that is written.
 
     As words such cells would count as answers, so that a model which failed for every group alike would look fair.
     """
-    missing = [cell is not None and cell.strip() in MISSING for cell in column]
+    missing = [not MISSING.isdisjoint([cell] if isinstance(cell, str) else cell or ()) for cell in column]
     if kind != "number" and any(missing):
         raise RequestError(
             f"`{name}` holds {column[missing.index(True)]!r} in {sum(missing):,} of {len(column):,} rows, as missing "

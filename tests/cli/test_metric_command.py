@@ -91,6 +91,8 @@ def test_what_says_that_an_entry_is_missing_is_no_answer(
         "metric", "numbers", write(numbers[["groups", "numbers"]], tmp_path / f"n{ending}"), "--json"
     )
     assert (code, json.loads(out)["coverage"]) == (1, 0.1)
+    several = frame.assign(values=frame["values"].fillna(f"{written}|{written}"))
+    assert "`values` holds" in equivox.refused("metric", "ntvd", write(several, tmp_path / f"s{ending}"))
     groups = frame.assign(groups=["f", "m", "m", written] * 10)
     assert "`groups` holds" in equivox.refused("metric", "ntvd", write(groups, tmp_path / f"g{ending}"))
 
