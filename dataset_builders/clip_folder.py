@@ -265,7 +265,9 @@ class ClipFolder(Builder):
         if "\\" in given and not os.path.exists(self.source / given):
             given = PureWindowsPath(given).as_posix()
         path = PurePosixPath(given)
-        return str(path.relative_to(self._resolved)) if path.is_relative_to(self._resolved) else given
+        # The folder may have been listed by the name of a link to it.
+        above = next((own for own in (self._resolved, self.source.absolute()) if path.is_relative_to(own)), None)
+        return given if above is None else str(path.relative_to(above))
 
     def _inside(self, relative: str, number: int) -> Path:
         """Return the clip's path; RequestError for a path that leads out of the folder, by name or through a link."""

@@ -205,8 +205,12 @@ def test_paths_are_those_of_any_machine_and_clips_are_called_by_what_lies_in_the
     (folder / "odd\\1.wav").write_bytes((folder / "a/1.wav").read_bytes())
     ways = [f"{folder.resolve()}/a/1.wav", "a\\2.wav", "odd\\1.wav"]
     table(folder, *(f"{way},Hello.,anna,female,30" for way in ways))
+    link = folder.with_name("link")
+    link.symlink_to(folder)
     clips = opened(folder).clips()
     assert [clip.clip_id for clip in clips] == ["a/1.wav", "a/2.wav", "odd\\1.wav"]
+    table(folder, f"{link}/a/1.wav,Hello.,anna,female,30")
+    assert [clip.clip_id for clip in opened(link).clips()] == ["a/1.wav"]
     assert all(clip.path.is_file() for clip in clips)
 
 
