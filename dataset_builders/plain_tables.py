@@ -259,6 +259,7 @@ def _records_in(path: Path, document: Mapping[str, Any]) -> list[Any]:
     RequestError if another one holds objects of the same kind, such as the next split of a data set.
     """
     inner = [("", document), *((f"{name}.", part) for name, part in document.items() if isinstance(part, Mapping))]
+    inner = [(above, part) for above, part in inner if above != "schema."]  # where pandas describes the columns
     lists = {
         f"{above}{name}": part
         for above, parts in inner

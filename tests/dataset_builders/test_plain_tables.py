@@ -129,6 +129,7 @@ COLUMNS = {"id": [1, 2, 3], "text": ["a", "b", None]}
         json.dumps({"id": "e", "results": {"prompts": [{"raw": "p"}], "results": RECORDS}, "config": {"tests": [{}]}}),
         json.dumps({name: dict(enumerate(column)) for name, column in COLUMNS.items()}),
         json.dumps(COLUMNS),
+        json.dumps({"schema": {"fields": [{"name": n, "type": "string"} for n in "abcd"]}, "data": RECORDS}),
     ],
 )
 def test_json_is_read_as_libraries_and_tools_write_it(tmp_path: Path, written: str) -> None:
