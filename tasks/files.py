@@ -311,7 +311,10 @@ def _swaps(declared: _TaskFile, path: Path) -> dict[str, dict[str, dict[str, tup
     for name, given in declared.swap.items():
         # A table has a column for each group.
         listed = given if isinstance(given, dict) else read_columns(path.parent / given)
-        words = {group: tuple(str(word) for word in own if word is not None) for group, own in listed.items()}
+        words = {
+            group: tuple(in_single_braces(str(word)) for word in own if word is not None)
+            for group, own in listed.items()
+        }
         if len(words) < 2:
             raise RequestError(
                 f"task file {path}: `swap` of {name} has one group, {', '.join(words)}; give two or more"

@@ -308,13 +308,14 @@ def test_a_new_task_file_runs_as_it_is(tmp_path: Path, equivox: Cli, more: dict[
 def test_doubled_braces_are_placeholders_too(tmp_path: Path) -> None:
     """`{{ name }}` of other templates was no placeholder, and `{{name}}` was sent as {Anna}."""
     rows: list[dict[str, object]] = [
-        {"prompt": f"Dear {{{{ name }}}}, case {i} of {{{{name}}}} and {{{{other}}}}: what now?"} for i in range(3)
+        {"prompt": f"Dear {{{{ name }}}}, case {i} of {{{{name}}}} and {{{{other}}}}: what now?", "wife": "Ann"}
+        for i in range(3)
     ]
     path = table(tmp_path / "t.csv", rows)
     assert look_at(path).placeholders == ("name", "other")
     file = path.with_suffix(".yaml")
     file.write_text(
-        "name: t\ntable: t.csv\ngroup: gender\nswap: {name: {female: [Ann], male: [Tom]}}\nquestions:\n"
+        "name: t\ntable: t.csv\ngroup: gender\nswap: {name: {female: ['{{ wife }}'], male: [Tom]}}\nquestions:\n"
         "  - {name: q, text: '{prompt} Go, {{name}}!', wordings: ['{{ prompt }} {{name}}?'],\n"
         "     attributes: [{name: tone, asks: the tone, options: [warm, cool]}]}\n"
     )
