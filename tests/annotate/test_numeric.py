@@ -71,7 +71,7 @@ def read(attribute: Attribute, text: str) -> Annotation:
         ("900\u20131,1 Mio", 900),
         ("2019-20k", 2_019),
         ("30~50万元", 300_000),
-        ("3～5万", 30_000),
+        ("3\uff5e5万", 30_000),
         ("a 3-4 m table", 3_000_000),
         ("grades 3-4", 3),
         ("9" * 400, None),
