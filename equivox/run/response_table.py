@@ -118,6 +118,8 @@ def _answers(entry: Any, depth: int = 8) -> list[Response] | None:
         return [Response(key="", text=text, thinking=thinking)]
     if plain(entry) is None:
         return [_NO_ANSWER]
+    if hasattr(entry, "tolist"):
+        entry = entry.tolist()  # pandas reads lists of parquet files as arrays
     if depth and isinstance(entry, list):
         several = [_answers(one, depth - 1) for one in entry]
         return None if None in several else [answer for own in several for answer in own or ()]

@@ -333,6 +333,10 @@ def test_answers_in_a_list_are_repeats_of_their_row(tmp_path: Path) -> None:
     together = [{**row, "response": [row["response"]] * 2} for row in hobbies()]
     apart, joined = imported(one_by_one, tmp_path / "apart"), imported(together, tmp_path / "joined")
     assert numbers(joined) == numbers(apart)
+    # pandas reads the lists of a parquet file as arrays.
+    pandas.DataFrame(together).to_parquet(tmp_path / "joined.parquet")
+    frame = pandas.read_parquet(tmp_path / "joined.parquet")
+    assert numbers(imported(frame, tmp_path / "frame")) == numbers(apart)
     assert joined.to_pandas("responses").groupby("sample_id").size().tolist() == [2] * 8
     together[2]["response"] = ["Try yoga.", None]
     lost = imported(together, tmp_path / "lost")
