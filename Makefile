@@ -50,8 +50,9 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
+# One process more than cores: some tests wait, for a server, for a lost worker, for Ray.
 unit: $(VENV)/.installed-dev
-	$(BIN)/pytest -n auto --dist worksteal --ignore=tests/browser -m 'not long'
+	$(BIN)/pytest -n $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) --dist worksteal --ignore=tests/browser -m 'not long'
 	@echo "left out: tests that run at length (make test-long)"
 
 # Without the tests that took more than 0.1 s when they were last timed (tests/slow_tests.py), without the browser and without
