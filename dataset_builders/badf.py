@@ -42,7 +42,7 @@ class Dimension(BaseModel):
     descriptors: dict[str, list[str]] = Field(min_length=2)
 
 
-class _Grid(BaseModel):
+class Grid(BaseModel):
     """A grid of identities and places; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -61,11 +61,11 @@ class Character:
     type: str
 
 
-def read_grid(path: Path | None = None) -> _Grid:
+def read_grid(path: Path | None = None) -> Grid:
     """Return the grid in the YAML file `path`, or the published grid; RequestError for an invalid file."""
     if path is None:
-        return _Grid.model_validate(packaged_yaml("dataset_builders/badf_identities.yaml"))
-    grid = read_config_file(_Grid, str(path), "badf")
+        return Grid.model_validate(packaged_yaml("dataset_builders/badf_identities.yaml"))
+    grid = read_config_file(Grid, str(path), "badf")
     for name, dimension in grid.identities.items():
         _check(name, dimension, path)
     for category, places in grid.locations.items():
@@ -142,7 +142,7 @@ def open_grid(source: DataSource, data: str | Path | None) -> Corpus:
     return _corpus(read_grid(path), note=f"the grid of {path.name}")
 
 
-def _corpus(grid: _Grid, *, note: str) -> Corpus:
+def _corpus(grid: Grid, *, note: str) -> Corpus:
     samples = tuple(_samples(grid))
     return Corpus(
         name=CORPUS,
@@ -152,7 +152,7 @@ def _corpus(grid: _Grid, *, note: str) -> Corpus:
     )
 
 
-def _samples(grid: _Grid) -> Iterator[Sample]:
+def _samples(grid: Grid) -> Iterator[Sample]:
     for name, dimension in grid.identities.items():
         everybody: Sequence[tuple[Character, ...]] = [
             *((one,) for one in characters(dimension)),
@@ -164,7 +164,7 @@ def _samples(grid: _Grid) -> Iterator[Sample]:
                     yield _sample(grid, name, met, category, place)
 
 
-def _sample(grid: _Grid, name: str, met: Sequence[Character], category: str, place: str) -> Sample:
+def _sample(grid: Grid, name: str, met: Sequence[Character], category: str, place: str) -> Sample:
     dimension = grid.identities[name]
     alone = len(met) == 1
     columns: dict[str, Column] = {

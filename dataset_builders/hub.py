@@ -31,7 +31,7 @@ _FILES = {"genres": ["*.jsonl", "*.png", "*.jpg", "*.jpeg", "*.webp", "*.md"]}
 _BATCH = 64
 
 
-class _HubFile(BaseModel):
+class HubFile(BaseModel):
     """The fields of a file that declares a copy on the Hub; unknown fields are refused.
 
     `columns` maps our names to the copy's: `audio` (bytes and path), and, if the corpus needs them, `text`,
@@ -48,19 +48,19 @@ class _HubFile(BaseModel):
     split: str | None = None
 
 
-def open_hub_file(name: str) -> _HubFile:
+def open_hub_file(name: str) -> HubFile:
     """Return the copy called `name`: a packaged one, or a YAML file."""
     known = config_names("hub")
     if not name.endswith((".yaml", ".yml")) and name not in known:
         raise RequestError(f"unknown copy {name!r}{nearest(name, known)}; known: {', '.join(known)}, or a .yaml file")
-    declared = read_config_file(_HubFile, name, "hub")
+    declared = read_config_file(HubFile, name, "hub")
     missing = [column for column in _NEEDED[declared.corpus] if column not in declared.columns]
     if missing:
         raise RequestError(f"{name}: `columns` lacks {missing[0]!r}, which {declared.corpus} needs")
     return declared
 
 
-def download(copy: _HubFile, revision: str | None) -> Path:
+def download(copy: HubFile, revision: str | None) -> Path:
     """Return the folder of a pinned snapshot, downloaded if necessary; HF_HOME and HF_HUB_OFFLINE are honoured.
 
     RequestError without a full commit hash (a branch can change), and if the Hub refuses the download.
@@ -94,7 +94,7 @@ def download(copy: _HubFile, revision: str | None) -> Path:
 
 @contextmanager
 def original_layout(
-    copy: _HubFile, snapshot: Path, scratch: Path, *, demographics: Path | None = None
+    copy: HubFile, snapshot: Path, scratch: Path, *, demographics: Path | None = None
 ) -> Iterator[Path]:
     """Yield a folder below `scratch` with the rows of a snapshot in the original layout; it is removed afterwards.
 
@@ -123,7 +123,7 @@ def original_layout(
         yield folder
 
 
-def _rows(copy: _HubFile, shards: list[Path]) -> Iterator[dict[str, Any]]:
+def _rows(copy: HubFile, shards: list[Path]) -> Iterator[dict[str, Any]]:
     """Yield the rows of all shards with our column names; few rows are in memory at a time."""
     for shard in shards:
         file = pq.ParquetFile(shard)
@@ -139,7 +139,7 @@ def _rows(copy: _HubFile, shards: list[Path]) -> Iterator[dict[str, Any]]:
                 yield {ours: row[theirs] for ours, theirs in copy.columns.items()}
 
 
-def _clip(copy: _HubFile, row: Mapping[str, Any]) -> tuple[str, bytes]:
+def _clip(copy: HubFile, row: Mapping[str, Any]) -> tuple[str, bytes]:
     """Return the name and the bytes of a row's clip."""
     audio = row["audio"]
     if not isinstance(audio, Mapping) or audio.get("bytes") is None:
@@ -149,7 +149,7 @@ def _clip(copy: _HubFile, row: Mapping[str, Any]) -> tuple[str, bytes]:
     return PurePosixPath(str(row.get("file") or audio.get("path") or "")).name, audio["bytes"]
 
 
-def _lay_out_crema_d(copy: _HubFile, shards: list[Path], folder: Path, demographics: Path) -> None:
+def _lay_out_crema_d(copy: HubFile, shards: list[Path], folder: Path, demographics: Path) -> None:
     (folder / "AudioWAV").mkdir()
     shutil.copyfile(demographics, folder / DEMOGRAPHICS)
     for extra in ("sentences.csv", "README.md"):
@@ -161,7 +161,7 @@ def _lay_out_crema_d(copy: _HubFile, shards: list[Path], folder: Path, demograph
         _write_new(folder / "AudioWAV" / (name or f"unnamed-{number}.wav"), data, number)
 
 
-def _lay_out_l2_arctic(copy: _HubFile, shards: list[Path], folder: Path) -> None:
+def _lay_out_l2_arctic(copy: HubFile, shards: list[Path], folder: Path) -> None:
     """Write L2-ARCTIC in its original layout; if clips lost their names, equal texts are one sentence."""
     speakers: dict[str, tuple[str, str]] = {}
     names: dict[str, str] = {}

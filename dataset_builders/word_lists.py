@@ -27,7 +27,7 @@ LEXICA_FOLDER = "EQUIVOX_LEXICA"
 
 
 @dataclass(frozen=True, kw_only=True)
-class _LexiconSource:
+class LexiconSource:
     """Source of a word list: its web page, its licence and the checksum of the file.
 
     `member` is the file inside the downloaded archive; empty if the download is the file itself.
@@ -45,8 +45,8 @@ class _LexiconSource:
     member: str = ""
 
 
-SOURCES: Mapping[str, _LexiconSource] = {
-    "nrc": _LexiconSource(
+SOURCES: Mapping[str, LexiconSource] = {
+    "nrc": LexiconSource(
         name="nrc",
         title="NRC Word-Emotion Association Lexicon 0.92",
         home="https://saifmohammad.com/WebPages/NRC-Emotion-Lexicon.htm",
@@ -58,7 +58,7 @@ SOURCES: Mapping[str, _LexiconSource] = {
         megabytes=25,
         member="NRC-Emotion-Lexicon-Wordlevel-v0.92.txt",
     ),
-    "sadcat": _LexiconSource(
+    "sadcat": LexiconSource(
         name="sadcat",
         title="Stereotype content dictionaries (SADCAT), full",
         home="https://osf.io/yx45f/",
@@ -72,7 +72,7 @@ SOURCES: Mapping[str, _LexiconSource] = {
 }
 
 
-def lexicon_source(name: str) -> _LexiconSource:
+def lexicon_source(name: str) -> LexiconSource:
     """Return the source of the word list `name`; RequestError for another name."""
     if name not in SOURCES:
         raise RequestError(f"unknown word list {name!r}{nearest(name, SOURCES)}; known: {', '.join(SOURCES)}")
@@ -126,7 +126,7 @@ def _get(url: str) -> bytes:
         return bytes(response.read())
 
 
-def _member(data: bytes, source: _LexiconSource) -> bytes:
+def _member(data: bytes, source: LexiconSource) -> bytes:
     if not source.member:
         return data
     try:
@@ -139,7 +139,7 @@ def _member(data: bytes, source: _LexiconSource) -> bytes:
         raise RunError(f"{source.url} is no zip archive ({error}); get it by hand from {source.home}") from error
 
 
-def _check(content: bytes, expected: str, where: str, source: _LexiconSource) -> None:
+def _check(content: bytes, expected: str, where: str, source: LexiconSource) -> None:
     found = sha256(content)
     if found != expected:
         raise RunError(

@@ -19,12 +19,12 @@ _TYPES = {
 }
 
 
-def module_of(metric: ColumnMetric[...]) -> type[_ColumnModule]:
+def module_of(metric: ColumnMetric[...]) -> type[ColumnModule]:
     """Return the class that `evaluate` looks for in the file of a module."""
-    return type(metric.name, (_ColumnModule,), {"METRIC": metric, "__doc__": metric.description})
+    return type(metric.name, (ColumnModule,), {"METRIC": metric, "__doc__": metric.description})
 
 
-class _ColumnModule(evaluate.Measurement):  # type: ignore[misc]
+class ColumnModule(evaluate.Measurement):  # type: ignore[misc]
     """A metric of columns as a module of `evaluate`."""
 
     METRIC: ClassVar[ColumnMetric[...]]

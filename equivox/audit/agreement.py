@@ -16,7 +16,7 @@ from equivox.core.task import OTHER, UNSTATED
 
 
 @dataclass(frozen=True, kw_only=True)
-class _AttributeAudit:
+class AttributeAudit:
     """Comparison of the annotator with people on one attribute, over all labelled responses.
 
     `agreement` is the share of responses, in percent, for which the annotator and most people give the same value, with
@@ -55,7 +55,7 @@ class Audit:
 
     raters: Sequence[str]
     n_responses: int
-    attributes: Sequence[_AttributeAudit]
+    attributes: Sequence[AttributeAudit]
     scores: Sequence[AdjustedScore]
     stage: str = ""
 
@@ -64,7 +64,7 @@ class Audit:
         return dict(as_plain(asdict(self)))
 
 
-def attribute_audit(name: str, units: Sequence[Unit]) -> _AttributeAudit:
+def attribute_audit(name: str, units: Sequence[Unit]) -> AttributeAudit:
     """Return the comparison of the annotator with people on one attribute."""
     from statsmodels.stats.proportion import proportion_confint
 
@@ -86,7 +86,7 @@ def attribute_audit(name: str, units: Sequence[Unit]) -> _AttributeAudit:
         group: [u.given == u.agreed for u in read if u.group == group]
         for group in sorted({unit.group for unit in read})
     }
-    return _AttributeAudit(
+    return AttributeAudit(
         attribute=name,
         n=len(read),
         agreement=100 * right / len(read) if read else NAN,
@@ -155,7 +155,7 @@ def by_place(units: Sequence[Unit]) -> list[Unit]:
     ]
 
 
-def with_lists(audit: _AttributeAudit, units: Sequence[Unit]) -> _AttributeAudit:
+def with_lists(audit: AttributeAudit, units: Sequence[Unit]) -> AttributeAudit:
     """Return the audit of an attribute with precision and recall if it is a list."""
     if not units[0].attribute.is_list:
         return audit

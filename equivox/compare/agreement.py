@@ -16,7 +16,7 @@ from equivox.statistics import krippendorff_alpha
 
 
 @dataclass(frozen=True, kw_only=True)
-class _AttributeAgreement:
+class AttributeAgreement:
     """Agreement of `annotators` on one attribute of one task.
 
     `alpha` is Krippendorff's α (nominal; 1 all agree, 0 no better than chance); NaN if `undefined` gives a reason.
@@ -32,7 +32,7 @@ class _AttributeAgreement:
     undefined: str | None
 
 
-def agreement(folder: Path, tasks: Sequence[Task]) -> list[_AttributeAgreement]:
+def agreement(folder: Path, tasks: Sequence[Task]) -> list[AttributeAgreement]:
     """Return the agreement of all annotators of the run in `folder`; empty with fewer than two."""
     names = [name for name in annotators_of(folder) if name != PANEL]
     if len(names) < 2:
@@ -41,7 +41,7 @@ def agreement(folder: Path, tasks: Sequence[Task]) -> list[_AttributeAgreement]:
     return [entry for task in tasks for entry in _of_task(task, {name: rows[name][task.name] for name in names})]
 
 
-def _of_task(task: Task, rows: Mapping[str, Sequence[Row]]) -> Iterator[_AttributeAgreement]:
+def _of_task(task: Task, rows: Mapping[str, Sequence[Row]]) -> Iterator[AttributeAgreement]:
     names = tuple(rows)
     annotations = {name: _annotations(task, rows[name]) for name in names}
     declared = {attribute.name for attribute in task.attributes}
@@ -51,7 +51,7 @@ def _of_task(task: Task, rows: Mapping[str, Sequence[Row]]) -> Iterator[_Attribu
         result = krippendorff_alpha(
             [[annotations[name].get(unit) for name in names] for unit in units if unit[1:] == (segment, attribute)]
         )
-        yield _AttributeAgreement(
+        yield AttributeAgreement(
             task=task.name,
             attribute=f"{segment}: {attribute}" if segment else attribute,
             annotators=names,

@@ -140,7 +140,7 @@ class Servers:
             found = server.client.chat.completions.create(**body, extra_body=neutral or None, timeout=limit_s)
             if not getattr(found, "choices", None):
                 said = getattr(found, "error", None) or found
-                raise _NotAnAnswer(f"the server's answer is no chat completion: {said!s:.100}")
+                raise NotAnAnswer(f"the server's answer is no chat completion: {said!s:.100}")
             return found
 
         return self._answered(completion)
@@ -153,7 +153,7 @@ class Servers:
                 model=model, file=("answer.wav", sound, "audio/wav"), temperature=0, timeout=limit_s
             )
             if not isinstance(found.text, str):
-                raise _NotAnAnswer("the server's answer is no transcript")
+                raise NotAnAnswer("the server's answer is no transcript")
             return found.text.strip()
 
         return self._answered(transcript)
@@ -228,7 +228,7 @@ class Servers:
         time.sleep(max(0.0, start - time.monotonic()))
 
 
-class _NotAnAnswer(ValueError):
+class NotAnAnswer(ValueError):
     """The body of an answer has another form than was asked for."""
 
 
@@ -236,7 +236,7 @@ def _in_time(ask: Callable[[_Server, float], Answer], server: _Server, limit_s: 
     try:
         return ask(server, limit_s)
     except (json.JSONDecodeError, UnicodeDecodeError, AttributeError) as error:
-        raise _NotAnAnswer(f"the server's answer cannot be read ({short(error)})") from error
+        raise NotAnAnswer(f"the server's answer cannot be read ({short(error)})") from error
     except Exception as error:
         if _timed_out(error):
             raise TimeoutError(
@@ -269,7 +269,7 @@ def _passes(error: BaseException) -> bool:
     if isinstance(error, openai.APIStatusError):
         busy = error.status_code in (408, 409, 429) or error.status_code >= 500
         return busy and error.code != "insufficient_quota"
-    return isinstance(error, _NotAnAnswer) or unreached(error)
+    return isinstance(error, NotAnAnswer) or unreached(error)
 
 
 def _pause(error: BaseException, attempt: int) -> float:

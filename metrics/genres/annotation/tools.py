@@ -117,7 +117,7 @@ def _missing() -> RequestError:
     )
 
 
-class _StandInClassifier:
+class StandInClassifier:
     """Classifier by short word lists: a sentence is positive if it has more positive words than negative ones.
 
     It shows that the pipeline runs; its labels say nothing about real sentences.
@@ -141,7 +141,7 @@ class _StandInClassifier:
         return found
 
 
-Classifier = TransformersClassifier | _StandInClassifier
+Classifier = TransformersClassifier | StandInClassifier
 
 
 # What is read or loaded once in a process, by its name or path.
@@ -237,7 +237,7 @@ class Tools:
 
     def open_classifier(self) -> Classifier:
         """Return the classifier of sentences, without loading a model."""
-        return _StandInClassifier() if self.sentiment == STAND_IN else _transformers(self.sentiment)
+        return StandInClassifier() if self.sentiment == STAND_IN else _transformers(self.sentiment)
 
     def open_emotions(self) -> EmotionLexicon:
         """Return the emotion lexicon; RequestError if it is missing."""
