@@ -18,12 +18,16 @@ from equivox.statistics.permutation import all_swaps, p_value, swaps
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """A share in percent with its interval and standard error; NaN if `undefined`, or a note, gives a reason."""
+    """A share in percent with its interval and standard error; NaN if `undefined`, or a note, gives a reason.
+
+    `degrees` are the degrees of freedom of the standard error.
+    """
 
     share: float = math.nan
     low: float = math.nan
     high: float = math.nan
     error: float = math.nan
+    degrees: float = math.nan
     n: int = 0
     n_clusters: int = 0
     undefined: str | None = None
@@ -84,27 +88,31 @@ def cluster_share(
     _, code = np.unique(cluster[known], return_inverse=True)
     sums = np.bincount(code, weights=column[known]).astype(np.float64)
     sizes = np.bincount(code).astype(np.float64)
-    low, high, error, notes = _interval(sums, sizes, confidence)
+    low, high, error, degrees, notes = _interval(sums, sizes, confidence)
     return Share(
         share=100 * float(column[known].mean()),
         low=low,
         high=high,
         error=error,
+        degrees=degrees,
         n=int(known.sum()),
         n_clusters=len(sizes),
         notes=notes,
     )
 
 
-def _interval(hits: Floats, sizes: Floats, confidence: float) -> tuple[float, float, float, tuple[str, ...]]:
-    """Return the interval of a ratio of sums over clusters and its standard error, in percent; NaN with a note."""
+def _interval(hits: Floats, sizes: Floats, confidence: float) -> tuple[float, float, float, float, tuple[str, ...]]:
+    """Return the interval of a ratio of sums over clusters, its standard error in percent and the degrees of freedom.
+
+    All are NaN with a note.
+    """
     from scipy.special import stdtrit
 
-    n_clusters = len(sizes)
+    nothing, n_clusters = (math.nan,) * 4, len(sizes)
     if n_clusters < 2:
-        return math.nan, math.nan, math.nan, ("one cluster only: no interval",)
+        return *nothing, ("one cluster only: no interval",)
     if np.ptp(hits / sizes) == 0:
-        return math.nan, math.nan, math.nan, ("all clusters have the same share: no interval",)
+        return *nothing, ("all clusters have the same share: no interval",)
     share = hits.sum() / sizes.sum()
     stretch, degrees = of_ratio(sizes)
     residuals = stretch * (hits - share * sizes) / sizes.sum()
@@ -112,7 +120,7 @@ def _interval(hits: Floats, sizes: Floats, confidence: float) -> tuple[float, fl
     reach = float(stdtrit(degrees, 0.5 + confidence / 2)) * error / (share * (1 - share))
     odds = math.log(share / (1 - share))
     low, high = 100 / (1 + np.exp([reach - odds, -reach - odds]))
-    return float(low), float(high), 100 * error, ()
+    return float(low), float(high), 100 * error, degrees, ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -312,7 +320,7 @@ def parity_deviation(
         share_high=high,
         ci_low=0.0 if low <= 50 <= high else min(ends),
         ci_high=max(ends),
-        detectable=_detectable(found, of_ratio(np.bincount(cluster[~np.isnan(column)]).astype(np.float64))[1]),
+        detectable=_detectable(found),
         n=found.n,
         n_missing=tested.n_missing,
         n_clusters=found.n_clusters,
@@ -320,15 +328,15 @@ def parity_deviation(
     )
 
 
-def _detectable(found: Share, degrees: float) -> Detectable | None:
+def _detectable(found: Share) -> Detectable | None:
     """Return the deviation from parity that is found in 80 of 100 samples; None where all clusters are alike.
 
     The deviation is twice the distance of the share from one half, and so is its noise. Student's t over the clusters
-    stands for the permutations, which reject as often, with its `degrees` of freedom.
+    stands for the permutations, which reject as often.
     """
     if not found.error > 0:
         return None
-    needed = [2 * found.error * found_at(level, 2, degrees) for level in LEVELS]
+    needed = [2 * found.error * found_at(level, 2, found.degrees) for level in LEVELS]
     answers, share = found.n / found.n_clusters, found.share
     return Detectable(
         at_5_percent=needed[0],
