@@ -1,4 +1,4 @@
-"""Tables from elsewhere as columns: CSV, TSV, JSON, JSON lines and parquet files, and tables in memory."""
+"""Tables from elsewhere as columns: CSV, TSV, JSON, JSON lines, parquet and Excel files, and tables in memory."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import csv
 import io
 import itertools
 import re
+import warnings
+import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import RequestError
 from equivox.core.files import shortened, table_bytes
 from equivox.core.lazy import pa, pq
-from equivox.core.text import how_many, parsed_json
+from equivox.core.text import how_many, listed, parsed_json
 
-FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
+FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx")
 """The supported suffixes of files, which determine the format."""
 
 _FIRST_LINES = 1_000
@@ -41,7 +43,8 @@ def read_columns(path: str | Path) -> Columns:
     JSON lines hold an object a line, which a file called .json may, too. JSON is a list of objects, which an object may
     hold beside other things, or an object of columns. A key that some objects lack is missing there. What a parquet
     file holds as bytes is left out; `embedded.unpacked_media` has the files.
-    Numbers that stand for words in a data set of the Hub (`ClassLabel`) are read as these words.
+    Numbers that stand for words in a data set of the Hub (`ClassLabel`) are read as these words. Of an Excel file the
+    one sheet with entries is read: the values that formulas last had, and none where a cell shows an error (#N/A).
     Raises RequestError for a file that cannot be read, for one without rows and, before it is expanded, for one that is
     too large.
     """
@@ -62,10 +65,13 @@ def read_columns(path: str | Path) -> Columns:
             raise RequestError(_too_large(path, f"{size:,} bytes", f"{MOST_BYTES:,}"))
         if kind == ".parquet":
             columns = _parquet(path)
+        elif kind == ".xlsx":
+            columns = _of_rows(path, _workbook(path))
         else:
             text = path.read_text("utf-8-sig")
             if kind in {".csv", ".tsv"}:
-                columns = _separated(path, text, "\t" if kind == ".tsv" else ",")
+                reader = _reader(io.StringIO(text, newline="").readlines(), "\t" if kind == ".tsv" else ",")
+                columns = _of_rows(path, [row for _, row in _rows(path, reader)])
             else:
                 columns = _json(path, text) if kind == ".json" else of_records(_json_lines(path, text), str(path))
     except OSError as error:
@@ -138,19 +144,16 @@ def _of_mapping(table: Mapping[Any, Any], where: str) -> Columns:
     return columns
 
 
-def _separated(path: Path, text: str, usual: str) -> Columns:
-    rows = [row for _, row in _rows(path, _reader(io.StringIO(text, newline="").readlines(), usual))]
+def _of_rows(path: Path, rows: Sequence[Sequence[Any]]) -> Columns:
+    """Return the columns of rows of equal length, whose first names them; {} without a row below it."""
     if not rows:
         return {}
-    header, rows = [name.strip() for name in rows[0]], rows[1:]
+    header = ["" if name is None else str(name).strip() for name in rows[0]]
     refuse_large(str(path), len(header))
+    entries = [[None if isinstance(cell, str) and not cell.strip() else cell for cell in row] for row in rows[1:]]
     if len(header) > 1:  # what spreadsheets leave below a table; the one cell of a row may be a missing entry
-        rows = [row for row in rows if any(map(str.strip, row))]
-    if not rows:
-        return {}
-    cells = zip(*rows, strict=True)
-    own = [[cell if cell.strip() else None for cell in column] for column in cells]
-    return dict(_named(path, header, own))
+        entries = [row for row in entries if any(cell is not None for cell in row)]
+    return dict(_named(path, header, [list(column) for column in zip(*entries, strict=True)])) if entries else {}
 
 
 def _named(path: Path, header: Sequence[str], columns: Sequence[list[Any]]) -> Iterator[tuple[str, list[Any]]]:
@@ -298,6 +301,51 @@ def _parquet(path: Path) -> Columns:
             f"cannot read {path.name} as parquet ({str(error).splitlines()[0]}); write it again"
         ) from None
     return columns
+
+
+def _workbook(path: Path) -> list[list[Any]]:
+    """Return the rows of the one visible sheet of an Excel file that has entries, all of one length."""
+    try:
+        import openpyxl
+    except ImportError:
+        what = f'{path}: Excel files need openpyxl; install it with `pip install "equivox[excel]"`'
+        raise RequestError(f"{what}, or {_SAVE}") from None
+    sheets: dict[str, list[list[Any]]] = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(part.file_size for part in archive.infolist())
+        if size > MOST_BYTES:
+            raise RequestError(_too_large(path, f"{size:,} bytes when it is expanded", f"{MOST_BYTES:,}"))
+        with (
+            warnings.catch_warnings(action="ignore"),  # of what else a sheet has, such as validations
+            closing(openpyxl.load_workbook(path, read_only=True, data_only=True)) as book,
+        ):
+            for sheet in book.worksheets:
+                if sheet.sheet_state == "visible" and (rows := _sheet_rows(path, sheet)):
+                    sheets[sheet.title] = rows
+    except RequestError:
+        raise
+    except Exception as error:  # what is damaged raises errors of many types
+        raise RequestError(f"cannot read {path.name} as an Excel file ({error}); {_SAVE}") from None
+    if len(sheets) > 1:
+        raise RequestError(f"{path} has entries in the sheets {listed(sheets)}; save the one that is meant as a file")
+    return next(iter(sheets.values()), [])
+
+
+def _sheet_rows(path: Path, sheet: Any) -> list[list[Any]]:
+    """Return the rows of a sheet that have an entry."""
+    sheet.reset_dimensions()  # what a file says of its size may be less than it holds
+    rows: list[list[Any]] = []
+    width = 0
+    for cells in sheet.iter_rows():
+        row = [None if cell.data_type == "e" else cell.value for cell in cells]
+        while row and row[-1] is None:
+            del row[-1]
+        if row:
+            rows.append(row)
+        width = max(width, len(row))
+        refuse_large(str(path), width, len(rows))
+    return [row + [None] * (width - len(row)) for row in rows]
 
 
 def _class_labels(schema: pa.Schema) -> dict[str, dict[Any, str | None]]:

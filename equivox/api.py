@@ -242,7 +242,7 @@ def import_responses(
     Parameters
     ----------
     responses
-        A row per response: a file (CSV, TSV, JSON, JSON lines, parquet), a data frame, an Arrow table, a list of
+        A row per response: a file (CSV, TSV, JSON, JSON lines, parquet, Excel), a data frame, an Arrow table, a list of
         records or columns.
     tasks
         The tasks, as for `measure`; a table about several tasks names them in a column `task`, unless the samples

@@ -32,11 +32,12 @@ def measure_file(
     separator: str = SEPARATOR,
     options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the numbers of a metric from the columns of a CSV, TSV, JSON, JSON lines or parquet file.
+    """Return the numbers of a metric from the columns of a file that `read_columns` reads.
 
     `names` maps columns of the metric to the file's. A column that is not in it has the metric's name in the file;
-    columns that the metric does not know are ignored. In CSV, several words in a cell are joined by `separator`. Raises
-    RequestError for a file, a column or an option that does not fit, and for a text in CSV that may be a missing entry.
+    columns that the metric does not know are ignored. Several words in a cell are joined by `separator`. Raises
+    RequestError for a file, a column or an option that does not fit, and for a text in CSV or Excel that may be a
+    missing entry.
     """
     path, names = Path(path), dict(names or {})
     columns = renamed(read_columns(path), names, where=path.name, option="--column {}=…")
@@ -50,7 +51,7 @@ def measure_file(
         for name, column in columns.items()
         if name in metric.kinds
     }
-    if path.suffix.lower() in (".csv", ".tsv"):
+    if path.suffix.lower() in (".csv", ".tsv", ".xlsx"):
         known = {name: _stated(name, column, metric.kinds[name]) for name, column in known.items()}
     options = dict(options or {})
     if unknown := [name for name in options if name not in metric.options]:
@@ -62,7 +63,7 @@ def measure_file(
 
 
 def _stated(name: str, column: Sequence[Any], kind: Kind) -> list[Any]:
-    """Return the cells of a CSV, None where no number is stated; RequestError for a word by which that is written.
+    """Return the cells of a CSV or of Excel, None where no number is stated; RequestError for other words that say so.
 
     As words such cells would count as answers, so that a model which failed for every group alike would look fair.
     """

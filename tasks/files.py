@@ -1,7 +1,7 @@
 """Tasks on a custom corpus: a table of clips, images or texts, and a short YAML file (`equivox tasks new TABLE`).
 
 name: my_voices              # the tasks are called my_voices_gender:story, …
-table: clips.csv             # CSV, TSV, JSON lines or parquet: path, text, speaker and any demographic column
+table: clips.csv             # CSV, TSV, JSON lines, parquet or Excel: path, text, speaker and any demographic column
 media: audio                 # optional: audio, image or text; without it, text if the table has no path
 group: gender                # the compared column; several are crossed
 swap:                        # optional, for texts: each row for every group, with another word for {name}

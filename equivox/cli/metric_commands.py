@@ -41,7 +41,7 @@ def metric(
     separator: Annotated[str, typer.Option(help="What stands between several values in one cell.")] = "|",
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs; NaN is null.")] = False,
 ) -> int:
-    """Compute a metric from a table that was made elsewhere: CSV, TSV, JSON, JSON lines or parquet."""
+    """Compute a metric from a table that was made elsewhere: CSV, TSV, JSON, JSON lines, parquet or Excel."""
     from equivox.metrics.files import measure_file
 
     known = known_metrics()

@@ -207,7 +207,7 @@ def import_responses(
 
     Return the scores, and sentences about how the rows met the requests.
 
-    `responses` is a file (CSV, TSV, JSON, JSON lines, parquet) or a table in memory. `columns` maps our column names to
+    `responses` is a file (CSV, TSV, JSON, JSON lines, parquet, Excel) or a table in memory. `columns` maps our names to
     the table's (`{"response": "narrative"}`). `match` names the columns that identify the sample of a row; without it,
     `sample_id` or else the columns of the task that are in the table. Several rows of one sample are its repeats, in
     their order or as in the column `repeat`.

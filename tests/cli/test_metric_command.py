@@ -121,7 +121,8 @@ def test_what_says_that_an_entry_is_missing_is_no_answer(
         ("t.json", '"f"', (), "expected a list of objects"),
         ("t.json", '{"groups": ["f"], "values": []}', (), "unequal lengths (groups 1, values 0)"),
         ("t.parquet", "no parquet", (), "cannot read t.parquet as parquet"),
-        ("t.xlsx", "", (), "a table ends in .csv, .tsv, .jsonl, .ndjson, .json, .parquet, got '.xlsx'"),
+        ("t.xls", "", (), "a table ends in .csv, .tsv, .jsonl, .ndjson, .json, .parquet, .xlsx, got '.xls'"),
+        ("t.xlsx", "", (), "cannot read t.xlsx as an Excel file"),
         (
             "t.csv",
             "groups,values\nf,tea\nm,tea\n",

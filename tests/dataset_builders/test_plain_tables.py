@@ -7,9 +7,11 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import datasets
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -78,6 +80,82 @@ def test_of_signs_that_divide_a_header_equally_the_one_that_divides_the_rows_is_
     assert read_columns(path) == {"a": ["1"], "b;c": ["x"]}
     path.write_text('"a;b"\n"1;2"\n')
     assert read_columns(path) == {"a;b": ["1;2"]}
+
+
+def workbook(path: Path, sheets: dict[str, list[list[object]]]) -> Path:
+    """Write an Excel file with these sheets."""
+    book = openpyxl.Workbook()
+    book.remove(book.worksheets[0])
+    for name, rows in sheets.items():
+        sheet = book.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    book.save(path)
+    return path
+
+
+def changed(path: Path, part: str, old: str, new: str) -> Path:
+    """Change a text within one part of an Excel file, which is an archive of XML files."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name).decode() for name in archive.namelist()}
+    assert old in parts[part]
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in parts.items():
+            archive.writestr(name, text.replace(old, new) if name == part else text)
+    return path
+
+
+def test_an_excel_file_is_read_as_it_is_shown(tmp_path: Path) -> None:
+    """Errors of formulas are no texts, blank rows and columns no entries; what stands hidden is not read."""
+    rows: list[list[object]] = [
+        [None, "prompt ", "paid", "full time"],
+        [],
+        [None, "Wie viel?\n", 52_000.5, True],
+        [None, "  ", 7, False],
+        [None, "#N/A", "", None],
+    ]
+    path = workbook(tmp_path / "Fälle.XLSX", {"Tabelle1": rows, "empty": [[]], "list": [["w", "m"]]})
+    book = openpyxl.load_workbook(path)
+    book["list"].sheet_state = "hidden"
+    book["Tabelle1"]["B6"] = "Nobody reads this."
+    book.save(path)
+    changed(path, "xl/worksheets/sheet1.xml", 'ref="B1:D6"', 'ref="B1:C3"')  # some programs write too small a size
+    assert read_columns(path) == {
+        "prompt": ["Wie viel?\n", None, "Nobody reads this."],
+        "paid": [52_000.5, 7, None],
+        "full time": [True, False, None],
+    }
+
+
+def test_which_sheet_of_an_excel_file_is_meant_is_not_guessed(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "t.xlsx", {"2024": [["a"], [1]], "2025": [["a"], [2]]})
+    with pytest.raises(RequestError, match="entries in the sheets 2024, 2025; save the one that is meant as a file"):
+        read_columns(path)
+    with pytest.raises(RequestError, match="column 2 has entries and no name"):
+        read_columns(workbook(path, {"a": [["Table 1"], [None, "text"], ["x", "y"]]}))
+
+
+def test_an_excel_file_that_is_none_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.xlsx"
+    path.write_text("id,text\n1,a\n")
+    with pytest.raises(RequestError, match=r"cannot read t\.xlsx as an Excel file .*not a zip file.*CSV UTF-8"):
+        read_columns(path)
+    changed(workbook(path, {"a": [["x"], [1]]}), "xl/worksheets/sheet1.xml", "</row>", "")
+    with pytest.raises(RequestError, match=r"cannot read t\.xlsx as an Excel file"):
+        read_columns(path)
+    sparse = openpyxl.Workbook()
+    sparse.worksheets[0]["A1"], sparse.worksheets[0]["XFD1048576"] = "x", "y"
+    sparse.save(path)
+    with pytest.raises(RequestError, match="is too large: it has 16,384 columns"):
+        read_columns(path)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/sharedStrings.xml", bytes(3_000_000))
+    monkeypatch.setattr(plain_tables, "MOST_BYTES", 2_000_000)
+    with pytest.raises(RequestError, match="is too large: it has 3,000,000 bytes when it is expanded"):
+        read_columns(path)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(RequestError, match=r'pip install "equivox\[excel\]"`, or save the table in UTF-8'):
+        read_columns(path)
 
 
 def test_what_a_spreadsheet_leaves_around_a_table_is_not_read(tmp_path: Path) -> None:

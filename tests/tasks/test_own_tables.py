@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -39,6 +40,11 @@ def table(path: Path, rows: list[dict[str, object]]) -> Path:
     kind = path.suffix
     if kind == ".parquet":
         pq.write_table(pa.Table.from_pylist(rows), path)
+    elif kind == ".xlsx":
+        book = openpyxl.Workbook()
+        for row in ([*rows[0]], *(list(row.values()) for row in rows)):
+            book.worksheets[0].append(row)
+        book.save(path)
     elif kind == ".jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     else:
@@ -135,7 +141,7 @@ def test_two_kinds_of_groups_are_crossed(tmp_path: Path) -> None:
     assert task.dimension == "gender × wealth"
 
 
-@pytest.mark.parametrize("ending", [".csv", ".tsv", ".jsonl", ".parquet"])
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".jsonl", ".parquet", ".xlsx"])
 def test_texts_of_people_in_every_format(tmp_path: Path, ending: str) -> None:
     rows: list[dict[str, object]] = [
         {"text": f"Question {i}?", "gender": ("female", "male")[i // 3 % 2], "person": f"p{i // 3}", "n": i}
@@ -302,7 +308,7 @@ def test_a_new_task_file_runs_as_it_is(tmp_path: Path, equivox: Cli, more: dict[
     assert "is there already" in equivox.refused("tasks", "new", path)
     assert equivox("tasks", "new")[0] == 2
     with pytest.raises(RequestError, match="a table ends in"):
-        look_at(tmp_path / "table.xlsx")
+        look_at(tmp_path / "table.docx")
 
 
 def test_doubled_braces_are_placeholders_too(tmp_path: Path) -> None:
