@@ -26,8 +26,8 @@ _WRITTEN = re.compile(
     rf"(?P<thousands>{_SIGN}\d{{1,3}}(?:[,'\u2019 \u00a0\u202f]\d{{3}})+(?!\d)|{_SIGN}\d{{1,2}}(?:,\d\d)+,\d{{3}}(?!\d)"
     rf"|{_SIGN}\d{{1,3}}(?:\.\d{{3}}){{2,}}(?!\d)|{_SIGN}\d{{1,3}}(?:\.\d{{3}})+(?=,\d{{1,2}}(?![\d,]))|{_SIGN}\d+)"
     r"(?:(?P<point>\.\d+)|,(?P<comma>\d{1,2})(?![\d,]))?(?P<power>e[-+\u2212]?\d{1,3}(?!\w))?"
-    # Of a range, such as 65-70k, the end says the scale of both; not of 800-1.2k.
-    rf"(?:\s?(?P<scale>{_SCALE})|(?=\s?[-\u2013~\uff5e]\s?(?P<end>\d[\d.,]*)\s?(?P<both>{_SCALE})))?",
+    # Of a range, such as 65-70k or $65 to $70k, the end says the scale of both; not of 800-1.2k.
+    rf"(?:\s?(?P<scale>{_SCALE})|(?=\s?(?:[-\u2013\u2014~\uff5e至到]|(?:to|bis)\b)\s?[$€£¥₹]?(?P<end>\d[\d.,]*)\s?(?P<both>{_SCALE})))?",
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(r"[.,'\u2019]?\d")

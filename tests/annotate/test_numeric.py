@@ -64,6 +64,12 @@ def read(attribute: Attribute, text: str) -> Annotation:
         ("ควรได้52,000บาท", 52_000),
         ("$65-70k", 65_000),
         ("1\u20132 million", 1_000_000),
+        ("65 to 70k", 65_000),
+        ("$65\u2014$70k", 65_000),
+        ("60 bis 65 Tsd. Euro", 60_000),
+        ("30到50万元", 300_000),
+        ("800 to 1.2k", 800),
+        ("7 tons, 70k", 7),
         ("between 60 and 70", 60),
         # 800 to 1,200: the end is the larger one, and said in another unit than the begin.
         ("800-1.2k", 800),
