@@ -79,9 +79,9 @@ def read_key(folder: Path) -> Key:
 
 def label_files(folder: Path) -> list[Path]:
     """Return the files of labels in `folder`: those of every person, and the adjudicated ones last."""
-    found = sorted(folder.glob("labels-*.csv"))
-    decided = folder / f"{ADJUDICATED}.csv"
-    return [*found, decided] if decided.is_file() else found
+    sheets = [path for path in sorted(folder.glob("*")) if path.suffix.lower() in (".csv", ".xlsx")]
+    people = [path for path in sheets if path.stem.startswith("labels-")]
+    return [*people, *(path for path in sheets if path.stem == ADJUDICATED)]
 
 
 def units_of(folder: Path, key: Key, files: Sequence[Path], annotator: str | None) -> tuple[list[Unit], Counter[str]]:
@@ -154,8 +154,8 @@ def attribute_of(fields: Mapping[str, Any]) -> Attribute:
 def by_person(files: Sequence[Path]) -> dict[str, list[tuple[str, str, str, str]]]:
     """Return each person's labels by name: where it stands, the item, the attribute and the label.
 
-    A CSV holds the labels of one person, who is called after it; equal file names also get their folder. A JSON file is
-    an export of Label Studio with any number of people.
+    A table holds the labels of one person, who is called after it; equal file names also get their folder. A JSON file
+    is an export of Label Studio with any number of people. RequestError for two tables of one person in one folder.
     """
     from equivox.audit.label_studio import exported_labels
 
@@ -164,6 +164,8 @@ def by_person(files: Sequence[Path]) -> dict[str, list[tuple[str, str, str, str]
     found: dict[str, list[tuple[str, str, str, str]]] = {}
     for file in tables:
         name = file.stem.removeprefix("labels-") if stems[file.stem] == 1 else f"{file.parent.name}/{file.stem}"
+        if name in found:
+            raise RequestError(f"{file} is the second file of {name}; keep the one that is meant, or name the files")
         found[name] = list(_filled_in(file))
     for file in files:
         if file not in tables:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import openpyxl
 import pytest
 from commands import Cli
 from labelling import AUDIT, LABEL, fill, filled, readings, rows_of
@@ -49,6 +50,23 @@ def test_labels_are_read_however_a_spreadsheet_separates_cells(separator: str, t
         rows = [("item", "attribute", "label"), ("i1", "things", "chess; yoga"), ("i2", "job", "nurse, at night\tonly")]
         csv.writer(opened, delimiter=separator).writerows(rows)
     assert [found[1:] for found in by_person([file])["Ana"]] == rows[1:]
+
+
+def test_labels_that_were_saved_in_excel_are_found_and_never_those_of_two_files(tmp_path: Path) -> None:
+    rows = [("item", "attribute", "label"), ("i1", "age", 34), ("i2", "happy", True)]
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.worksheets[0].append(row)
+    for name in ("adjudicated", "labels-Ben"):
+        book.save(tmp_path / f"{name}.xlsx")
+    assert [path.name for path in label_files(tmp_path)] == ["labels-Ben.xlsx", "adjudicated.xlsx"]
+    assert [found[1:] for found in by_person(label_files(tmp_path))["Ben"]] == [
+        ("i1", "age", "34"),
+        ("i2", "happy", "True"),
+    ]
+    (tmp_path / "labels-Ben.csv").write_text("item,attribute,label\ni1,age,35\n")
+    with pytest.raises(RequestError, match="is the second file of"):
+        by_person(label_files(tmp_path))
 
 
 def test_a_spreadsheet_knows_that_a_sheet_is_utf_8(tmp_path: Path) -> None:
