@@ -68,7 +68,7 @@ class ClipFolder(Builder):
         The columns that the table must have, by our names. Without `text` a clip has no transcript; without `speaker`
         each is by a speaker of its own, which is right where another column is the unit.
     clips
-        Columns that hold paths of further files, by our names.
+        Columns that hold paths of further files, by our names: those of later turns, or of each group.
     media
         Whether the files are recordings or images.
     """
@@ -276,6 +276,8 @@ class ClipFolder(Builder):
                 f"{self.table}, line {number}: {shortened(relative, 60)!r} is an address; save the file, and name its "
                 "path"
             )
+        if not relative:
+            raise RequestError(f"{self.table}, line {number}: the path of a file is empty; leave the row out")
         pure = PurePosixPath(relative)
         named_out = pure.is_absolute() or ".." in pure.parts or PureWindowsPath(relative).drive
         path = self.source / pure
@@ -283,7 +285,7 @@ class ClipFolder(Builder):
             refuse_unusable(path, "path")
         except RequestError as error:
             raise RequestError(f"{self.table}, line {number}: {error}") from None
-        if not relative or named_out or not path.resolve().is_relative_to(self._resolved):
+        if named_out or not path.resolve().is_relative_to(self._resolved):
             raise RequestError(
                 f"{self.table}, line {number}: path {relative!r} is not inside {self._resolved}; name the folder in "
                 "which all files are (`folder` in a task file)"

@@ -14,16 +14,17 @@ from equivox.core.plugins import Plugin, told_in_one_line
 from equivox.core.task import DataSource
 from equivox.dataset_builders import added_builders
 from equivox.dataset_builders.badf import open_grid
+from equivox.dataset_builders.base import Clip
 from equivox.dataset_builders.corpus import (
     Corpus,
     Sample,
     builder_of,
     from_builder,
     open_clips,
-    open_texts,
     text_sample,
 )
 from equivox.dataset_builders.genres import Genres
+from equivox.dataset_builders.own_tables import of_every_group, open_texts
 from equivox.dataset_builders.profiles import open_profiles
 
 Opener = Callable[[DataSource, "str | Path | None"], Corpus]
@@ -76,7 +77,7 @@ def open_corpus(source: DataSource, data: str | Path | None) -> Corpus:
     name = source.builder or source.corpus
     opener = openers().get(name)
     if opener is None:
-        return open_clips(source, data)
+        return of_every_group(open_clips(source, data), source)
     if opener.__module__.startswith("equivox."):  # its samples need no check, which takes as long as making them
         return opener(source, data)
     with told_in_one_line(f"the data-set builder {name}"):
@@ -118,8 +119,13 @@ def open_unread(source: DataSource, data: str | Path | None) -> Corpus | None:
     builder = None if (source.builder or source.corpus) in openers() else builder_of(source, data)
     if builder is None:
         return None
-    samples = []
-    for clip in builder.clips():
-        sample = text_sample(clip.clip_id, {"text": clip.text, "speaker": clip.speaker, **clip.columns})
-        samples.append(replace(sample, file_name=clip.path.name, load=clip.path.read_bytes))
-    return Corpus(name=builder.facts.name, fingerprint="", samples=tuple(samples))
+    return of_every_group(
+        Corpus(name=builder.facts.name, fingerprint="", samples=tuple(map(_unread, builder.clips()))), source
+    )
+
+
+def _unread(clip: Clip) -> Sample:
+    """Return a clip, with those of further turns, as a sample that nobody has opened."""
+    sample = text_sample(clip.clip_id, {"text": clip.text, "speaker": clip.speaker, **clip.columns})
+    clips = {name: _unread(replace(clip, path=path, further={})) for name, path in clip.further.items()}
+    return replace(sample, file_name=clip.path.name, load=clip.path.read_bytes, clips=clips)

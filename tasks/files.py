@@ -4,7 +4,8 @@ name: my_voices              # the tasks are called my_voices_gender:story, …
 table: clips.csv             # CSV, TSV, JSON lines, parquet or Excel: path, text, speaker and any demographic column
 media: audio                 # optional: audio, image or text; without it, text if the table has no path
 group: gender                # the compared column; several are crossed
-swap:                        # optional, for texts: each row for every group, with another word for {name}
+swap:                        # optional: each row for every group, with another word for {name}; of files, the columns
+                             # with them: path: {female: ["{her_clip}"], male: ["{his_clip}"]}
   name: {female: [Anna, Olga], male: [Jonas, Emil]}     # or the name of a table with a column for each group
 folder: clips                # optional: where the paths start; the table's folder by default
 columns: {text: transcript}  # optional: our name → the table's, if they differ
@@ -77,8 +78,8 @@ from equivox.core.task import (
 from equivox.core.task_checks import check_task
 from equivox.core.variants import System, system_prompts_in, text_problem, with_system_prompts, wordings_of
 from equivox.dataset_builders import builders
-from equivox.dataset_builders.corpus import ITEM
 from equivox.dataset_builders.opening import openers
+from equivox.dataset_builders.own_tables import ITEM, PATH
 from equivox.dataset_builders.plain_tables import column_names, read_columns
 from equivox.metrics.ntvd import METRIC as WORDS
 from equivox.metrics.numbers import METRIC as NUMBERS
@@ -92,6 +93,8 @@ def _as_tuple(value: object) -> object:
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 
 _Asked = Annotated[str, Field(min_length=1), AfterValidator(in_single_braces)]
+
+_Swaps = Mapping[str, Mapping[str, Mapping[str, tuple[str, ...]]]]
 
 _IDENTIFIER = r"^[a-z][a-z0-9_]{0,59}$"
 
@@ -224,7 +227,6 @@ def _names_genres(path: Path) -> bool:
 def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
     if declared.name in {*builders(), *openers()}:
         raise RequestError(f"task file {path}: `name` {declared.name!r} is that of a corpus of equivox; choose another")
-
     for prompt in declared.prompts:
         if prompt not in PROMPTS:
             raise RequestError(f"task file {path}: unknown prompt {prompt!r}; known: {', '.join(PROMPTS)}")
@@ -234,14 +236,13 @@ def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
             f"task file {path}: the prompts of VIBE ask about a recording, and {declared.table} has {kind}; give "
             "`questions` of your own"
         )
-    if declared.swap and kind != "text":
-        raise RequestError(
-            f"task file {path}: `swap` changes words of texts; {declared.table} has {kind}: give each file a "
-            "row of its own, with its group, and name the column of what is alike in all of them as `cluster`"
-        )
-    declared = _with_unit(path.parent / declared.table, kind, declared)
     swap = _swaps(declared, path)
+    if swap:
+        # Each row is in every group; what else the file names as the unit would be swapped with it.
+        declared = declared.model_copy(update={"cluster": ITEM, "card": _with_swaps(declared, path, swap)})
+    declared = _with_unit(path.parent / declared.table, kind, declared)
     placeholders = [name for swaps in swap.values() for name in swaps]
+    files = _swapped_files(swap, f"task file {path}: {declared.table}") if kind != "text" else ()
     data = DataSource(
         corpus=declared.name,
         table=path.parent / declared.table,
@@ -251,14 +252,11 @@ def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
             name for name in placeholders if all(f"{{{name}}}" in question.text for question in declared.questions)
         ),
         folder=None if declared.folder is None else path.parent / declared.folder,
-        columns=declared.columns,
+        columns={**declared.columns, **({PATH: declared.columns.get(files[0], files[0])} if files else {})},
         where=declared.where,
         values=declared.values,
-        clips=tuple(dict.fromkeys(name for one in declared.questions for name in _clips(one) if name)),
+        clips=tuple(dict.fromkeys([*files, *(name for one in declared.questions for name in _clips(one) if name)])),
     )
-    if swap:
-        # Each row is in every group; what else the file names as the unit would be swapped with it.
-        declared = declared.model_copy(update={"cluster": ITEM, "card": _with_swaps(declared, path, swap)})
     # A column may be called as no task can be.
     family = re.sub(r"[\s:/\\,]+", "_", f"{declared.name}_{'_'.join(declared.group)}")
     card = declared.card or f"Corpus declared in {path.name}, with the prompts of VIBE (arXiv 2604.17248)."
@@ -302,14 +300,13 @@ def _with_unit(table: Path, kind: str, declared: _TaskFile) -> _TaskFile:
     return declared.model_copy(update={"cluster": ITEM}) if of_rows else declared
 
 
-def _swaps(declared: _TaskFile, path: Path) -> dict[str, dict[str, dict[str, tuple[str, ...]]]]:
+def _swaps(declared: _TaskFile, path: Path) -> _Swaps:
     """Return the swaps by the column that they compare: those with the same groups belong together.
 
     RequestError unless there are as many kinds of groups as `group` names, and at least two groups of each.
     """
     by_labels: dict[tuple[str, ...], dict[str, dict[str, tuple[str, ...]]]] = {}
     for name, given in declared.swap.items():
-        # A table has a column for each group.
         listed = given if isinstance(given, dict) else read_columns(path.parent / given)
         words = {
             group: tuple(in_single_braces(str(word)) for word in own if word is not None)
@@ -329,9 +326,17 @@ def _swaps(declared: _TaskFile, path: Path) -> dict[str, dict[str, dict[str, tup
     return dict(zip(declared.group, by_labels.values(), strict=True)) if by_labels else {}
 
 
-def _with_swaps(
-    declared: _TaskFile, path: Path, swap: Mapping[str, Mapping[str, Mapping[str, tuple[str, ...]]]]
-) -> str:
+def _swapped_files(swap: _Swaps, where: str) -> tuple[str, ...]:
+    """Return the columns with the files of the groups; RequestError if something else than files is swapped."""
+    words = [(name, word) for swaps in swap.values() for name in swaps for own in swaps[name].values() for word in own]
+    files = [word[1:-1] for name, word in words if name == PATH and placeholders_of(word) == (word[1:-1],)]
+    if len(files) < len(words):
+        how = "give each file a row of its own, with its group, and name what is alike in all of them as `cluster`"
+        raise RequestError(f"{where} has files; swap `path` by columns of them ('{{COLUMN}}'), or {how}")
+    return tuple(files)
+
+
+def _with_swaps(declared: _TaskFile, path: Path, swap: _Swaps) -> str:
     """Return the card with the swapped words, which determine what is asked."""
     lines = [declared.card.strip() or f"Texts and questions declared in {path.name}.", ""]
     for group, swaps in swap.items():
@@ -365,7 +370,7 @@ def _question_task(
         turn_media=_clips(question),
         media=() if data.kind == "text" else (IMAGE,) if data.kind == "image" else (AUDIO,),
         condition=data.kind,
-        metadata=tuple(name for swaps in data.swap.values() for name in swaps),
+        metadata=tuple(name for swaps in data.swap.values() for name in swaps if data.kind == "text"),
         annotation=_scheme(question, attributes, tools, where),
         sampling=Sampling(**checked_fields(Sampling, question.sampling, what=f"{where}: sampling")),
         metric=_metric(attributes, where),

@@ -16,6 +16,7 @@ from equivox.core.errors import RequestError
 from equivox.core.files import write_text
 from equivox.core.task import in_single_braces, placeholders_of
 from equivox.dataset_builders.embedded import media_in
+from equivox.dataset_builders.own_tables import PATH
 from equivox.dataset_builders.parts import flattened
 from equivox.dataset_builders.plain_tables import read_columns
 
@@ -46,8 +47,8 @@ class Found:
 
     `unit` is the column that carries the group (nested), or whose values are in every group (crossed). `candidates` are
     all columns that could be compared, `too_many` those of people with more values, `mixed` those whose values are in
-    some groups only. `versions` are columns with one text for each group, such as `prompt_male` and `prompt_female`,
-    `others` hold further texts, or all files. `shared_id` says that rows share an `id`.
+    some groups only. `versions` are columns with one text or file for each group, such as `prompt_male` and
+    `prompt_female`, `others` hold further texts, or all files. `shared_id` says that rows share an `id`.
     """
 
     rows: int
@@ -96,6 +97,8 @@ def look_at(path: Path) -> Found:
     )
     named = (name for name in others if name in varied and placeholders_of(f"{{{name}}}") == (name,))
     alike = [name for name in named if _alike(others[name], others.get(text, ()))]
+    if media:
+        alike = [name for name, own in files if own == kind]
     return Found(
         rows=len(next(iter(columns.values()))),
         columns=tuple(columns),
@@ -154,7 +157,7 @@ def task_file_for(table: Path) -> str:
     """Return a commented task file for the table at `table`, which is ready to run where the groups could be told."""
     found = look_at(table)
     swapped = found.placeholders if found.kind == "text" else ()
-    versions = found.versions if found.kind == "text" else ()
+    versions = found.versions
     name = re.sub(r"[^a-z0-9_]+", "_", table.stem.lower()).strip("_")
     name = name if re.match("[a-z]", name) else f"table_{name}".strip("_")
     lines = [
@@ -162,7 +165,7 @@ def task_file_for(table: Path) -> str:
         f"name: {_word(name[:60])}",
     ]
     lines += [f"table: {_word(table.name)}", f"media: {found.kind}"]
-    renamed: dict[str, str] = {"path": found.path} if found.path not in ("", "path") else {}
+    renamed: dict[str, str] = {"path": found.path} if found.path not in ("", "path") and not versions else {}
     if found.text not in ("", "text") and (found.kind != "text" or not placeholders_of(f"{{{found.text}}}")):
         renamed["text"] = found.text
     if (swapped or versions) and "item" in found.columns and found.text != "item":
@@ -175,10 +178,10 @@ def task_file_for(table: Path) -> str:
         shared = set.intersection(*({*name.split("_")} for name in versions))
         labels = ["_".join(part for part in name.split("_") if part not in shared) for name in versions]
         lines += [
-            "# Each row is asked about every group, in the words of the group's own column.",
+            "# Each row is asked about every group, with what the group's own column has.",
             f"group: {_free('version', found)}",
             "swap:",
-            f"  {_free('asked', found)}:",
+            f"  {_free('asked', found) if found.kind == 'text' else PATH}:",
             *(f'    {_word(label or name)}: ["{{{name}}}"]' for label, name in zip(labels, versions, strict=True)),
         ]
     elif swapped:
@@ -212,8 +215,9 @@ def _told(found: Found) -> str:
     """Return in words what could be told of the groups and units, and what could not."""
     if found.kind == "text" and found.placeholders:
         return f"Its texts have placeholders ({', '.join(found.placeholders)}), so that words can be swapped."
-    if found.kind == "text" and found.versions:
-        return f"Each row has a text for every group ({', '.join(found.versions)})."
+    if found.versions:
+        what = "text" if found.kind == "text" else "file"
+        return f"Each row has a {what} for every group ({', '.join(found.versions)})."
     if not found.candidates:
         many = f" ({', '.join(found.too_many)}: too many, so write a column of fewer, such as bands)"
         many *= bool(found.too_many)

@@ -24,6 +24,7 @@ from equivox.core.requests import EngineIdentity, Exchange, Request, Response, r
 from equivox.core.scores import ScoringOptions
 from equivox.core.variants import parse_conditions, vary
 from equivox.dataset_builders import sample_source
+from equivox.dataset_builders.opening import open_unread
 from equivox.engines.function import FunctionEngine
 from equivox.engines.messages import chat_of
 from equivox.report.view.answers import RunTables, answers_table
@@ -259,6 +260,16 @@ questions:
 """
     )
     return folder / "talk.yaml"
+
+
+def test_an_unopened_corpus_has_the_clips_of_turns(tmp_path: Path) -> None:
+    """The explorer played the first clip in place of one that was sent in a later turn alone."""
+    task = load_task_file(spoken_turns(tmp_path))[0]
+    corpus = open_unread(task.data, None)
+    rows = {line.split(",")[0]: line.split(",")[1] for line in (tmp_path / "clips.csv").read_text().splitlines()[1:]}
+    assert corpus is not None and {one.sample_id for one in corpus.samples} == rows.keys()
+    for sample in corpus.samples:
+        assert sample.sent("reply").load() == (tmp_path / rows[sample.sample_id]).read_bytes()
 
 
 def heard(request: Request) -> str:

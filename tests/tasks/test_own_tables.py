@@ -18,7 +18,7 @@ from PIL import Image
 
 from equivox import FunctionEngine, ScoringOptions, measure
 from equivox.core.errors import RequestError
-from equivox.dataset_builders.opening import open_corpus
+from equivox.dataset_builders.opening import open_corpus, open_unread
 from equivox.engines import EngineIdentity
 from equivox.run.declarations import read_tasks
 from equivox.run.plan import make_plan, read_plan
@@ -215,6 +215,70 @@ def test_pictures_and_clips_in_a_table_that_is_no_csv(tmp_path: Path) -> None:
     ]
 
 
+def faces(folder: Path) -> list[dict[str, object]]:
+    """Write a picture of each group for each row, no two of which are alike, and return the rows that name them."""
+    rows: list[dict[str, object]] = []
+    for i in range(10, 20):
+        for place, name in enumerate(("f", "m")):
+            Image.fromarray(np.full((8, 8, 3), 10 * i + place, np.uint8)).save(folder / f"{i}{name}.png")
+        rows.append({"her": f"{i}f.png", "his": f"{i}m.png", "city": f"city {i % 3}"})
+    return rows
+
+
+FACES = """media: image
+group: gender
+swap: {path: {female: ["{her}"], male: ["{his}"]}}
+questions: [{name: q, text: "Who is it, in {city}?", attributes: [{name: job, asks: job, options: [cook, nurse]}]}]
+"""
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_a_row_may_have_a_file_for_every_group(tmp_path: Path, equivox: Cli, ending: str) -> None:
+    rows = faces(tmp_path)
+    if ending == ".parquet":  # that holds the files itself
+        files = [{name: (tmp_path / str(row[name])).read_bytes() for name in ("her", "his")} for row in rows]
+        rows = [
+            {**row, **{name: {"bytes": own, "path": None} for name, own in held.items()}}
+            for row, held in zip(rows, files, strict=True)
+        ]
+    (task,) = load_task_file(task_file(tmp_path, FACES, rows, f"faces{ending}"))
+    for opened in (open_corpus(task.data, None), open_unread(task.data, None)):
+        assert opened is not None and [sample.load() for sample in opened.samples] == [
+            (tmp_path / f"{i}{name}.png").read_bytes() for i in range(10, 20) for name in "fm"
+        ]
+        assert [sample.columns["gender"] for sample in opened.samples] == ["female", "male"] * 10
+        assert [sample.columns["item"] for sample in opened.samples[::2]] == [
+            sample.columns["item"] for sample in opened.samples[1::2]
+        ]
+    equivox.done("run", "simulated:random", tmp_path / "mine.yaml", "--output", tmp_path / "run", "-q")
+    plan = read_plan(tmp_path / "run")
+    groups, units = plan["group"].to_pylist(), plan["cluster"].to_pylist()
+    assert len(set(units)) == 10 and all({groups[i] for i, u in enumerate(units) if u == own} == {"female", "male"}
+                                         for own in units)  # fmt: skip
+    assert equivox("verify", tmp_path / "run", "--data", tmp_path)[0] == 0
+
+
+def test_files_of_a_row_that_cannot_be_swapped_are_one_line(tmp_path: Path) -> None:
+    rows = faces(tmp_path)
+    for text, changed, told in (
+        (FACES, [{**rows[0], "his": ""}, *rows[1:]], "line 2: the path of a file is empty"),
+        (FACES, [{**row, "item": "a"} for row in rows], "`swap` makes the column 'item', and faces.csv has one"),
+        (FACES.replace("{his}", "{hers}"), rows, "column 'hers' is missing"),
+        (FACES.replace("{his}", "{her} or {his}"), rows, "swap `path` by columns of them"),
+    ):
+        with pytest.raises(RequestError, match=re.escape(told)):
+            (task,) = load_task_file(task_file(tmp_path, text, changed, "faces.csv"))
+            open_corpus(task.data, None)
+
+
+def test_files_of_several_columns_of_a_group_take_turns(tmp_path: Path) -> None:
+    rows = [{**row, "too": f"{i}m.png"} for i, row in enumerate(faces(tmp_path), start=10)]
+    text = FACES.replace('female: ["{her}"]', 'female: ["{her}", "{too}"]')
+    (task,) = load_task_file(task_file(tmp_path, text, rows, "faces.csv"))
+    names = [sample.file_name for sample in open_corpus(task.data, None).samples]
+    assert names[:4] == ["10f.png", "10m.png", "11m.png", "11m.png"]
+
+
 MISTAKES = {
     (f"group: gender\n{SWAP}{QUESTION}", "none"): "cvs.csv, row 2: no text has {name}, so that",
     (f"group: gender\n{SWAP}{QUESTION}", "twice"): "row 2: the id 'cv0' is there twice",
@@ -222,7 +286,7 @@ MISTAKES = {
     (f"group: gender\n{SWAP}{QUESTION}", "item"): "`swap` makes the column 'item', and cvs.csv has one; rename it",
     (f"group: [gender, age]\n{SWAP}{QUESTION}", ""): "1 kinds of groups (female, male), and `group` names",
     (f"group: gender\nswap: {{name: {{female: [Anna]}}}}\n{QUESTION}", ""): "`swap` of name has one group, female",
-    (f"group: gender\nmedia: audio\n{SWAP}{QUESTION}", ""): "`swap` changes words of texts; cvs.csv has audio",
+    (f"group: gender\nmedia: audio\n{SWAP}{QUESTION}", ""): "cvs.csv has files; swap `path` by columns of them",
     (f"group: gender\n{SWAP}", ""): "the prompts of VIBE ask about a recording, and cvs.csv has text",
     (f"group: gender\nwhere: {{month: may}}\n{SWAP}{QUESTION}", ""): "`where` names 'month', which cvs.csv lacks",
     (f"group: gender\nvalues: {{years: ['1']}}\n{SWAP}{QUESTION}", ""): "`values` does not declare '0' (",
@@ -291,6 +355,10 @@ def test_what_is_found_in_a_table(tmp_path: Path) -> None:
     ]
     found = look_at(table(tmp_path / "cases.tsv", crossed))
     assert (found.kind, found.text, found.group, found.unit, found.crossed) == ("text", "prompt", "race", "case", True)
+    both = [{name: row[name] for name in ("her", "his")} for row in faces(tmp_path)]
+    written = task_file_for(table(tmp_path / "faces.csv", both))
+    assert "Each row has a file for every group (her, his)." in written
+    assert 'swap:\n  path:\n    her: ["{her}"]\n    his: ["{his}"]' in written
     unclear = [
         {"a": "xy"[i % 2], "b": "uv"[i % 2], "text": f"Something long enough to be a text, {i}"} for i in range(20)
     ]
