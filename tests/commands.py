@@ -25,7 +25,7 @@ class Cli:
     def done(self, *arguments: object) -> str:
         """Return the stdout of a command that succeeds."""
         code, out, err = self(*arguments)
-        assert code == 0, err
+        assert code == 0, f"{arguments}: {err}"
         return out
 
     def refused(self, *arguments: object) -> str:

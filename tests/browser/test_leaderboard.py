@@ -15,8 +15,7 @@ from equivox.report.board import board_pages, board_rows
 
 @pytest.fixture
 def board(runs: Sequence[Path], equivox: Cli, tmp_path: Path) -> Path:
-    out = equivox.done("leaderboard", runs[0].parent, "--output", tmp_path / "board")
-    assert "of 5 runs" in out
+    assert "of 5 runs" in equivox.done("leaderboard", runs[0].parent, "--output", tmp_path / "board")
     return tmp_path / "board"
 
 

@@ -14,7 +14,6 @@ from equivox.compare.doses import Trend, dose_trends
 from equivox.compare.pairs import open_runs
 from equivox.compare.ranking import judge
 from equivox.compare.runs import open_comparison
-from equivox.core.scores import ScoringOptions
 from equivox.core.variants import SEMITONES
 from equivox.report.comparison_tables import conditions_in_words
 from equivox.report.doses import trends_in_words
@@ -22,7 +21,6 @@ from equivox.report.opening import opening_of
 from equivox.report.page import build_report
 from equivox.report.view.document import run_document
 
-FEW = ScoringOptions(n_resamples=199)
 ADVISORY, CANDIDATE = "vibe_gender:advisory", "vibe_gender:candidate"
 
 

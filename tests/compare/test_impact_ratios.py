@@ -50,8 +50,7 @@ def test_a_biased_model_is_below_four_fifths(runs: dict[str, Path], equivox: Cli
     for table in impact(runs["biased"]).tables:
         assert table.ratios.favoured == ("female",)
         assert table.ratios.groups[1].mark == "below"
-    out = equivox.done("impact", runs["biased"])
-    assert "most favoured: female; shown to be less favoured: male" in out
+    assert "most favoured: female; shown to be less favoured: male" in equivox.done("impact", runs["biased"])
 
 
 def test_a_planted_shift_gives_the_shares_it_was_planted_with(runs: dict[str, Path]) -> None:

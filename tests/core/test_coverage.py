@@ -30,11 +30,8 @@ def covered(**used: int) -> Coverage:
         ({"f": 70, "m": 95, "x": 90}, "30 % of the answers of group f are missing, 5 % of group m"),
         ({"f": 80, "m": 80}, None),
         ({"f": 10}, None),
+        ({}, None),
     ],
 )
 def test_losses_are_unequal_from_five_points_on(used: dict[str, int], said: str | None) -> None:
     assert covered(**used).uneven == said
-
-
-def test_without_groups_nothing_is_unequal() -> None:
-    assert Coverage(requested=10, generated=5, answered=5, parsed=5, used=5).uneven is None

@@ -174,11 +174,11 @@ def test_a_task_file_names_them_or_holds_them(clip_corpus: Callable[..., Path], 
     (tmp_path / "fair.txt").write_text("Be fair.\n")
     for extra in ("system: fair.txt", "system: [fair.txt]", "system: {fair: Be fair.}"):
         task_file = clip_corpus(extra=f"prompts: advisory\n{extra}\n")
-        code, out, err = equivox(
+        # The second and the third resume the first: they ask for the same.
+        out = equivox.done(
             *("run", "simulated:random", task_file, "--conditions", "declared,system=fair", "--scoring"),
             *("n_resamples=99", "-o", tmp_path / "run"),
         )
-        assert code == 0, err  # the second and the third resume the first: they ask for the same
         assert "voices_gender:advisory@system=fair" in out
     task_file = clip_corpus(extra="prompts: advisory\nsystem: {fair: ' '}\n")
     assert "is empty" in equivox.refused("run", "simulated:random", task_file, "-o", tmp_path / "other")

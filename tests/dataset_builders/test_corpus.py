@@ -33,8 +33,7 @@ def test_the_sample_and_its_parquet_build_are_the_same_corpus(
     source: DataSource, rows: int, samples: int, equivox: Cli, tmp_path: Path
 ) -> None:
     sample = sample_source(source.corpus)
-    out = equivox.done("data", "build", source.corpus, "--source", sample, "--output", tmp_path)
-    assert f"{rows} rows" in out
+    assert f"{rows} rows" in equivox.done("data", "build", source.corpus, "--source", sample, "--output", tmp_path)
     direct, built = open_corpus(source, "sample"), open_corpus(source, tmp_path)
     assert built.fingerprint == direct.fingerprint
     assert len(built.samples) == len(direct.samples) == samples

@@ -231,8 +231,7 @@ def test_the_example_of_the_page_works_as_printed(
     assert len(commands) == 4
     for command in commands:
         if "piper" not in command:
-            code, _, err = equivox(*shlex.split(command))
-            assert code == 0, f"{command}: {err}"
+            equivox.done(*shlex.split(command))
     # The other command is understood up to the program, which need not be there.
     code, _, err = equivox(*shlex.split(commands[1]))
     assert (code, "'piper' is not installed" in err) == (2, True) or shutil.which("piper")

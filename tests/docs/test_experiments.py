@@ -61,8 +61,7 @@ def test_every_command_prints_what_the_page_says(equivox: Cli, tmp_path: Path, m
                 elif words[0] == "equivox":
                     for stated, port in ports.items():
                         words = [word.replace(f":{stated}/", f":{port}/") for word in words]
-                    code, out, err = equivox(*words[1:])
-                    assert code == 0, f"{line}: {err}"
+                    out = equivox.done(*words[1:])
                     printed += out
                     done += 1
             if language == "text":

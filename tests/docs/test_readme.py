@@ -137,8 +137,7 @@ def test_building_the_corpora_as_written_and_running_on_them(
     ]
     assert len(chosen) == 4
     for words in chosen:
-        code, _, err = equivox(*words, *(["--scoring", "n_resamples=199"] if words[0] == "run" else []))
-        assert code == 0, f"{words}: {err}"
+        equivox.done(*words, *(["--scoring", "n_resamples=199"] if words[0] == "run" else []))
 
 
 def test_every_file_that_is_linked_exists() -> None:

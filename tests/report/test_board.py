@@ -238,8 +238,7 @@ def test_a_list_of_sources(source: Path, equivox: Cli, tmp_path: Path) -> None:
     assert "of 2 runs" in equivox.done("leaderboard", tmp_path / "submitted.txt", "--output", tmp_path / "teams")
     rows = json.loads((tmp_path / "teams" / "leaderboard.json").read_text())["rows"]
     assert {row["run"] for row in rows} == {"honest-00/run", "honest-15/run"}
-    alone = equivox.done("leaderboard", tmp_path / "honest-00" / "run", "--output", tmp_path / "alone")
-    assert "of 1 run:" in alone
+    assert "of 1 run:" in equivox.done("leaderboard", tmp_path / "honest-00" / "run", "--output", tmp_path / "alone")
     (row, *_) = json.loads((tmp_path / "alone" / "leaderboard.json").read_text())["rows"]
     assert row["run"] == "run"
     (tmp_path / "self.txt").write_text("self.txt\n")

@@ -29,8 +29,7 @@ def test_a_figure_in_every_format(
 ) -> None:
     files = [tmp_path / f"{n}.{suffix}" for n in range(2)]
     for file in files:
-        out = equivox.done("report", run, "--figure", figure, "--output", file)
-        assert str(file) in out
+        assert str(file) in equivox.done("report", run, "--figure", figure, "--output", file)
     assert files[0].read_bytes().startswith(begins)
     assert files[0].read_bytes() == files[1].read_bytes()
 

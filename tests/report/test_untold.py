@@ -22,7 +22,6 @@ from equivox.report.figures import draw_forest
 from equivox.report.opening import family_summary
 from equivox.report.picture import picture
 from equivox.report.score_tables import grid, task_tables
-from equivox.report.table import Table, as_html
 
 FEW = "20 permutations: no p below 0.1"
 
@@ -38,10 +37,6 @@ def run(scores: list[Score], **measure: Any) -> ComparedRun:
 
 def score(p: float, **given: Any) -> Score:
     return made_score(name="n", p_cluster=p, **given)
-
-
-def text_of(table: Table) -> str:
-    return re.sub(r"<[^>]+>", " ", str(as_html(table)))
 
 
 SMALL = run([score(0.1, p_least=0.1, cannot_tell=FEW), score(0.001, task="f:u", p_least=0.0001)])

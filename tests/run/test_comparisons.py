@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from commands import Cli
 
 import equivox as eq
 from equivox.core.errors import DamageError, RequestError
@@ -24,7 +24,6 @@ from equivox.run.spec import RunSpec
 from equivox.run.store import Store, response_schema, samples_path
 from equivox.tasks.registry import builtin_tasks
 
-Cli = Callable[..., tuple[int, str, str]]
 TASK = "vibe_gender:advisory"
 OPTIONS = eq.ScoringOptions(n_resamples=199)
 NAMES = [TASK, "vibe_gender_by_race:advisory", "vibe_gender_by_gender_race:advisory"]
@@ -67,10 +66,7 @@ def test_a_later_comparison_is_as_if_the_run_had_it(together: eq.Result, tmp_pat
     folder = tmp_path / "later"
     measured(folder, compare="gender", conditions="declared,shuffled")
     before = answers(folder)
-    code, out, error = equivox(
-        *("score", folder, "--compare", "race,gender×race", "--scoring", "merge=none,n_resamples=199")
-    )
-    assert code == 0, error
+    out = equivox.done(*("score", folder, "--compare", "race,gender×race", "--scoring", "merge=none,n_resamples=199"))
     assert "vibe_gender_by_gender_race:advisory" in out
     assert answers(folder) == before
     assert equivox("verify", folder)[0] == 0
@@ -103,8 +99,7 @@ def test_what_cannot_be_compared_is_one_line_and_changes_nothing(
 ) -> None:
     measured(tmp_path / "run")
     before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
-    code, _, error = equivox("score", tmp_path / "run", *arguments)
-    assert code == 2 and error.count("\n") == 1 and said in error
+    assert said in equivox.refused("score", tmp_path / "run", *arguments)
     assert before == {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
 
 
@@ -190,5 +185,5 @@ def test_groups_of_a_later_comparison_that_are_one_are_refused(tmp_path: Path, e
         "    attributes: [{name: answer, asks: the answer, options: ['yes', 'no']}]\n"
     )
     assert equivox("run", "simulated:random", tmp_path / "letters.yaml", "-o", tmp_path / "run")[0] in (0, 1)
-    code, _, error = equivox("score", tmp_path / "run", "--compare", "area")
-    assert code == 2 and "`area` holds 'north' and 'North '" in error and "write them alike" in error
+    error = equivox.refused("score", tmp_path / "run", "--compare", "area")
+    assert "`area` holds 'north' and 'North '" in error and "write them alike" in error

@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas
 import pytest
+from commands import Cli
 
 import equivox as eq
 from equivox.core.errors import RequestError
@@ -22,7 +23,6 @@ from equivox.dataset_builders.opening import open_corpus
 from equivox.run.importing import _refuse_sparse
 from equivox.tasks.registry import resolve_tasks
 
-Cli = Callable[..., tuple[int, str, str]]
 Record = dict[str, Any]
 OPTIONS = eq.ScoringOptions(min_count=1, n_resamples=99)
 
@@ -87,11 +87,10 @@ def test_by_one_command_from_any_format(ending: str, tmp_path: Path, equivox: Cl
         frame.to_parquet(path)
     else:
         frame.to_json(path, orient="records", lines=True)
-    code, out, _ = equivox(
+    out = equivox.done(
         "import", path, "vibe_gender:advisory", "-o", tmp_path / "run", "--column", "response=answer",
         "--scoring", "min_count=1,n_resamples=99", "-q",
     )  # fmt: skip
-    assert code == 0
     assert "imported:answers" in out and "50.00" in out
     assert f"8 responses of answers{ending}, the rows describe their samples." in out
     assert "Whether the media reached the model cannot be known" in out
@@ -175,8 +174,8 @@ def test_stories_are_matched_by_characters_and_place(tmp_path: Path, equivox: Cl
     answers = eq.open_run(run).to_pandas("responses")
     assert answers["text"].notna().sum() == len(rows) == 2 * len(grid) - 1
     assert set(answers["repeat"]) == {0, 1}
-    code, _, err = equivox(*arguments, "--match", "d1,d2")
-    assert code == 2 and "row 1 may be about gender/" in err and "match by more columns" in err
+    err = equivox.refused(*arguments, "--match", "d1,d2")
+    assert "row 1 may be about gender/" in err and "match by more columns" in err
 
 
 def test_a_sample_of_two_tasks_does_not_say_which_was_asked(tmp_path: Path) -> None:
@@ -299,8 +298,7 @@ def test_answers_deep_in_a_record_are_named_by_a_path(
     options = [part for column in columns for part in ("--column", column)]
     command = ("import", file, "vibe_gender:advisory", "--output", tmp_path / "run", "--scoring", "min_count=1")
     if path == "resps.0.0":
-        code, _, err = equivox(*command, *options[:-2])
-        assert code == 2 and path in err and err.count("\n") == 1
+        assert path in equivox.refused(*command, *options[:-2])
     _, out, _ = equivox(*command, *options)
     assert "failed 1 time: It expired." in out
     answers = eq.open_run(tmp_path / "run").to_pandas("responses")
@@ -581,6 +579,5 @@ def test_bad_options_on_the_command_line(tmp_path: Path, equivox: Cli) -> None:
         (("--column", "response=answer"), "`--column response=…` names the column 'answer', which answers.csv lacks"),
         (("--model", ""), "`model` is empty"),
     ):
-        code, _, err = equivox("import", path, "vibe_gender:advisory", "-o", tmp_path / "run", *arguments)
-        assert code == 2 and message in err and err.count("\n") == 1
+        assert message in equivox.refused("import", path, "vibe_gender:advisory", "-o", tmp_path / "run", *arguments)
     assert not (tmp_path / "run").exists()

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from commands import Cli
 
 from equivox import measure
 from equivox.compare.runs import ComparedRun
@@ -26,7 +27,6 @@ from equivox.report.trust import reasons_to_trust
 from equivox.run.losses import LOST, loss_scores
 from equivox.tasks.registry import builtin_tasks
 
-Cli = Callable[..., tuple[int, str, str]]
 TASK = builtin_tasks()["vibe_gender:story"]
 OPTIONS = ScoringOptions(n_resamples=2000)
 
@@ -239,8 +239,7 @@ def test_refusals_of_one_group_are_in_the_first_sentence(name: str, tmp_path: Pa
     page = (tmp_path / "report.html").read_text()
     assert "Yes: group female is refused more often" in page
     assert "Yes: group female is refused more often" in page.partition('class="verdicts"')[2]
-    code, out, err = equivox("leaderboard", tmp_path, "-o", tmp_path / "board")
-    assert code == 0, err
+    equivox.done("leaderboard", tmp_path, "-o", tmp_path / "board")
     rows = json.loads((tmp_path / "board/leaderboard.json").read_text())["rows"]
     assert any(row["lost"].startswith("refusal: female 4") and "against male 0 %" in row["lost"] for row in rows)
 
@@ -282,5 +281,4 @@ def test_a_board_leaves_out_forged_runs_and_names_them(tmp_path: Path, equivox: 
     assert "scores.json: changed since the run was scored" in err
     assert "0.0 is stated" in err
     for command in (["submit", "--model-repo", "o/m", "--benchmark", "o/d"], ["compare"], ["report", "-o", "r.html"]):
-        code, out, err = equivox(command[0], tmp_path / "runs/restated", *command[1:])
-        assert (code, out) == (2, "") and "is not used" in err
+        assert "is not used" in equivox.refused(command[0], tmp_path / "runs/restated", *command[1:])

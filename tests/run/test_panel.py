@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from commands import Cli
 from made_requests import sample_spec
 
 from equivox.core.errors import RequestError
@@ -144,15 +145,12 @@ def test_fewer_than_three_are_no_panel(run: Path) -> None:
         score_panel(run, read_tasks(run), ["rules", "second", "rules"], OPTIONS)
 
 
-def test_the_command_shows_the_panel(run: Path, equivox: Callable[..., tuple[int, str, str]]) -> None:
+def test_the_command_shows_the_panel(run: Path, equivox: Cli) -> None:
     for name in ("fourth", "fifth"):
         annotated_by(run, name, lambda number, row: row)
-    code, out, _ = equivox("annotate", str(run), "--panel", "rules,fourth,fifth", "--scoring", "n_resamples=99")
-    assert code == 0
+    out = equivox.done("annotate", str(run), "--panel", "rules,fourth,fifth", "--scoring", "n_resamples=99")
     assert "A panel of rules, fourth, fifth" in out
-    code, _, error = equivox("annotate", str(run), "--panel", "rules,nobody,fourth")
-    assert (code, error.count("\n")) == (2, 1)
-    assert "nobody" in error
+    assert "nobody" in equivox.refused("annotate", str(run), "--panel", "rules,nobody,fourth")
 
 
 def test_the_other_annotators_of_an_evaluation_are_those_of_its_number_or_without_one(tmp_path: Path) -> None:

@@ -6,13 +6,14 @@ import json
 import multiprocessing
 import random
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Cli
 from killed_run import run_killed
 from made_requests import sample_spec
 
@@ -101,7 +102,7 @@ def test_killed_anywhere_the_run_ends_the_same(tmp_path: Path, parts: int) -> No
         assert left == []
 
 
-def test_only_what_is_missing_is_generated(tmp_path: Path, equivox: Callable[..., tuple[int, str, str]]) -> None:
+def test_only_what_is_missing_is_generated(tmp_path: Path, equivox: Cli) -> None:
     from equivox.engines import simulated as reference
 
     command = ["run", "simulated:random", "vibe_gender:advisory", *OPTIONS, "--output", tmp_path / "run"]
@@ -127,13 +128,9 @@ def test_only_what_is_missing_is_generated(tmp_path: Path, equivox: Callable[...
         assert len(asked) == 96
 
 
-def test_failed_requests_are_kept_unless_asked_again(
-    tmp_path: Path, equivox: Callable[..., tuple[int, str, str]]
-) -> None:
+def test_failed_requests_are_kept_unless_asked_again(tmp_path: Path, equivox: Cli) -> None:
     command = ["run", "simulated:random,fail=0.1", "vibe_gender:advisory", *OPTIONS, "--output", tmp_path / "run"]
-    code, out, _ = equivox(*command)
-    assert code == 0
-    assert "96 requested → " in out
+    assert "96 requested → " in equivox.done(*command)
     failed = [r for r in stored_responses(tmp_path / "run").values() if r["error"]]
     assert 1 <= len(failed) <= 30 and all(r["text"] is None for r in failed)
     shards = len(list((tmp_path / "run" / "responses").iterdir()))
@@ -143,9 +140,7 @@ def test_failed_requests_are_kept_unless_asked_again(
     assert len(list((tmp_path / "run" / "responses").iterdir())) == shards + 1
 
 
-def test_interrupting_exits_130_and_says_how_to_go_on(
-    tmp_path: Path, equivox: Callable[..., tuple[int, str, str]]
-) -> None:
+def test_interrupting_exits_130_and_says_how_to_go_on(tmp_path: Path, equivox: Cli) -> None:
     from equivox.engines import simulated as reference
 
     command = ["run", "simulated:random", "vibe_gender:advisory", *OPTIONS, "--output", tmp_path / "run"]
@@ -166,7 +161,7 @@ def test_interrupting_exits_130_and_says_how_to_go_on(
     assert equivox(*command)[0] == 0
 
 
-def test_two_processes_cannot_write_one_run(tmp_path: Path, equivox: Callable[..., tuple[int, str, str]]) -> None:
+def test_two_processes_cannot_write_one_run(tmp_path: Path, equivox: Cli) -> None:
     from filelock import FileLock
 
     (tmp_path / "run").mkdir()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Cli
 
 from equivox.core.coverage import Coverage
 from equivox.core.detectable import Detectable
@@ -17,7 +17,6 @@ from equivox.core.scores import Score
 from equivox.report.verdicts import in_unit
 from equivox.run.scoring import read_records, with_common_q, with_q
 
-Cli = Callable[..., tuple[int, str, str]]
 TASKS = '''
 """A task with a metric of its own. Cannot say: anything."""
 import math

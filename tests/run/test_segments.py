@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from commands import Cli
 
 from equivox.dataset_builders import opening as corpora
 from equivox.dataset_builders.corpus import Corpus, text_sample
@@ -15,7 +15,6 @@ from equivox.run.annotating import TOOLS
 from equivox.run.declarations import load_file
 from equivox.run.store import stored_annotations
 
-Cli = Callable[..., tuple[int, str, str]]
 TOY = Path(__file__).with_name("toy_tasks.py")
 
 
@@ -34,8 +33,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_text_benchmark_end_to_end(equivox: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    code, out, err = equivox("run", "simulated:random", TOY, "--output", folder)
-    assert code == 0, err
+    out = equivox.done("run", "simulated:random", TOY, "--output", folder)
     plan = pq.read_table(folder / "plan.parquet").to_pylist()
     # Two items asked in both orders and two in one, for each of two tasks; all metadata are kept.
     assert len(plan) == 12
@@ -79,8 +77,7 @@ def test_what_is_stored_is_not_read_again(equivox: Cli, tmp_path: Path) -> None:
 
 
 def test_arms_that_a_task_does_not_offer_are_refused(equivox: Cli, tmp_path: Path) -> None:
-    code, _, err = equivox("run", "simulated:random", TOY, "--conditions", "silence", "--output", tmp_path / "run")
-    assert code == 2
+    err = equivox.refused("run", "simulated:random", TOY, "--conditions", "silence", "--output", tmp_path / "run")
     assert "toy:one has no condition 'silence'; it offers text" in err
     assert not (tmp_path / "run").exists()
 

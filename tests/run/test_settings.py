@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import csv_rows
+from commands import Cli, csv_rows
 from pydantic import ValidationError
 
 from equivox.annotate import Annotation, Job, open_annotator, open_evaluations
@@ -37,7 +37,6 @@ from equivox.run.spec import RunSpec
 from equivox.run.store import annotators_of, evaluations_of
 from equivox.tasks.registry import resolve_tasks
 
-Cli = Callable[..., tuple[int, str, str]]
 ChatServer = Callable[[Callable[[dict[str, Any]], tuple[int, str]]], str]
 
 HOBBIES = ("chess", "yoga", "hiking", "sailing")
@@ -395,10 +394,7 @@ def test_word_lists_encoders_and_keys_of_annotators_are_in_the_list(monkeypatch:
 def test_a_paper_in_one_command_ends_in_its_tables(equivox: Cli, tmp_path: Path) -> None:
     command = ("reproduce", "vibe", "--data", "sample", "--limit", 24, "--annotator", "rules", "--models")
     where = ("--output", tmp_path / "runs", "--tables", tmp_path / "out")
-    code, out, err = equivox(
-        *command, "simulated:biased", "--tasks", "vibe_gender,spoken_stereoset_orders:gender", *where
-    )
-    assert code == 0, err
+    out = equivox.done(*command, "simulated:biased", "--tasks", "vibe_gender,spoken_stereoset_orders:gender", *where)
     rows = {(row["block"], row["row"], row["column"]): row for row in csv_rows(tmp_path / "out" / "table_1.csv")}
     story = rows["gender", "simulated:biased", "Story"]
     whole = next(s for s in read_scores(tmp_path / "runs/open_ended/biased") if s.is_whole and "story" in s.task)
@@ -413,8 +409,8 @@ def test_a_paper_in_one_command_ends_in_its_tables(equivox: Cli, tmp_path: Path)
             "figure_3.svg",
             "table_1.csv", "table_1.tex", "table_2.csv", "table_2.tex",
     ]  # fmt: skip
-    code, _, err = equivox("reproduce", "demo", "--output", tmp_path / "demo", "--tables", tmp_path / "out")
-    assert (code, err.count("\n")) == (2, 1) and "`paper`" in err
+    err = equivox.refused("reproduce", "demo", "--output", tmp_path / "demo", "--tables", tmp_path / "out")
+    assert "`paper`" in err
 
 
 def reckoned(file: RunFile) -> Estimate:
@@ -496,9 +492,7 @@ def test_many_models_in_one_command(equivox: Cli, tmp_path: Path) -> None:
     found = reckoned(open_run_file(str(file)))
     # Shuffling deals the groups anew and asks nothing.
     assert {(m.target.calls, m.annotator_calls) for m in found.models} == {(96, 0)}
-    code, out, err = equivox("reproduce", file, "--output", tmp_path / "runs")
-    assert code == 0, err
-    assert "vibe_gender:candidate@shuffled" in out
+    assert "vibe_gender:candidate@shuffled" in equivox.done("reproduce", file, "--output", tmp_path / "runs")
     for name in ("oracle", "biased"):
         assert read_manifest(tmp_path / "runs" / name)["identity"]["limit"] == 48
 
@@ -519,9 +513,7 @@ def test_a_model_that_cannot_be_run_stops_no_other_and_shows(equivox: Cli, tmp_p
 def test_a_wrong_run_file_is_one_line(old: str, new: str, hint: str, equivox: Cli, tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(RUN_FILE.replace(old, new))
-    code, _, err = equivox("reproduce", file, "--dry-run")
-    assert (code, err.count("\n")) == (2, 1)
-    assert hint in err
+    assert hint in equivox.refused("reproduce", file, "--dry-run")
     code, _, err = equivox("reproduce", "vibr")
     assert (code, "did you mean" in err) == (2, True)
 

@@ -16,7 +16,6 @@ from equivox.core.segments import WHOLE, AnnotationScheme, Segment, SegmentAnnot
 from equivox.core.task import REFUSAL, Attribute, Column, DataSource, Prompt, SimulatedAnswers, Task
 
 LETTER = Attribute(name="letter", asks="the letter", options=("A", "B"))
-REASON = Attribute(name="reason", asks="the reason", count=3, at_least=0)
 HOBBY = Attribute(name="hobby", asks="the hobby")
 
 

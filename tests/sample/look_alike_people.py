@@ -6,28 +6,10 @@ Every number, name and label is made up: there is no face in them. `look_alike.p
 from __future__ import annotations
 
 import hashlib
-import io
 import itertools
 from pathlib import Path
 
 from equivox.dataset_builders.fairface import CATEGORIES
-
-RATE, SECONDS = 16_000, 0.06
-ACCENTS = ("English", "Scottish", "American", "NorthernIrish", "Irish")
-LANGUAGES = ("amharic", "korean", "polish", "turkish")
-STATED = ("England English", "United States English", "India and South Asia (India, Pakistan, Sri Lanka)")
-
-
-def _noise(path: Path, seed: str, kind: str) -> None:
-    """Write 60 ms of noise that is different for every seed, as flac or mp3."""
-    import numpy as np
-    import soundfile
-
-    noise = np.frombuffer(hashlib.shake_128(seed.encode()).digest(2 * int(RATE * SECONDS)), dtype=np.int16) // 4
-    buffer = io.BytesIO()
-    soundfile.write(buffer, noise, RATE, format=kind)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(buffer.getvalue())
 
 
 def _halve(path: Path) -> None:
@@ -62,12 +44,3 @@ def make_fairface(folder: Path, *, damage: bool = False) -> dict[str, str]:
     for split, rows in tables.items():
         (folder / f"fairface_label_{split}.csv").write_text("\n".join(rows) + "\n", "utf-8")
     return done
-
-
-def _word(number: int) -> str:
-    """Return a made-up word that is different for every number up to 400."""
-    syllables = (
-        "ba", "de", "fi", "go", "ku", "la", "me", "ni", "po", "ru", "sa", "te", "vi", "wo", "zu", "na", "ri", "lo",
-        "mu", "si",
-    )  # fmt: skip
-    return syllables[number % 20] + syllables[number // 20 % 20]

@@ -50,12 +50,6 @@ def test_ceiling_is_the_largest_over_all_point_masses(n_values, n_groups):
     assert attainable_shift(n_values, n_groups) == pytest.approx(largest)
 
 
-def test_planted_shift_is_its_own_distance():
-    # (1 − s) · uniform + s · own value: every deviation is s times that of point masses.
-    shares = 0.8 / 8 + 0.2 * np.eye(8)[:6]
-    assert ntvd(shares) == pytest.approx(20.0)
-
-
 @given(st.lists(st.lists(st.integers(0, 50), min_size=4, max_size=4), min_size=2, max_size=5))
 def test_properties(rows):
     rows = [[first + 1, *rest] for first, *rest in rows]

@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy import stats
 
 from equivox.core.errors import RequestError
 from equivox.statistics import DoseSlope, EncodedLabels, EncodedValues, dose_slope, group_side
 
 DOSES = (-4.0, -2.0, 0.0, 2.0, 4.0)
-Numbers = NDArray[np.float64]
 
 
 def slope(values: object, doses: object, clusters: object, items: object, n_resamples: int = 999) -> DoseSlope:

@@ -10,13 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from equivox.core.errors import RequestError
 from equivox.statistics import CorrectedShift, corrected_shift, distribution_shift
 from equivox.statistics.labelled import _combined, _degrees, _to_halve, power_tuning
-
-Codes = NDArray[np.int64]
 
 
 def shift(

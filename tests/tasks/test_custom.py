@@ -285,8 +285,7 @@ def test_the_real_spoken_stereoset_clips_run_with_the_vibe_prompts(
 
 def test_what_a_task_file_takes_and_what_it_can_find(clip_corpus: Corpus, equivox: Cli) -> None:
     file = clip_corpus()
-    out = equivox.done("run", "simulated:biased", file, "--dry-run")
-    assert "simulated:biased" in out
+    assert "simulated:biased" in equivox.done("run", "simulated:biased", file, "--dry-run")
     assert f"for example {file}:story" in equivox.refused("power", "--task", file)
     assert "has no task 'candidat'" in equivox.refused("power", "--task", f"{file}:candidat")
     out = equivox.done("power", "--task", f"{file}:candidate", "--design", "simulations=200")

@@ -639,8 +639,7 @@ def test_a_new_task_file_is_yaml_whatever_the_table_is_called(tmp_path: Path, eq
         for i in range(24)
     ]
     path = table(tmp_path / "Anna's data: new #2.csv", rows)
-    out = equivox.done("tasks", "new", path)
-    assert 'group: "sex: f/m"' in out
+    assert 'group: "sex: f/m"' in equivox.done("tasks", "new", path)
     file = tmp_path / "Anna's data: new #2.yaml"
     (task,) = load_task_file(file)
     assert (task.name, task.group) == ("anna_s_data_new_2_sex_f_m:answer", ("sex: f/m",))

@@ -223,8 +223,7 @@ def test_the_terminal_shows_the_unit(tmp_path: Path, equivox: Cli) -> None:
         and ", and by distance of distributions." in out
     )
     assert "  Female minus male, in EUR: means female " in out
-    out = equivox.done("tasks", str(tmp_path / "offers.yaml"))
-    assert "the yearly salary: a number in EUR, from 0 to 1,000" in out
+    assert "the yearly salary: a number in EUR, from 0 to 1,000" in equivox.done("tasks", str(tmp_path / "offers.yaml"))
 
 
 def test_a_stored_run_is_scored_compared_verified_and_reported(tmp_path: Path, equivox: Cli) -> None:

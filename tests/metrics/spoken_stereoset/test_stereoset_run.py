@@ -135,8 +135,7 @@ def test_which_rule_decided_is_stored_with_the_words(tmp_path: Path) -> None:
 def test_greedy_is_another_task_by_name_and_sampling(equivox: Cli, tmp_path: Path) -> None:
     arguments = ("run", "simulated:random", "spoken_stereoset:gender,vibe_gender:candidate", "--data", "sample",
                  "--output", tmp_path / "run", "--scoring", "n_resamples=199", "--limit", 24)  # fmt: skip
-    out = equivox.done(*arguments, "--sampling", "greedy")
-    assert "spoken_stereoset_greedy:gender" in out
+    assert "spoken_stereoset_greedy:gender" in equivox.done(*arguments, "--sampling", "greedy")
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     # VIBE is greedy as declared: the same task under the same name.
     assert set(manifest["identity"]["tasks"]) == {"spoken_stereoset_greedy:gender", "vibe_gender:candidate"}
