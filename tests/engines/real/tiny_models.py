@@ -65,9 +65,12 @@ ALPHABET = [*string.ascii_letters, *string.digits, *string.punctuation, "Ä ", "Ä
 
 
 def tokenizer(extra: Sequence[str] = (), **options: Any) -> Any:
+    """Return a tokenizer, and set the seed of the weights that are made next."""
+    import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
+    torch.manual_seed(0)
     made = Tokenizer(models.BPE())
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
@@ -89,12 +92,10 @@ def chat_template(audio: str = "", image: str = "") -> str:
 
 
 def llama(folder: Path, **changes: Any) -> None:
-    import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
     words = tokenizer()
     words.chat_template = chat_template()
-    torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=len(words),
         eos_token_id=words.eos_token_id,
@@ -102,7 +103,7 @@ def llama(folder: Path, **changes: Any) -> None:
         bos_token_id=None,
         **(DECODER | changes),
     )
-    LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(folder)
+    LlamaForCausalLM(config).bfloat16().save_pretrained(folder)
     words.save_pretrained(folder)
 
 
@@ -117,7 +118,6 @@ def llama_deep(folder: Path) -> None:
 
 
 def qwen2audio(folder: Path) -> None:
-    import torch
     from transformers import (
         Qwen2AudioConfig,
         Qwen2AudioEncoderConfig,
@@ -129,16 +129,14 @@ def qwen2audio(folder: Path) -> None:
 
     words = tokenizer(["<|AUDIO|>", "<|audio_bos|>", "<|audio_eos|>"])
     words.chat_template = chat_template(audio="<|audio_bos|><|AUDIO|><|audio_eos|>")
-    torch.manual_seed(0)
-    text = Qwen2Config(
-        vocab_size=len(words), eos_token_id=words.eos_token_id, pad_token_id=words.pad_token_id, **DECODER
-    )
+    ends = {"eos_token_id": words.eos_token_id, "pad_token_id": words.pad_token_id}
+    text = Qwen2Config(vocab_size=len(words), **ends, **DECODER)
     config = Qwen2AudioConfig(
         audio_config=Qwen2AudioEncoderConfig(**ENCODER).to_dict(),
         text_config=text.to_dict(),
         audio_token_index=words.convert_tokens_to_ids("<|AUDIO|>"),
     )
-    Qwen2AudioForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    Qwen2AudioForConditionalGeneration(config).bfloat16().save_pretrained(folder)
     extractor = WhisperFeatureExtractor(feature_size=128)
     Qwen2AudioProcessor(extractor, words, chat_template=words.chat_template).save_pretrained(folder)
     older_names(folder)
@@ -152,64 +150,59 @@ def older_names(folder: Path, new: str = "language_model.model.model.", old: str
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
 
-def qwen25omni(folder: Path) -> None:
-    """Make the thinker alone: text, audio and image through one model."""
-    import torch
-    from safetensors.torch import save_file
-    from transformers import (
-        Qwen2_5OmniConfig,
-        Qwen2_5OmniThinkerForConditionalGeneration,
-        WhisperFeatureExtractor,
-    )
+def marked(media: dict[str, str], begin: str, end: str, place: str) -> tuple[Any, dict[str, int]]:
+    """Return a tokenizer with the marks of media, and their numbers by the names of a configuration.
 
-    folder.mkdir(parents=True, exist_ok=True)
-    names = {
-        "image_token": "<|IMAGE|>",
-        "audio_token": "<|AUDIO|>",
-        "video_token": "<|VIDEO|>",
-        "vision_bos_token": "<|vision_bos|>",
-        "vision_eos_token": "<|vision_eos|>",
-        "audio_bos_token": "<|audio_bos|>",
-        "audio_eos_token": "<|audio_eos|>",
-    }
+    `media` has the mark of each kind, whose name ends in `place`; `begin` and `end` stand in the marks around them.
+    """
+    names = {f"{kind}_token": mark for kind, mark in media.items()}
+    for way in ("vision", "audio"):
+        names |= {f"{way}_bos_token": f"<|{way}_{begin}|>", f"{way}_eos_token": f"<|{way}_{end}|>"}
     words = tokenizer(sorted(names.values()), extra_special_tokens=names)
-    words.chat_template = chat_template("<|audio_bos|><|AUDIO|><|audio_eos|>", "<|vision_bos|><|IMAGE|><|vision_eos|>")
+    around = {way: f"<|{way}_{begin}|>{{}}<|{way}_{end}|>" for way in ("vision", "audio")}
+    words.chat_template = chat_template(around["audio"].format(media["audio"]), around["vision"].format(media["image"]))
     number = words.convert_tokens_to_ids
-    thinker = {
-        "audio_config": ENCODER | {"n_window": 100, "output_dim": 64},
-        "vision_config": VISION,
-        "text_config": DECODER
-        | {
-            "vocab_size": len(words),
-            "tie_word_embeddings": False,
-            "eos_token_id": words.eos_token_id,
-            "pad_token_id": words.pad_token_id,
-            "bos_token_id": words.pad_token_id,
-            "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 6, 6]},
-        },
-        "audio_token_index": number("<|AUDIO|>"),
-        "image_token_index": number("<|IMAGE|>"),
-        "video_token_index": number("<|VIDEO|>"),
-        "audio_start_token_id": number("<|audio_bos|>"),
-        "audio_end_token_id": number("<|audio_eos|>"),
-        "vision_start_token_id": number("<|vision_bos|>"),
-        "vision_end_token_id": number("<|vision_eos|>"),
-        "user_token_id": number("<|im_start|>"),
-        "pad_token_id": words.pad_token_id,
-    }
-    torch.manual_seed(0)
-    config = Qwen2_5OmniConfig(thinker_config=thinker, enable_audio_output=False)
-    config.architectures = ["Qwen2_5OmniModel"]
-    model = Qwen2_5OmniThinkerForConditionalGeneration(config.thinker_config).to(torch.bfloat16)
-    weights = {f"thinker.{name}": value.contiguous().clone() for name, value in model.state_dict().items()}
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    numbers = {f"{kind}_token_{place}": number(mark) for kind, mark in media.items()}
+    for way in ("vision", "audio"):
+        numbers |= {f"{way}_start_token_id": number(f"<|{way}_{begin}|>")}
+        numbers |= {f"{way}_end_token_id": number(f"<|{way}_{end}|>")}
+    return words, numbers | {"user_token_id": number("<|im_start|>")}
+
+
+def save_thinker(folder: Path, config: Any, words: Any, weights: dict[str, Any], processor: dict[str, Any]) -> None:
+    """Save a thinker that hears and sees as if it were the whole model."""
+    from safetensors.torch import save_file
+    from transformers import WhisperFeatureExtractor
+
+    named = {f"thinker.{name}": value for name, value in weights.items()}
+    save_file(named, folder / "model.safetensors", metadata={"format": "pt"})
     config.save_pretrained(folder)
     words.save_pretrained(folder)
-    listening = WhisperFeatureExtractor(feature_size=128).to_dict()
-    processor = listening | IMAGES_OF_QWEN | {"processor_class": "Qwen2_5OmniProcessor"}
+    processor = WhisperFeatureExtractor(feature_size=128).to_dict() | IMAGES_OF_QWEN | processor
     processor["feature_extractor_type"] = "WhisperFeatureExtractor"
     (folder / "preprocessor_config.json").write_text(json.dumps(processor), "utf-8")
     (folder / "chat_template.jinja").write_text(words.chat_template, "utf-8")
+
+
+def qwen25omni(folder: Path) -> None:
+    """Make the thinker alone: text, audio and image through one model."""
+    from transformers import Qwen2_5OmniConfig, Qwen2_5OmniThinkerForConditionalGeneration
+
+    folder.mkdir(parents=True, exist_ok=True)
+    media = {kind: f"<|{kind.upper()}|>" for kind in ("image", "audio", "video")}
+    words, numbers = marked(media, "bos", "eos", "index")
+    rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 6, 6]}
+    thinker = numbers | {
+        "audio_config": ENCODER | {"n_window": 100, "output_dim": 64},
+        "vision_config": VISION,
+        "text_config": decoder(words, tie_word_embeddings=False, rope_parameters=rope),
+        "pad_token_id": words.pad_token_id,
+    }
+    config = Qwen2_5OmniConfig(thinker_config=thinker, enable_audio_output=False)
+    config.architectures = ["Qwen2_5OmniModel"]
+    model = Qwen2_5OmniThinkerForConditionalGeneration(config.thinker_config).bfloat16()
+    weights = {name: value.contiguous().clone() for name, value in model.state_dict().items()}
+    save_thinker(folder, config, words, weights, {"processor_class": "Qwen2_5OmniProcessor"})
 
 
 def phi4mm(folder: Path) -> None:
@@ -332,8 +325,6 @@ def decoder(words: Any, **changes: Any) -> dict[str, Any]:
 
 def seeing(folder: Path, config_of: Any, model_of: Any, vision: dict[str, Any], **text: Any) -> None:
     """Save a Qwen model that sees, with its tokenizer; `text` changes its decoder."""
-    import torch
-
     names = {
         "image_token": "<|image_pad|>",
         "video_token": "<|video_pad|>",
@@ -343,7 +334,6 @@ def seeing(folder: Path, config_of: Any, model_of: Any, vision: dict[str, Any], 
     words = tokenizer(sorted(names.values()), extra_special_tokens=names)
     words.chat_template = chat_template(image="<|vision_start|><|image_pad|><|vision_end|>")
     number = words.convert_tokens_to_ids
-    torch.manual_seed(0)
     config = config_of(
         vision_config=vision,
         text_config=decoder(words, **text),
@@ -352,7 +342,7 @@ def seeing(folder: Path, config_of: Any, model_of: Any, vision: dict[str, Any], 
         vision_start_token_id=number("<|vision_start|>"),
         vision_end_token_id=number("<|vision_end|>"),
     )
-    model_of(config).to(torch.bfloat16).save_pretrained(folder)
+    model_of(config).bfloat16().save_pretrained(folder)
     words.save_pretrained(folder)
 
 
@@ -366,7 +356,6 @@ def qwen25vl(folder: Path) -> None:
 
 
 def audioflamingo3(folder: Path) -> None:
-    import torch
     from transformers import (
         AudioFlamingo3Config,
         AudioFlamingo3ForConditionalGeneration,
@@ -376,7 +365,6 @@ def audioflamingo3(folder: Path) -> None:
 
     words = tokenizer(["<sound>", "<|sound_bos|>", "<|sound_eos|>"])
     words.chat_template = chat_template(audio="<sound>")
-    torch.manual_seed(0)
     config = AudioFlamingo3Config(
         audio_config={
             "model_type": "audioflamingo3_encoder",
@@ -390,14 +378,13 @@ def audioflamingo3(folder: Path) -> None:
         text_config=decoder(words, model_type="qwen2"),
         audio_token_id=words.convert_tokens_to_ids("<sound>"),
     )
-    AudioFlamingo3ForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    AudioFlamingo3ForConditionalGeneration(config).bfloat16().save_pretrained(folder)
     extractor = WhisperFeatureExtractor(feature_size=128)
     AudioFlamingo3Processor(extractor, words, chat_template=words.chat_template).save_pretrained(folder)
     older_names(folder)
 
 
 def gemma3(folder: Path) -> None:
-    import torch
     from tokenizers import AddedToken
     from transformers import Gemma3Config, Gemma3ForConditionalGeneration, Gemma3ImageProcessor, Gemma3Processor
 
@@ -406,7 +393,6 @@ def gemma3(folder: Path) -> None:
     # vLLM joins the line breaks around an image into one token.
     words.add_tokens([AddedToken("\n" * breaks, normalized=False) for breaks in (4, 3, 2, 1)])
     words.chat_template = chat_template(image=names["boi_token"])
-    torch.manual_seed(0)
     config = Gemma3Config(
         text_config=decoder(words, head_dim=32, sliding_window=512, query_pre_attn_scalar=32),
         vision_config={
@@ -420,7 +406,7 @@ def gemma3(folder: Path) -> None:
         mm_tokens_per_image=4,
         **{f"{name}_index": words.convert_tokens_to_ids(token) for name, token in names.items()},
     )
-    Gemma3ForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    Gemma3ForConditionalGeneration(config).bfloat16().save_pretrained(folder)
     older_names(folder, "vision_tower.", "vision_tower.vision_model.")
     images = Gemma3ImageProcessor(size={"height": 56, "width": 56})
     processor = Gemma3Processor(images, words, chat_template=words.chat_template, image_seq_length=4)
@@ -429,7 +415,6 @@ def gemma3(folder: Path) -> None:
 
 def gemma3n(folder: Path) -> None:
     """Make a Gemma-3n; its numbers of image and audio tokens follow those of text, as in the published vocabulary."""
-    import torch
     from tokenizers import AddedToken
     from transformers import (
         Gemma3nAudioFeatureExtractor,
@@ -464,7 +449,6 @@ def gemma3n(folder: Path) -> None:
         extra_special_tokens=names,
     )
     words.chat_template = chat_template(audio=names["audio_token"], image=names["image_token"])
-    torch.manual_seed(0)
     config = Gemma3nConfig(
         text_config=decoder(
             words,
@@ -489,7 +473,7 @@ def gemma3n(folder: Path) -> None:
         vision_config={"vocab_offset": text, "num_labels": 2, "model_args": {"channel_multiplier": 0.1}},
         **{f"{name}_id": words.convert_tokens_to_ids(token) for name, token in names.items()},
     )
-    Gemma3nForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    Gemma3nForConditionalGeneration(config).bfloat16().save_pretrained(folder)
     Gemma3nProcessor(
         Gemma3nAudioFeatureExtractor(),
         SiglipImageProcessor(size={"height": 768, "width": 768}, do_normalize=False),
@@ -499,13 +483,11 @@ def gemma3n(folder: Path) -> None:
 
 
 def mllama(folder: Path) -> None:
-    import torch
     from transformers import MllamaConfig, MllamaForConditionalGeneration, MllamaImageProcessor, MllamaProcessor
 
     words = tokenizer(["<|begin_of_text|>", "<|python_tag|>", "<|image|>"])
     words.bos_token = "<|begin_of_text|>"
     words.chat_template = chat_template(image="<|image|>")
-    torch.manual_seed(0)
     config = MllamaConfig(
         vision_config={
             "hidden_size": 32,
@@ -529,19 +511,17 @@ def mllama(folder: Path) -> None:
         ),
         image_token_index=words.convert_tokens_to_ids("<|image|>"),
     )
-    MllamaForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    MllamaForConditionalGeneration(config).bfloat16().save_pretrained(folder)
     images = MllamaImageProcessor(size={"height": 56, "width": 56}, max_image_tiles=4)
     MllamaProcessor(images, words, chat_template=words.chat_template).save_pretrained(folder)
 
 
 def janus(folder: Path) -> None:
-    import torch
     from transformers import JanusConfig, JanusForConditionalGeneration, JanusImageProcessor, JanusProcessor
 
     names = {"image_token": "<image_placeholder>", "boi_token": "<begin_of_image>", "eoi_token": "<end_of_image>"}
     words = tokenizer(sorted(names.values()), extra_special_tokens=names)
     words.chat_template = chat_template(image="<image_placeholder>")
-    torch.manual_seed(0)
     config = JanusConfig(
         vision_config={
             "hidden_size": 32,
@@ -565,20 +545,18 @@ def janus(folder: Path) -> None:
         text_config=decoder(words, model_type="llama"),
         image_token_id=words.convert_tokens_to_ids("<image_placeholder>"),
     )
-    JanusForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    JanusForConditionalGeneration(config).bfloat16().save_pretrained(folder)
     images = JanusImageProcessor(size={"height": 32, "width": 32}, min_size=14)
     JanusProcessor(images, words, chat_template=words.chat_template, num_image_tokens=4).save_pretrained(folder)
 
 
 def qwen3(folder: Path) -> None:
-    import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
     words = tokenizer()
     # The published template answers without thinking when it is told so.
     words.chat_template = chat_template() + "{% if enable_thinking is false %}<think></think>{% endif %}"
-    torch.manual_seed(0)
-    Qwen3ForCausalLM(Qwen3Config(**decoder(words, head_dim=32))).to(torch.bfloat16).save_pretrained(folder)
+    Qwen3ForCausalLM(Qwen3Config(**decoder(words, head_dim=32))).bfloat16().save_pretrained(folder)
     words.save_pretrained(folder)
 
 
@@ -614,63 +592,28 @@ def qwen3vl(folder: Path) -> None:
 
 def qwen3omni(folder: Path) -> None:
     """Make the thinker alone, with experts: text, audio and image through one model."""
-    import torch
-    from safetensors.torch import save_file
-    from transformers import Qwen3OmniMoeConfig, Qwen3OmniMoeThinkerForConditionalGeneration, WhisperFeatureExtractor
+    from transformers import Qwen3OmniMoeConfig, Qwen3OmniMoeThinkerForConditionalGeneration
 
-    folder.mkdir(parents=True, exist_ok=True)
-    names = {
-        "image_token": "<|image_pad|>",
-        "audio_token": "<|audio_pad|>",
-        "video_token": "<|video_pad|>",
-        "vision_bos_token": "<|vision_start|>",
-        "vision_eos_token": "<|vision_end|>",
-        "audio_bos_token": "<|audio_start|>",
-        "audio_eos_token": "<|audio_end|>",
-    }
-    words = tokenizer(sorted(names.values()), extra_special_tokens=names)
-    words.chat_template = chat_template(
-        "<|audio_start|><|audio_pad|><|audio_end|>", "<|vision_start|><|image_pad|><|vision_end|>"
-    )
-    number = words.convert_tokens_to_ids
+    media = {kind: f"<|{kind}_pad|>" for kind in ("image", "audio", "video")}
+    words, numbers = marked(media, "start", "end", "id")
     listening = {"n_window": 50, "n_window_infer": 400, "output_dim": 64, "downsample_hidden_size": 16}
     experts = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "mlp_only_layers": []}
-    thinker = {
+    text = {"head_dim": 32, "decoder_sparse_step": 1, "tie_word_embeddings": False, "rope_parameters": ROPE_OF_QWEN_3}
+    thinker = numbers | {
         "audio_config": ENCODER | listening | {"conv_chunksize": 500},
         "vision_config": VISION_OF_QWEN_3,
-        "text_config": decoder(
-            words, head_dim=32, decoder_sparse_step=1, tie_word_embeddings=False, rope_parameters=ROPE_OF_QWEN_3
-        )
-        | experts,
-        "audio_token_id": number("<|audio_pad|>"),
-        "image_token_id": number("<|image_pad|>"),
-        "video_token_id": number("<|video_pad|>"),
-        "audio_start_token_id": number("<|audio_start|>"),
-        "audio_end_token_id": number("<|audio_end|>"),
-        "vision_start_token_id": number("<|vision_start|>"),
-        "vision_end_token_id": number("<|vision_end|>"),
-        "user_token_id": number("<|im_start|>"),
+        "text_config": decoder(words, **text, **experts),
     }
-    torch.manual_seed(0)
     config = Qwen3OmniMoeConfig(thinker_config=thinker, enable_audio_output=False)
     config.architectures = ["Qwen3OmniMoeForConditionalGeneration"]
     # `save_pretrained` writes each expert's weights apart, as published.
-    thinking = Qwen3OmniMoeThinkerForConditionalGeneration(config.thinker_config).to(torch.bfloat16)
-    thinking.save_pretrained(folder)
-    weights = {f"thinker.{name}": value for name, value in stored(folder).items()}
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    config.save_pretrained(folder)
-    words.save_pretrained(folder)
-    extractor = WhisperFeatureExtractor(feature_size=128).to_dict()
-    processor = extractor | IMAGES_OF_QWEN | {"processor_class": "Qwen3OmniMoeProcessor", "patch_size": 16}
-    processor["feature_extractor_type"] = "WhisperFeatureExtractor"
-    (folder / "preprocessor_config.json").write_text(json.dumps(processor), "utf-8")
-    (folder / "chat_template.jinja").write_text(words.chat_template, "utf-8")
+    Qwen3OmniMoeThinkerForConditionalGeneration(config.thinker_config).bfloat16().save_pretrained(folder)
+    processor = {"processor_class": "Qwen3OmniMoeProcessor", "patch_size": 16}
+    save_thinker(folder, config, words, stored(folder), processor)
 
 
 def granitespeech(folder: Path) -> None:
     """Make a Granite-speech with its adapter beside its weights, as published."""
-    import torch
     from transformers import (
         GraniteSpeechConfig,
         GraniteSpeechFeatureExtractor,
@@ -680,7 +623,6 @@ def granitespeech(folder: Path) -> None:
 
     words = tokenizer(["<|audio|>"])
     words.chat_template = chat_template(audio="<|audio|>")
-    torch.manual_seed(0)
     config = GraniteSpeechConfig(
         text_config=decoder(words, model_type="granite"),
         encoder_config={
@@ -710,7 +652,7 @@ def granitespeech(folder: Path) -> None:
         window_size=15,
         downsample_rate=5,
     )
-    GraniteSpeechForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    GraniteSpeechForConditionalGeneration(config).bfloat16().save_pretrained(folder)
     GraniteSpeechProcessor(GraniteSpeechFeatureExtractor(), words, chat_template=words.chat_template).save_pretrained(
         folder
     )
@@ -755,23 +697,12 @@ def stored(folder: Path) -> dict[str, Any]:
 
 
 MAKERS: dict[str, Callable[[Path], None]] = {
-    "audioflamingo3": audioflamingo3,
-    "gemma3": gemma3,
-    "gemma3n": gemma3n,
-    "granitespeech": granitespeech,
-    "janus": janus,
-    "llama": llama,
-    "llama_deep": llama_deep,
-    "llama_long": llama_long,
-    "mllama": mllama,
-    "phi4mm": phi4mm,
-    "qwen2audio": qwen2audio,
-    "qwen25omni": qwen25omni,
-    "qwen25vl": qwen25vl,
-    "qwen3": qwen3,
-    "qwen3omni": qwen3omni,
-    "qwen3vl": qwen3vl,
-}
+    maker.__name__: maker
+    for maker in (
+        audioflamingo3, gemma3, gemma3n, granitespeech, janus, llama, llama_deep, llama_long, mllama,
+        phi4mm, qwen2audio, qwen25omni, qwen25vl, qwen3, qwen3omni, qwen3vl,
+    )
+}  # fmt: skip
 
 
 def make(folder: Path, name: str) -> Path:
