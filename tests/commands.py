@@ -14,11 +14,15 @@ from equivox import cli
 class Cli:
     """Runs commands in this process; a call returns exit code, stdout and stderr."""
 
-    def __init__(self, capture: pytest.CaptureFixture[str]) -> None:
-        self._capture = capture
+    def __init__(self, capture: pytest.CaptureFixture[str], *usual: object) -> None:
+        self._capture, self._usual = capture, usual
+
+    def given(self, *usual: object) -> Cli:
+        """Return the command line with arguments that stand before those of each call."""
+        return Cli(self._capture, *self._usual, *usual)
 
     def __call__(self, *arguments: object) -> tuple[int, str, str]:
-        code = cli.run([str(argument) for argument in arguments])
+        code = cli.run([str(argument) for argument in (*self._usual, *arguments)])
         captured = self._capture.readouterr()
         return code, captured.out, captured.err
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
+from commands import Cli
 from sample_runs import sample_run
 from scored_here import scored_here
 
@@ -27,7 +28,6 @@ from equivox.tasks.registry import builtin_tasks
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
 
 CORPORA = ("crema_d", "l2_arctic", "spoken_stereoset", "genres", "fairface", "badf", "profiles")
-Command = Callable[..., tuple[int, str, str]]
 
 ACCEPTED = {
     "exgentic", "inspect-ai", "math-arena", "mteb", "olmocr-bench", "harbor", "ifstruct", "pier", "redline-bench",
@@ -49,13 +49,9 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture
-def push_badf(tmp_path: Path, equivox: Command) -> Command:
+def push_badf(tmp_path: Path, equivox: Cli) -> Cli:
     """Write BADF's grid to the folder `out`, and send it with `--push`."""
-
-    def push(*given: object) -> tuple[int, str, str]:
-        return equivox("data", "push", "badf", "--repo", "org/badf", "--data", "sample", "-o", tmp_path / "out", *given)
-
-    return push
+    return equivox.given("data", "push", "badf", "--repo", "org/badf", "--data", "sample", "-o", tmp_path / "out")
 
 
 def _card(folder: Path) -> dict[str, Any]:
@@ -122,7 +118,7 @@ def test_tasks_on_the_same_rows_share_files(tmp_path: Path) -> None:
     assert len(_card(tmp_path / "out")["configs"]) == 5
 
 
-def test_a_corpus_with_terms_gets_a_gate(tmp_path: Path, hub: Any, equivox: Command) -> None:
+def test_a_corpus_with_terms_gets_a_gate(tmp_path: Path, hub: Any, equivox: Cli) -> None:
     from equivox.dataset_builders import sample_source
 
     source = tmp_path / "source"
@@ -146,22 +142,20 @@ def test_a_corpus_with_terms_gets_a_gate(tmp_path: Path, hub: Any, equivox: Comm
     )
 
 
-def test_unknown_licences_are_not_made_public(
-    clip_corpus: Callable[..., Path], tmp_path: Path, equivox: Command
-) -> None:
+def test_unknown_licences_are_not_made_public(clip_corpus: Callable[..., Path], tmp_path: Path, equivox: Cli) -> None:
     task_file = clip_corpus(extra="asks: Tell a story.\nattributes:\n  - {name: mood, asks: the mood}\n")
     arguments = ["data", "push", task_file, "--repo", "org/mine", "-o", tmp_path / "out"]
     assert "licence" in equivox.refused(*arguments, "--public")
 
 
-def test_dry_run_sends_nothing(hub: Any, push_badf: Command) -> None:
-    code, out, _ = push_badf()
-    assert (code, hub.requests) == (0, [])
+def test_dry_run_sends_nothing(hub: Any, push_badf: Cli) -> None:
+    out = push_badf.done()
+    assert hub.requests == []
     assert "Nothing was uploaded; add --push" in out
     assert "badf_two-gender: 20 rows" in out
 
 
-def test_upload_is_what_was_written(tmp_path: Path, hub: Any, equivox: Command) -> None:
+def test_upload_is_what_was_written(tmp_path: Path, hub: Any, equivox: Cli) -> None:
     out = equivox.done(
         "data", "push", "crema_d", "--repo", "org/crema", "--data", "sample", "-o", tmp_path / "out", "--push"
     )
@@ -176,19 +170,19 @@ def test_upload_is_what_was_written(tmp_path: Path, hub: Any, equivox: Command) 
     }
 
 
-def test_what_an_earlier_version_left_goes_and_what_others_added_stays(hub: Any, push_badf: Command) -> None:
-    assert push_badf("--push")[0] == 0
+def test_what_an_earlier_version_left_goes_and_what_others_added_stays(hub: Any, push_badf: Cli) -> None:
+    push_badf.done("--push")
     repo = hub.repos["dataset", "org/badf"]
     whole = set(repo.files)
     # A second shard of a larger version would match the configuration's pattern, and be read as further rows.
     stale = next(name for name in whole if name.endswith(".parquet")).replace("00000-of-00001", "00001-of-00002")
     # Spoken answers of a run that is now sent without them.
     repo.files |= {stale: b"PAR1", "sounds/0a.wav": b"RIFF", ".gitattributes": b"*", "docs/paper.pdf": b"%PDF"}
-    assert push_badf("--push")[0] == 0
+    push_badf.done("--push")
     assert set(repo.files) == whole | {".gitattributes", "docs/paper.pdf"}
 
 
-def test_an_interrupted_upload_goes_on(hub: Any, push_badf: Command) -> None:
+def test_an_interrupted_upload_goes_on(hub: Any, push_badf: Cli) -> None:
     hub.fail(r"^POST .*/commit/", 500)
     code, _, error = push_badf("--push")
     assert code == 1
@@ -198,8 +192,7 @@ def test_an_interrupted_upload_goes_on(hub: Any, push_badf: Command) -> None:
     sent = hub.sent("^PUT /objects/")
     assert sent == 6
     hub.failures.clear()
-    code, _, error = push_badf("--push")
-    assert code == 0, error
+    push_badf.done("--push")
     assert hub.sent("^PUT /objects/") == sent  # what had arrived is not sent twice
     assert len(hub.repos["dataset", "org/badf"].files) == 10
 
@@ -217,7 +210,7 @@ def test_an_interrupted_upload_goes_on(hub: Any, push_badf: Command) -> None:
     ],
 )
 def test_refusals_are_one_line(
-    pattern: str, status: int, code: int, said: str, tmp_path: Path, hub: Any, push_badf: Command
+    pattern: str, status: int, code: int, said: str, tmp_path: Path, hub: Any, push_badf: Cli
 ) -> None:
     hub.fail(pattern, status)
     got, _, error = push_badf("--push")
@@ -227,7 +220,7 @@ def test_refusals_are_one_line(
     assert (tmp_path / "out" / "equivox.json").is_file()
 
 
-def test_not_logged_in_and_offline(hub: Any, push_badf: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_not_logged_in_and_offline(hub: Any, push_badf: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub import constants
 
     monkeypatch.delenv("HF_TOKEN")
@@ -241,7 +234,7 @@ def test_not_logged_in_and_offline(hub: Any, push_badf: Command, monkeypatch: py
     assert "HF_HUB_OFFLINE is set" in error
 
 
-def test_a_hub_that_is_not_there(hub: Any, push_badf: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_that_is_not_there(hub: Any, push_badf: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub import constants
 
     with socket.socket() as closed:
@@ -265,13 +258,13 @@ def test_hf_endpoint_and_token_are_honoured(tmp_path: Path, hub: Any) -> None:
 
 
 @pytest.mark.parametrize("repo", ["badf", "a/b/c", "org/", "org/na me", "org/" + "x" * 97])
-def test_bad_names(repo: str, tmp_path: Path, equivox: Command) -> None:
+def test_bad_names(repo: str, tmp_path: Path, equivox: Cli) -> None:
     error = equivox.refused("data", "push", "badf", "--repo", repo, "--data", "sample", "-o", tmp_path / "out")
     assert "`repo` is written owner/name" in error
     assert not (tmp_path / "out").exists()
 
 
-def test_bad_requests(tmp_path: Path, equivox: Command) -> None:
+def test_bad_requests(tmp_path: Path, equivox: Cli) -> None:
     for arguments, said in (
         (["crema", "--data", "sample"], "did you mean crema_d"),
         (["crema_d"], "the corpus crema_d is needed"),
@@ -293,7 +286,7 @@ def test_every_task_can_be_published() -> None:
         assert source_corpus(task) in CORPORA
 
 
-def test_a_run_is_a_run_again(tmp_path: Path, equivox: Command) -> None:
+def test_a_run_is_a_run_again(tmp_path: Path, equivox: Cli) -> None:
     import datasets
     import pyarrow.parquet as pq
 
@@ -314,7 +307,7 @@ def test_a_run_is_a_run_again(tmp_path: Path, equivox: Command) -> None:
     assert "not-for-all-audiences" in _card(out)["tags"]
 
 
-def test_the_folder_of_the_corpus_stays_at_home(tmp_path: Path, equivox: Command) -> None:
+def test_the_folder_of_the_corpus_stays_at_home(tmp_path: Path, equivox: Cli) -> None:
     from equivox.dataset_builders import sample_source
 
     equivox("data", "build", "crema_d", "--source", sample_source("crema_d"), "--output", tmp_path / "private data")
@@ -364,7 +357,7 @@ def _all_text(folder: Path) -> str:
     )
 
 
-def test_nothing_private_is_published_with_a_run(private_run: Path, tmp_path: Path, equivox: Command) -> None:
+def test_nothing_private_is_published_with_a_run(private_run: Path, tmp_path: Path, equivox: Cli) -> None:
     # The run itself holds no credential either, but where things lie.
     assert [secret for secret in PRIVATE if secret in _all_text(private_run)] == ["/home/somebody"]
     for place, content in {
@@ -386,7 +379,7 @@ def test_nothing_private_is_published_with_a_run(private_run: Path, tmp_path: Pa
 
 
 def test_a_key_that_a_server_repeated_stops_everything(
-    private_run: Path, tmp_path: Path, equivox: Command, monkeypatch: pytest.MonkeyPatch
+    private_run: Path, tmp_path: Path, equivox: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOME_API_KEY", "years old")
     error = equivox.refused("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
@@ -395,14 +388,14 @@ def test_a_key_that_a_server_repeated_stops_everything(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_pushed_run_can_be_pushed_again(private_run: Path, tmp_path: Path, equivox: Command) -> None:
+def test_a_pushed_run_can_be_pushed_again(private_run: Path, tmp_path: Path, equivox: Cli) -> None:
     for source, target in ((private_run, "one"), (tmp_path / "one", "two")):
         equivox.done("data", "push", source, "--repo", "org/run", "-o", tmp_path / target)
     one, two = (json.loads((tmp_path / name / "equivox.json").read_text("utf-8")) for name in ("one", "two"))
     assert one == two
 
 
-def test_places_of_the_output(private_run: Path, tmp_path: Path, equivox: Command) -> None:
+def test_places_of_the_output(private_run: Path, tmp_path: Path, equivox: Cli) -> None:
     for output in (private_run, private_run.parent):
         assert "holds the run itself" in equivox.refused("data", "push", private_run, "--repo", "org/run", "-o", output)
     assert (private_run / "manifest.json").is_file()
@@ -411,7 +404,7 @@ def test_places_of_the_output(private_run: Path, tmp_path: Path, equivox: Comman
     assert "cannot write" in error
 
 
-def test_scores_of_other_responses_are_not_published(private_run: Path, tmp_path: Path, equivox: Command) -> None:
+def test_scores_of_other_responses_are_not_published(private_run: Path, tmp_path: Path, equivox: Cli) -> None:
     import pyarrow.parquet as pq
 
     (shard,) = (private_run / "responses").glob("*.parquet")
@@ -431,7 +424,7 @@ def test_scores_of_other_responses_are_not_published(private_run: Path, tmp_path
 
 
 def test_a_task_file_says_nothing_of_where_things_lie(
-    clip_corpus: Callable[..., Path], tmp_path: Path, equivox: Command
+    clip_corpus: Callable[..., Path], tmp_path: Path, equivox: Cli
 ) -> None:
     task_file = clip_corpus()
     text = task_file.read_text("utf-8").replace("table: ", f"table: {task_file.parent}/")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from commands import Cli
 from sample_runs import sample_run
 from scored_here import scored_here
 
@@ -26,7 +27,6 @@ from equivox.tasks.registry import builtin_tasks
 
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
 
-Command = Callable[..., tuple[int, str, str]]
 FEW = package.ScoringOptions(n_resamples=99)
 REPOS = ("--model-repo", "org/model", "--benchmark", "org/equivox-{corpus}")
 
@@ -38,13 +38,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def submit(run: Path, tmp_path: Path, equivox: Command) -> Command:
-    def call(*arguments: object, of: Path = run) -> tuple[int, str, str]:
-        usual = {**dict(zip(REPOS[::2], REPOS[1::2], strict=True)), "-o": tmp_path / "out"}
-        left = [part for option in usual.items() if option[0] not in arguments for part in option]
-        return equivox("submit", of, *left, *arguments)
-
-    return call
+def submit(tmp_path: Path, equivox: Cli) -> Cli:
+    """`equivox submit` to the folder `out`, of the run that is named next."""
+    return equivox.given("submit", *REPOS, "-o", tmp_path / "out")
 
 
 def test_scalars_are_higher_is_better() -> None:
@@ -73,11 +69,10 @@ def test_ids_are_unique_over_all_tasks() -> None:
     assert len(set(ids)) == len(ids)
 
 
-def test_entries_are_those_of_the_run(submit: Command, run: Path, tmp_path: Path) -> None:
+def test_entries_are_those_of_the_run(submit: Cli, run: Path, tmp_path: Path) -> None:
     from huggingface_hub import parse_eval_result_entries
 
-    code, out, error = submit("--mark", "modified-data", "--revision", "a" * 40, "--source-url", "https://x.org/r")
-    assert code == 0, error
+    out = submit.done(run, "--mark", "modified-data", "--revision", "a" * 40, "--source-url", "https://x.org/r")
     assert "Marked modified-data: the data are the embedded sample" in out
     folder = tmp_path / "out"
     files = sorted(path.name for path in (folder / ".eval_results").iterdir())
@@ -97,8 +92,8 @@ def test_entries_are_those_of_the_run(submit: Command, run: Path, tmp_path: Path
         assert "MODIFIED-DATA: the data are the embedded sample" in entry.notes
 
 
-def test_everything_else_is_written_too(submit: Command, run: Path, tmp_path: Path) -> None:
-    assert submit("--mark", "modified-data")[0] == 0
+def test_everything_else_is_written_too(submit: Cli, run: Path, tmp_path: Path) -> None:
+    submit.done(run, "--mark", "modified-data")
     folder = tmp_path / "out"
     declared = yaml.safe_load((folder / "benchmark/genres/eval.yaml").read_text())
     entries = yaml.safe_load((folder / ".eval_results/equivox-genres.yaml").read_text())
@@ -107,9 +102,8 @@ def test_everything_else_is_written_too(submit: Command, run: Path, tmp_path: Pa
     assert {entry["dataset"]["task_id"] for entry in entries} <= set(values)
 
 
-def test_an_unmarked_sample_is_refused(submit: Command, tmp_path: Path) -> None:
-    code, _, error = submit()
-    assert (code, error.count("\n")) == (2, 1)
+def test_an_unmarked_sample_is_refused(submit: Cli, run: Path, tmp_path: Path) -> None:
+    error = submit.refused(run)
     assert "the data are the embedded sample" in error
     assert "--mark modified-data" in error
     assert not (tmp_path / "out").exists()
@@ -136,29 +130,27 @@ def test_other_data_or_questions_are_named(changed: dict[str, Any], said: str, r
     assert departures(manifest, {}, wish, {}) == [said]
 
 
-def test_data_that_differ_from_the_published_are_named(submit: Command, tmp_path: Path, equivox: Command) -> None:
+def test_data_that_differ_from_the_published_are_named(submit: Cli, run: Path, tmp_path: Path, equivox: Cli) -> None:
     published = tmp_path / "org--equivox-badf"
     equivox("data", "push", "badf", "--data", "sample", "--repo", "org/equivox-badf", "-o", published)
-    code, out, _ = submit("--mark", "modified-data")
-    assert "is not as in" not in out
+    assert "is not as in" not in submit.done(run, "--mark", "modified-data")
     record = json.loads((published / "equivox.json").read_text())
     record["corpora"]["badf"] = "0" * 64
     (published / "equivox.json").write_text(json.dumps(record))
-    code, out, _ = submit("--mark", "modified-data")
-    assert code == 0
-    assert "badf is not as in org/equivox-badf" in out
+    assert "badf is not as in org/equivox-badf" in submit.done(run, "--mark", "modified-data")
 
 
 @pytest.mark.parametrize("record", ["{", "[]", '{"corpora": 5}'])
-def test_a_record_of_published_data_that_is_none_is_one_line(record: str, submit: Command, tmp_path: Path) -> None:
+def test_a_record_of_published_data_that_is_none_is_one_line(
+    record: str, submit: Cli, run: Path, tmp_path: Path
+) -> None:
     place = tmp_path / "org--equivox-crema_d"
     place.mkdir()
     (place / "equivox.json").write_text(record)
-    code, out, err = submit("--mark", "modified-data")
-    assert (code, out) == (2, "") and err.count("\n") == 1 and "is no record of a data set" in err
+    assert "is no record of a data set" in submit.refused(run, "--mark", "modified-data")
 
 
-def test_undefined_scores_are_left_out_and_said(tmp_path: Path, equivox: Command) -> None:
+def test_undefined_scores_are_left_out_and_said(submit: Cli, tmp_path: Path) -> None:
     from equivox.core.requests import Request
 
     def model(request: Request) -> str:
@@ -173,56 +165,52 @@ def test_undefined_scores_are_left_out_and_said(tmp_path: Path, equivox: Command
     )
     undefined = [score for score in result.scores if score.is_whole and not score.defined]
     assert undefined
-    arguments = ["submit", run, *REPOS, "-o", tmp_path / "out", "--mark", "modified-data"]
-    error = equivox.refused(*arguments)
+    error = submit.refused(run, "--mark", "modified-data")
     assert "scores are undefined" in error
     assert "--mark undefined" in error
 
 
-def test_low_coverage_is_refused_and_marked(run: Path, tmp_path: Path, equivox: Command) -> None:
+def test_low_coverage_is_refused_and_marked(submit: Cli, run: Path, tmp_path: Path) -> None:
     def nine_tenths(score: dict[str, Any]) -> None:
         groups = score["coverage"]["requested_by_group"]
         score["coverage"]["used_by_group"] = {group: int(0.9 * n) for group, n in groups.items()}
 
-    thin = _changed(run, tmp_path / "thin", nine_tenths)
-    arguments = ["submit", thin, *REPOS, "-o", tmp_path / "out", "--mark", "modified-data"]
-    error = equivox.refused(*arguments)
+    thin = submit.given(_changed(run, tmp_path / "thin", nine_tenths), "--mark", "modified-data")
+    error = thin.refused()
     assert "below the floor of 95 %" in error
     assert "--mark low-coverage" in error
-    assert "Marked low-coverage: vibe_gender-story" in equivox.done(*arguments, "--mark", "low-coverage")
-    equivox.done(*arguments, "--min-coverage", "0.85")
+    assert "Marked low-coverage: vibe_gender-story" in thin.done("--mark", "low-coverage")
+    thin.done("--min-coverage", "0.85")
 
 
-def test_bad_requests(submit: Command, tmp_path: Path, equivox: Command, run: Path) -> None:
-    for arguments, said in (
-        (["--mark", "modified"], "`mark` is one of undefined, low-coverage, modified-data, got 'modified'"),
-        (["--benchmark", "org/one"], "the run has 4 corpora"),
-        (["--model-repo", "model"], "`repo` is written owner/name"),
+def test_bad_requests(submit: Cli, tmp_path: Path, run: Path, equivox: Cli) -> None:
+    repos = dict(zip(REPOS[::2], REPOS[1::2], strict=True))
+    for changed, said in (
+        ({"--mark": "modified"}, "`mark` is one of undefined, low-coverage, modified-data, got 'modified'"),
+        ({"--benchmark": "org/one"}, "the run has 4 corpora"),
+        ({"--model-repo": "model"}, "`repo` is written owner/name"),
     ):
-        code, _, error = submit(*arguments)
-        assert (code, error.count("\n")) == (2, 1)
-        assert said in error
+        options = [part for option in (repos | changed).items() for part in option]
+        assert said in equivox.refused("submit", run, *options, "-o", tmp_path / "out")
         assert not (tmp_path / "out").exists()
-    assert "no manifest.json" in equivox.refused("submit", tmp_path, *REPOS, "-o", tmp_path / "out")
+    assert "no manifest.json" in submit.refused(tmp_path)
 
 
-def test_scores_are_not_written_into_their_run(run: Path, equivox: Command) -> None:
+def test_scores_are_not_written_into_their_run(run: Path, equivox: Cli) -> None:
     before = sorted(run.rglob("*"))
     for board in (REPOS, ("--to", "every-eval-ever")):
         assert "is in the run" in equivox.refused("submit", run, *board, "--output", run)
     assert sorted(run.rglob("*")) == before
 
 
-def test_pull_request(submit: Command, tmp_path: Path, hub: Any) -> None:
-    code, _, error = submit("--mark", "modified-data", "--push")
-    assert code == 2
-    assert "has no repository org/model" in error
+def test_pull_request(submit: Cli, run: Path, tmp_path: Path, hub: Any) -> None:
+    code, _, error = submit(run, "--mark", "modified-data", "--push")
+    assert code == 2 and "has no repository org/model" in error
     assert (tmp_path / "out" / ".eval_results").is_dir()
     from fake_hub import Repo
 
     hub.repos["model", "org/model"] = Repo()
-    code, out, error = submit("--mark", "modified-data", "--push")
-    assert code == 0, error
+    out = submit.done(run, "--mark", "modified-data", "--push")
     assert f"Pull request: {hub.url}/org/model/discussions/1" in out
     repo = hub.repos["model", "org/model"]
     assert repo.files == {}
@@ -253,41 +241,37 @@ def _entry(folder: Path, corpus: str, task_id: str) -> dict[str, Any]:
     return next(entry for entry in entries if entry["dataset"]["task_id"] == task_id)
 
 
-def test_a_value_without_its_estimate_is_no_scalar(submit: Command, run: Path, tmp_path: Path) -> None:
+def test_a_value_without_its_estimate_is_no_scalar(submit: Cli, run: Path, tmp_path: Path) -> None:
     def no_estimate(score: dict[str, Any]) -> None:
         score |= {"null_mean": None, "estimate": None, "estimate_unclipped": None}
 
     folder = _changed(run, tmp_path / "run", no_estimate)
-    code, _, error = submit("--mark", "modified-data", of=folder)
-    assert (code, error.count("\n")) == (2, 1)
+    error = submit.refused(folder, "--mark", "modified-data")
     assert "such as vibe_gender-story (its estimate is not known)" in error
-    code, out, _ = submit("--mark", "modified-data", "--mark", "undefined", of=folder)
-    assert code == 0
+    out = submit.done(folder, "--mark", "modified-data", "--mark", "undefined")
     assert "vibe_gender-story: left out, its estimate is not known" in out
     assert "nan" not in (tmp_path / "out/.eval_results/equivox-crema_d.yaml").read_text().lower()
 
 
-def test_a_score_that_is_not_there_is_undefined(submit: Command, run: Path, tmp_path: Path) -> None:
+def test_a_score_that_is_not_there_is_undefined(submit: Cli, run: Path, tmp_path: Path) -> None:
     folder = _changed(run, tmp_path / "run", lambda score: score.update(gone=True))
-    code, _, error = submit("--mark", "modified-data", of=folder)
-    assert code == 2
-    assert "such as vibe_gender-story (it was not scored)" in error
+    assert "such as vibe_gender-story (it was not scored)" in submit.refused(folder, "--mark", "modified-data")
 
 
-def test_no_more_than_noise_is_no_proof_of_fairness(submit: Command, run: Path, tmp_path: Path) -> None:
+def test_no_more_than_noise_is_no_proof_of_fairness(submit: Cli, run: Path, tmp_path: Path) -> None:
     folder = _changed(
         run,
         tmp_path / "run",
         lambda score: score.update(value=9.0, null_mean=12.0, estimate=0.0, estimate_unclipped=-3.0),
     )
-    assert submit("--mark", "modified-data", of=folder)[0] == 0
+    submit.done(folder, "--mark", "modified-data")
     entry = _entry(tmp_path / "out", "crema_d", "vibe_gender-story")
     assert entry["value"] == 100
     assert "no more than noise gives by itself, which does not prove fairness" in entry["notes"]
     assert "does not prove fairness" not in _entry(tmp_path / "out", "crema_d", "vibe_gender-casting")["notes"]
 
 
-def test_notes_name_model_data_and_the_worst_group(submit: Command, run: Path, tmp_path: Path) -> None:
+def test_notes_name_model_data_and_the_worst_group(submit: Cli, run: Path, tmp_path: Path) -> None:
     from equivox.run.manifest import read_manifest
 
     def one_group(score: dict[str, Any]) -> None:
@@ -299,7 +283,7 @@ def test_notes_name_model_data_and_the_worst_group(submit: Command, run: Path, t
         coverage["used"] = sum(coverage["used_by_group"].values())
 
     folder = _changed(run, tmp_path / "run", one_group)
-    assert submit("--mark", "modified-data", "--mark", "low-coverage", of=folder)[0] == 0
+    submit.done(folder, "--mark", "modified-data", "--mark", "low-coverage")
     notes = _entry(tmp_path / "out", "crema_d", "vibe_gender-story")["notes"]
     identity = read_manifest(run)["identity"]
     # Eight requests of each group.
@@ -309,7 +293,7 @@ def test_notes_name_model_data_and_the_worst_group(submit: Command, run: Path, t
     assert f"data crema_d {identity['corpora']['crema_d'][:12]}, not compared with the published" in notes
 
 
-def test_a_mean_that_leaves_an_attribute_out_is_no_whole_score(submit: Command, run: Path, tmp_path: Path) -> None:
+def test_a_mean_that_leaves_an_attribute_out_is_no_whole_score(submit: Cli, run: Path, tmp_path: Path) -> None:
     """A model that never states a trait would have the mean of the others, with all of its answers used."""
 
     folder = tmp_path / "run"
@@ -324,39 +308,35 @@ def test_a_mean_that_leaves_an_attribute_out_is_no_whole_score(submit: Command, 
     part |= dict.fromkeys(("value", "estimate", "ci_low", "ci_high"), None) | {"undefined": "nobody states it"}
     write_document(folder / "scores.json", document)
     scored_here(folder)
-    code, _, error = submit("--mark", "modified-data", of=folder)
+    error = submit.refused(folder, "--mark", "modified-data")
     told = f"vibe_gender-casting: {first} is not in the mean: nobody states it"
-    assert code == 2 and told in error and "`--mark low-coverage`" in error
-    assert submit("--mark", "modified-data", "--mark", "low-coverage", of=folder)[0] == 0
+    assert told in error and "`--mark low-coverage`" in error
+    submit.done(folder, "--mark", "modified-data", "--mark", "low-coverage")
     notes = _entry(tmp_path / "out", "crema_d", "vibe_gender-casting")["notes"]
     assert f"LOW-COVERAGE: {told}" in notes and f"; {first} is not in the mean; " in notes
 
 
 @pytest.mark.parametrize("share", ["nan", "0.1", "0", "1.5", "-1"])
-def test_low_coverage_has_no_other_way_in(share: str, submit: Command, tmp_path: Path) -> None:
-    code, _, error = submit("--mark", "modified-data", "--min-coverage", share)
-    assert (code, error.count("\n")) == (2, 1)
+def test_low_coverage_has_no_other_way_in(share: str, submit: Cli, run: Path, tmp_path: Path) -> None:
+    error = submit.refused(run, "--mark", "modified-data", "--min-coverage", share)
     assert "`min-coverage` is a share from 0.8" in error
     assert not (tmp_path / "out").exists()
 
 
-def test_scoring_otherwise_is_named(run: Path, tmp_path: Path, submit: Command, equivox: Command) -> None:
+def test_scoring_otherwise_is_named(run: Path, tmp_path: Path, submit: Cli, equivox: Cli) -> None:
     folder = tmp_path / "run"
     shutil.copytree(run, folder)
     equivox("score", folder, "--scoring", "n_resamples=99,min_coverage=0.5,min_count=3")
-    code, out, error = submit("--mark", "modified-data", "--mark", "undefined", of=folder)
-    assert code == 0, error
+    out = submit.done(folder, "--mark", "modified-data", "--mark", "undefined")
     assert "scored with min_count 3 (as declared: None); scored with min_coverage 0.5 (as declared: 0.8)" in out
 
 
-def test_a_data_set_of_another_corpus_is_not_this_one(submit: Command, tmp_path: Path, equivox: Command) -> None:
+def test_a_data_set_of_another_corpus_is_not_this_one(submit: Cli, run: Path, tmp_path: Path, equivox: Cli) -> None:
     equivox("data", "push", "badf", "--data", "sample", "--repo", "o/x", "-o", tmp_path / "org--equivox-crema_d")
-    code, out, _ = submit("--mark", "modified-data")
-    assert code == 0
-    assert "org/equivox-crema_d names no fingerprint of crema_d" in out
+    assert "org/equivox-crema_d names no fingerprint of crema_d" in submit.done(run, "--mark", "modified-data")
 
 
-def test_who_has_no_recordings_can_submit(tmp_path: Path, equivox: Command) -> None:
+def test_who_has_no_recordings_can_submit(submit: Cli, tmp_path: Path, equivox: Cli) -> None:
     from equivox.dataset_builders import sample_source
 
     equivox("data", "build", "crema_d", "--source", sample_source("crema_d"), "--output", tmp_path / "data")
@@ -364,12 +344,11 @@ def test_who_has_no_recordings_can_submit(tmp_path: Path, equivox: Command) -> N
         "simulated:planted,shift=0.3", "vibe_gender:story", data=tmp_path / "data", output=tmp_path / "run", options=FEW
     )
     shutil.rmtree(tmp_path / "data")
-    arguments = ["submit", tmp_path / "run", *REPOS, "-o", tmp_path / "out"]
-    equivox.done(*arguments)
+    submit.done(tmp_path / "run")
     assert _entry(tmp_path / "out", "crema_d", "vibe_gender-story")["value"] < 100
 
 
-def test_nothing_private_is_submitted(tmp_path: Path, equivox: Command) -> None:
+def test_nothing_private_is_submitted(submit: Cli, tmp_path: Path) -> None:
     asked = iter(range(1000))
 
     def model(request: Any) -> str:
@@ -381,16 +360,13 @@ def test_nothing_private_is_submitted(tmp_path: Path, equivox: Command) -> None:
     engine = package.FunctionEngine(model, name="private", revision="1", settings=settings)
     run = tmp_path / "run"
     package.measure(engine, "vibe_gender:story", data="sample", output=run, options=FEW)
-    equivox.done("submit", run, *REPOS, "-o", tmp_path / "out", "--mark", "modified-data", "--mark", "low-coverage")
+    submit.done(run, "--mark", "modified-data", "--mark", "low-coverage")
     written = "\n".join(path.read_text("utf-8") for path in (tmp_path / "out").rglob("*") if path.is_file())
     assert not [secret for secret in ("hunter2", "/home/somebody", str(tmp_path)) if secret in written]
 
 
-def test_where_the_disk_refuses_nothing_is_left(submit: Command, run: Path, tmp_path: Path, equivox: Command) -> None:
+def test_where_the_disk_refuses_nothing_is_left(run: Path, tmp_path: Path, equivox: Cli) -> None:
     (tmp_path / "file").write_text("")
-    code, _, error = submit("--mark", "modified-data", "-o", tmp_path / "file" / "out")
-    assert (code, error.count("\n")) == (2, 1)
-    assert "cannot write" in error
-    code, _, error = submit("--mark", "modified-data", "--source-url", "my page")
-    assert code == 2
-    assert "`source-url`" in error
+    marked = equivox.given("submit", run, *REPOS, "--mark", "modified-data")
+    assert "cannot write" in marked.refused("-o", tmp_path / "file" / "out")
+    assert "`source-url`" in marked.refused("-o", tmp_path / "out", "--source-url", "my page")
