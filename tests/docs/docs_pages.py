@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shlex
 import sys
@@ -9,6 +10,7 @@ import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from typer.testing import CliRunner
@@ -64,6 +66,15 @@ def unknown_options(words: list[str]) -> list[str]:
     code, out = _help(*words[: 2 if words[0] in GROUPS_OF_COMMANDS else 1])
     assert code == 0, words
     return [word for word in words if word.startswith("--") and word.partition("=")[0] not in out]
+
+
+def script(name: str) -> ModuleType:
+    """Return a script of `docs/` as a module."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def file_named(block: str) -> str | None:

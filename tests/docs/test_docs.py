@@ -156,12 +156,9 @@ def test_python(page: Path, equivox: Cli, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_yaml_is_yaml_and_links_lead_somewhere(page: Path) -> None:
+def test_yaml_is_yaml(page: Path) -> None:
     for block in blocks(page, "yaml"):
         assert yaml.safe_load(block)
-    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text("utf-8")):
-        generated = target.startswith("metrics/") or target in {"changelog.md", "commands.md", "index.md"}
-        assert generated or (page.parent / target).exists(), target
 
 
 @pytest.fixture(scope="module")

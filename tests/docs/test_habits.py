@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 import yaml
+from docs_pages import PAGES, ROOT
 
 from equivox.core.version import __version__
 
-ROOT = Path(__file__).resolve().parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 
 
@@ -47,13 +48,18 @@ def test_the_targets_that_pages_name_exist() -> None:
         assert re.search(rf"^{name}:", MAKEFILE, flags=re.MULTILINE), name
 
 
-def test_the_files_that_contributing_and_security_name_exist() -> None:
-    for page in ("CONTRIBUTING.md", "SECURITY.md"):
-        text = (ROOT / page).read_text("utf-8")
-        named = re.findall(r"`((?:equivox|tests|tasks|configs|dataset_builders|metrics|docs|examples)/[\w/.-]+)`", text)
-        named += re.findall(r"\]\((?!https?:)([^)#]+)", text)
-        for file in named:
-            assert (ROOT / file).exists(), f"{page}: {file}"
+@pytest.mark.parametrize(
+    "page", [*(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")), *PAGES], ids=str
+)
+def test_files_that_a_page_names_or_links_exist(page: Path) -> None:
+    text = page.read_text("utf-8")
+    folders = "equivox|tests|tasks|configs|dataset_builders|metrics|docs|examples"
+    for file in re.findall(rf"`((?:{folders})/[\w/.-]+)`", text):
+        # A task of inspect is called PACKAGE/TASK.
+        assert (ROOT / file).exists() or page.name == "inspect.md", file
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
+        generated = target.startswith("metrics/") or target in {"changelog.md", "commands.md", "index.md"}
+        assert generated or (page.parent / target).exists(), target
 
 
 def test_the_changelog_has_the_headings_of_keep_a_changelog() -> None:

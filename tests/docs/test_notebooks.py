@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import sys
@@ -10,20 +9,16 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from docs_pages import ROOT, script
 
 nbformat = pytest.importorskip("nbformat")
 
-ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "docs" / "examples").glob("*.ipynb"))
 
 
 @pytest.fixture(scope="module")
 def make_notebooks() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_notebooks", ROOT / "docs" / "make_notebooks.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("make_notebooks")
 
 
 LONG = {"paper_table": pytest.mark.long}
