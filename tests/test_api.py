@@ -136,7 +136,9 @@ def test_a_task_whose_name_no_file_can_have_is_refused_before_anything_is_asked(
 
 @pytest.mark.parametrize(
     ("wrong", "told"),
-    [({"limit": "5"}, "`limit` is an int, got '5'"), ({"seed": 1.5}, "`seed` is an int, got 1.5"),
+    [({"tasks": None}, "`tasks` gives None, not tasks"), ({"tasks": 5}, "`tasks` gives 5, not tasks"),
+     ({"tasks": ["badf_two:gender", "vibe_gender:story"]}, "as one text, 'badf_two:gender,vibe_gender:story'"),
+     ({"limit": "5"}, "`limit` is an int, got '5'"), ({"seed": 1.5}, "`seed` is an int, got 1.5"),
      ({"options": {"shift": 5}}, '`options` is ScoringOptions, or a text such as "n_resamples=999"'),
      ({"compare": ["gender"]}, "a tuple of columns for each comparison, got ['gender']"),
      ({"data": {"id": [1]}}, "`data` is a text or a path"),
@@ -153,20 +155,9 @@ def test_a_task_whose_name_no_file_can_have_is_refused_before_anything_is_asked(
 )  # fmt: skip
 def test_a_setting_of_another_type_is_refused_in_words(tmp_path: Path, wrong: dict[str, Any], told: str) -> None:
     with pytest.raises(equivox.RequestError) as raised:
-        equivox.measure("simulated:random", "badf_two:gender", output=tmp_path / "run", **wrong)
+        equivox.measure("simulated:random", **{"tasks": "badf_two:gender", "output": tmp_path / "run", **wrong})
     assert told in str(raised.value)
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    ("tasks", "told"),
-    [(None, "`tasks` gives None, not tasks"), (5, "`tasks` gives 5, not tasks"),
-     (["badf_two:gender", "vibe_gender:story"], "give them as one text, 'badf_two:gender,vibe_gender:story'")],
-)  # fmt: skip
-def test_tasks_of_another_type_are_refused_in_words(tmp_path: Path, tasks: Any, told: str) -> None:
-    with pytest.raises(equivox.RequestError) as raised:
-        equivox.measure("simulated:random", tasks, output=tmp_path / "run")
-    assert told in str(raised.value) and not (tmp_path / "run").exists()
 
 
 def responses(**wrong: Any) -> equivox.Result:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 import yaml
@@ -48,18 +47,19 @@ def test_the_targets_that_pages_name_exist() -> None:
         assert re.search(rf"^{name}:", MAKEFILE, flags=re.MULTILINE), name
 
 
-@pytest.mark.parametrize(
-    "page", [*(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")), *PAGES], ids=str
-)
-def test_files_that_a_page_names_or_links_exist(page: Path) -> None:
-    text = page.read_text("utf-8")
+NAMED = ("README.md", "CONTRIBUTING.md", "SECURITY.md", *(page.relative_to(ROOT).as_posix() for page in PAGES))
+
+
+@pytest.mark.parametrize("page", NAMED)
+def test_files_that_a_page_names_or_links_exist(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
     folders = "equivox|tests|tasks|configs|dataset_builders|metrics|docs|examples"
     for file in re.findall(rf"`((?:{folders})/[\w/.-]+)`", text):
         # A task of inspect is called PACKAGE/TASK.
-        assert (ROOT / file).exists() or page.name == "inspect.md", file
+        assert (ROOT / file).exists() or page == "docs/inspect.md", file
     for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
         generated = target.startswith("metrics/") or target in {"changelog.md", "commands.md", "index.md"}
-        assert generated or (page.parent / target).exists(), target
+        assert generated or ((ROOT / page).parent / target).exists(), target
 
 
 def test_the_changelog_has_the_headings_of_keep_a_changelog() -> None:

@@ -139,29 +139,23 @@ def test_a_dropped_adapter_is_told(tmp_path: Path, intact: tuple[Path, Line], ta
 
 
 @pytest.mark.long
-def test_greedy_answers_are_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, intact: tuple[Path, Line], taught: Recipe, vllm: VLLMEngine
+@pytest.mark.parametrize(
+    ("change", "place", "says"),
+    [
+        (lambda own: replace(own, sampling=replace(own.sampling, temperature=0.0)), "answering", "likelier"),
+        (lambda own: replace(own, text=own.text.replace(" HR ", " ")), "arrival", "tokens of prompt where"),
+    ],
+    ids=["greedy answers", "another prompt"],
+)
+def test_another_request_is_told(
+    tmp_path: Path, intact: tuple[Path, Line], taught: Recipe, vllm: VLLMEngine, change: Any, place: str, says: str
 ) -> None:
     engine = Open(vllm)
-    engine.generate = lambda requests: vllm.generate(  # type: ignore[method-assign]
-        [replace(request, sampling=replace(request.sampling, temperature=0.0)) for request in requests]
-    )
+    engine.generate = lambda requests: vllm.generate(list(map(change, requests)))  # type: ignore[method-assign]
     line = measured(settings(TASK, tmp_path), intact[0], taught, engine)
     assert line.first_fault is not None
-    assert line.first_fault.place == "answering", line.findings
-    assert "likelier" in line.first_fault.says
-
-
-@pytest.mark.long
-def test_another_prompt_is_told(tmp_path: Path, intact: tuple[Path, Line], taught: Recipe, vllm: VLLMEngine) -> None:
-    engine = Open(vllm)
-    engine.generate = lambda requests: vllm.generate(  # type: ignore[method-assign]
-        [replace(request, text=request.text.replace(" HR ", " ")) for request in requests]
-    )
-    line = measured(settings(TASK, tmp_path), intact[0], taught, engine)
-    assert line.first_fault is not None
-    assert line.first_fault.place == "arrival"
-    assert "tokens of prompt where" in line.first_fault.says
+    assert line.first_fault.place == place, line.findings
+    assert says in line.first_fault.says
 
 
 @pytest.mark.long

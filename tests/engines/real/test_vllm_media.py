@@ -192,13 +192,27 @@ def test_audio_flamingo_3_hears_one_clip_at_a_time(engine: Callable[..., Any]) -
 
 
 @pytest.mark.long
-def test_qwen_2_5_vl_sees(engine: Callable[..., Any]) -> None:
+@pytest.mark.parametrize(
+    ("name", "one", "other", "expected"),
+    [
+        # 56 x 84 pixels are 2 x 3 tokens, 56 x 112 are 2 x 4.
+        ("qwen25vl", [image()], [image(), image(112, 56, seed=1)], [(1, 6), (2, 14)]),
+        # Patches of 16 pixels, merged two by two: 2 x 3 tokens, and 2 x 4.
+        ("qwen3vl", [image(96, 64)], [image(96, 64), image(128, 64, seed=1)], [(1, 6), (2, 14)]),
+        # 100 mel frames are halved three times, rounded up: 13 tokens a second. The image has 2 x 3.
+        ("qwen3omni", [audio()], [audio(tone(2.0)), image(96, 64)], [(1, 13), (2, 32)]),
+        # 4 x 4 patches of 14 pixels, pooled to the 4 tokens of the configuration (256 as published).
+        ("gemma3", [image()], [image(), image(seed=1)], [(1, 4), (2, 8)]),
+    ],
+)
+def test_media_arrive_with_as_many_tokens_as_the_model_makes_of_them(
+    engine: Callable[..., Any], name: str, one: list[MediaPart], other: list[MediaPart], expected: list[tuple[int, int]]
+) -> None:
     need_torchvision()
-    seer = engine("qwen25vl")
-    requests = [request(0), request(1, "Who?", image()), request(2, "Who?", image(), image(112, 56, seed=1))]
-    seer.check(requests)
-    # 56 x 84 pixels are 2 x 3 tokens, 56 x 112 are 2 x 4.
-    assert [(r.media_items, r.media_tokens) for r in answers(seer, *requests)] == [(0, 0), (1, 6), (2, 14)]
+    own = engine(name)
+    requests = [request(0), request(1, "Who?", *one), request(2, "Who?", *other)]
+    own.check(requests)
+    assert [(r.media_items, r.media_tokens) for r in answers(own, *requests)] == [(0, 0), *expected]
 
 
 @pytest.mark.long
@@ -210,40 +224,6 @@ def test_qwen_3_answers_without_thinking(engine: Callable[..., Any]) -> None:
     assert text_of(response) is not None
     # The tokenizer has a token per letter for what it was not trained on.
     assert response.prompt_tokens == answers(engine("qwen3"), request(0))[0].prompt_tokens + thinking
-
-
-@pytest.mark.long
-def test_qwen_3_vl_sees(engine: Callable[..., Any]) -> None:
-    need_torchvision()
-    seer = engine("qwen3vl")
-    requests = [
-        request(0),
-        request(1, "Who?", image(96, 64)),
-        request(2, "Who?", image(96, 64), image(128, 64, seed=1)),
-    ]
-    seer.check(requests)
-    # Patches of 16 pixels, merged two by two: 2 x 3 tokens, and 2 x 4.
-    assert [(r.media_items, r.media_tokens) for r in answers(seer, *requests)] == [(0, 0), (1, 6), (2, 14)]
-
-
-@pytest.mark.long
-def test_qwen_3_omni_hears_and_sees(engine: Callable[..., Any]) -> None:
-    need_torchvision()
-    omni = engine("qwen3omni")
-    requests = [request(0), request(1, "Who?", audio()), request(2, "Who?", audio(tone(2.0)), image(96, 64))]
-    omni.check(requests)
-    # 100 mel frames are halved three times, rounded up: 13 tokens a second. The image has 2 x 3.
-    assert [(r.media_items, r.media_tokens) for r in answers(omni, *requests)] == [(0, 0), (1, 13), (2, 32)]
-
-
-@pytest.mark.long
-def test_gemma_3_sees(engine: Callable[..., Any]) -> None:
-    need_torchvision()
-    seer = engine("gemma3")
-    requests = [request(0), request(1, "Who?", image()), request(2, "Who?", image(), image(seed=1))]
-    seer.check(requests)
-    # 4 x 4 patches of 14 pixels, pooled to the 4 tokens of the configuration (256 as published).
-    assert [(r.media_items, r.media_tokens) for r in answers(seer, *requests)] == [(0, 0), (1, 4), (2, 8)]
 
 
 @pytest.mark.long

@@ -208,41 +208,26 @@ LEFT_TO_THE_ANNOTATOR = [
 LEFT_TO_THE_ANNOTATOR.remove("A")
 
 
-@pytest.mark.parametrize(
-    ("response", "letter"), [pair for shapes in BY_LETTER.values() for pair in shapes.items()], ids=repr
-)
-def test_a_clear_letter_decides(response: str, letter: str) -> None:
+DECIDED = [
+    *((response, letter, "letter") for shapes in BY_LETTER.values() for response, letter in shapes.items()),
+    *((response, "other", "letter") for response in NOT_OFFERED),
+    *((response, letter, "text") for response, letter in BY_TEXT.items()),
+    # Not what they name first.
+    *((response, "other", "contradiction") for response in CONTRADICTIONS),
+    # Left to the annotator.
+    *((response, None, "none") for response in LEFT_TO_THE_ANNOTATOR),
+]
+
+
+@pytest.mark.parametrize(("response", "letter", "rule"), DECIDED, ids=repr)
+def test_the_letter_of_each_shape_and_the_rule_that_decides_it(response: str, letter: str | None, rule: str) -> None:
     found = read_choice(response, OPTIONS)
-    assert (found.letter, found.rule) == (letter, "letter")
-
-
-@pytest.mark.parametrize("response", NOT_OFFERED)
-def test_a_letter_that_was_not_offered_is_other(response: str) -> None:
-    found = read_choice(response, OPTIONS)
-    assert (found.letter, found.rule) == ("other", "letter")
-
-
-@pytest.mark.parametrize(("response", "letter"), BY_TEXT.items(), ids=repr)
-def test_the_text_of_one_option_decides(response: str, letter: str) -> None:
-    found = read_choice(response, OPTIONS)
-    assert (found.letter, found.rule) == (letter, "text")
-
-
-@pytest.mark.parametrize("response", CONTRADICTIONS, ids=repr)
-def test_contradictions_are_other_and_not_what_they_name_first(response: str) -> None:
-    found = read_choice(response, OPTIONS)
-    assert (found.letter, found.rule) == ("other", "contradiction")
-
-
-@pytest.mark.parametrize("response", LEFT_TO_THE_ANNOTATOR, ids=repr)
-def test_what_is_not_clear_is_left_to_the_annotator(response: str) -> None:
-    assert read_choice(response, OPTIONS) == Choice(None, "none")
+    assert (found.letter, found.rule) == (letter, rule)
+    assert found.raw != "" or rule == "none"
 
 
 def test_there_are_enough_shapes_and_none_twice() -> None:
-    letters = [response for shapes in BY_LETTER.values() for response in shapes]
-    shapes = [*letters, *NOT_OFFERED, *BY_TEXT, *CONTRADICTIONS, *LEFT_TO_THE_ANNOTATOR]
-    assert len(shapes) == len(set(shapes)) >= 150
+    assert len(DECIDED) == len({response for response, _, _ in DECIDED}) >= 150
 
 
 def test_the_words_that_decided_are_kept() -> None:
