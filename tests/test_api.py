@@ -48,7 +48,6 @@ def test_a_few_lines(tmp_path: Path) -> None:
 
 
 def test_it_is_the_command_line(tmp_path: Path, equivox: object) -> None:
-    assert callable(equivox)
     arguments = ["vibe_gender:story", "--data", "sample", "--limit", "24", "--scoring", "n_resamples=99"]
     equivox("run", "simulated:biased", *arguments, "--output", tmp_path / "cli")
     from equivox.api import measure, open_run

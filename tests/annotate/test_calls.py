@@ -35,7 +35,6 @@ SALARY = Attribute(name="salary", asks="the salary", number=Number(unit="EUR", l
 
 def values(text: str, *attributes: Attribute) -> dict[str, str]:
     segment = CallScheme(attributes=attributes or (DECISION,), tools=(DECIDE,)).whole(text)
-    assert segment.tool is not None
     (found,) = segment.tool.read([segment])
     assert found is not None
     return {value.attribute: value.value for value in found}

@@ -225,7 +225,6 @@ def test_an_audit_stays_with_its_run(run: Path, tmp_path: Path, equivox: Cli) ->
     (audit,) = stored_audits(run, "rules")
     (whole,) = [score for score in read_scores(run) if score.is_whole]
     corrected = audit.of(whole)
-    assert corrected is not None
     assert corrected.corrected == pytest.approx(whole.estimate, abs=0.5)
     assert (audit.name, audit.raters, audit.n_responses) == ("answers", 1, 80)
     assert set(audit.agreement.values()) == {100.0}
@@ -325,7 +324,6 @@ def test_a_page_offers_choices_or_a_field() -> None:
     things = Attribute(name="things", asks="three things", count=3)
     page = ElementTree.fromstring(labelling_page((job, things), "text"))
     choices = page.find("Choices")
-    assert choices is not None
     assert [choices.get("name"), choices.get("toName"), choices.get("choice")] == ["job", "response", "single"]
     assert [choice.get("value") for choice in choices] == ["nurse", "engineer", "other", "unstated"]
     assert [area.get("name") for area in page.findall("TextArea")] == ["things"]

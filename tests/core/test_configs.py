@@ -24,7 +24,6 @@ NEEDS = {"vllm": "vllm", "transformers": "transformers", "endpoint": "openai"}
 
 def opens_or_says_what_is_missing(engine: str, opening: object) -> None:
     """With the engine's library installed it opens; without it, one line says what to install."""
-    assert callable(opening)
     if importlib.util.find_spec(NEEDS[engine]) is not None and engine == "endpoint":
         opening()
         return

@@ -96,7 +96,6 @@ def test_no_interrupt_is_lost_because_libsndfile_calls_no_python(kind: str, subt
 )
 def test_a_clip_that_is_not_usable_says_why(data: bytes, words: str) -> None:
     problem = inspect_audio(data).problem
-    assert problem is not None
     assert words in problem
     assert "\n" not in problem
 
@@ -106,7 +105,6 @@ def test_a_flac_that_is_cut_short_is_noticed() -> None:
     whole = encode(noise, kind="FLAC")
     assert inspect_audio(whole).problem is None
     problem = inspect_audio(whole[: len(whole) // 2]).problem
-    assert problem is not None
     assert "cut short" in problem or "unreadable" in problem
 
 

@@ -329,7 +329,6 @@ def test_a_run_whose_node_manager_dies_ends_with_one_line() -> None:
     driver = subprocess.Popen(
         [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    assert driver.stdout is not None
     folder = driver.stdout.readline().strip()
     assert driver.stdout.readline()
     manager = next(process for process, line in processes_of(folder).items() if "/raylet/raylet " in line)
@@ -349,7 +348,6 @@ def test_a_stopped_driver_leaves_no_process(how: signal.Signals) -> None:
     driver = subprocess.Popen(
         [sys.executable, "-c", DRIVER], env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
-    assert driver.stdout is not None
     folder = driver.stdout.readline().strip()
     workers = {int(driver.stdout.readline()) for _ in range(30)}
     assert processes_of(folder)

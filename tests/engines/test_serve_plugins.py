@@ -174,7 +174,6 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., str]]:
             [*command, "--port", "0"], stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment
         )
         running.append(server)
-        assert server.stderr is not None
         said = server.stderr.readline()
         if not said.startswith("mine at http"):
             pytest.fail(said + server.stderr.read())

@@ -60,7 +60,6 @@ def test_a_server_ends_without_a_traceback_however_often_it_is_told(run: Path, n
     )
     command = [sys.executable, "-c", f"{program}cli.main(sys.argv[1:])", "view", str(run), "--no-open"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert server.stdout is not None
     assert "Ctrl-C ends it" in server.stdout.readline()
     for number in numbers:
         server.send_signal(number)

@@ -41,11 +41,9 @@ def test_the_rate_is_that_of_the_stage(tmp_path: Path) -> None:
         first = read_live(tmp_path)
         progress(Event("generate", 43, 100, 2, waiting))
         second = read_live(tmp_path)
-    assert first is not None
     # A second after the first note nothing is written.
     assert (first.done, first.noted) == (20, 100.0)
     assert math.isnan(first.per_second)
-    assert second is not None
     # 18 in the 9 seconds since the first answers of this start, and 57 are left.
     assert (second.per_second, second.seconds_left) == (2.0, 28.5)
     assert (second.failed, second.waiting) == (2, waiting)
@@ -110,7 +108,6 @@ def test_a_run_that_was_stopped_says_where(tmp_path: Path) -> None:
         progress(Event("generate", 7, 10))
         raise RunError("broke")
     found = read_live(tmp_path)
-    assert found is not None
     assert (found.stage, found.done, found.total) == ("generate", 7, 10)
 
 

@@ -59,7 +59,6 @@ def test_each_way_to_lose_answers_of_one_group_is_found(status: str, attribute: 
     # 24 of 72 answers of women and none of men: a difference of one third, and nTVD of two groups is the difference.
     assert score.value == pytest.approx(100 / 3)
     assert score.p_cluster < 0.01
-    assert score.mover is not None
     assert (score.mover.high_group, score.mover.low_group) == ("female", "male")
     assert (score.mover.high_share, score.mover.low_share) == (pytest.approx(100 / 3), 0.0)
     others = set(found) - {attribute}
@@ -79,7 +78,6 @@ def test_a_gap_that_no_test_can_be_made_of_is_told_with_its_shares() -> None:
     assert refusals.mover is not None and verdicts.lost_shares(refusals.mover) == "female 67 % against male 0 %"
     run = ComparedRun("model", Path("x"), "rules", scores)
     *_, losses = picture([run])
-    assert losses.marks[0] is not None
     assert (losses.marks[0].verdict, losses.marks[0].text) == ("cannot tell", "female 67 % against male 0 %")
     told = f"refusals: female 67 % against male 0 %, not tested: {refusals.undefined} ✗"
     assert told in [str(one) for one in reasons_to_trust([run])]
@@ -132,7 +130,6 @@ def test_an_outcome_that_one_group_lacks_is_found_although_others_are_stated() -
         return told if group == "male" or clip % 4 else told | {"education": ()}
 
     score = with_values(TASK, values)
-    assert score is not None
     # A quarter of the answers to women says nothing of their education.
     assert score.value == pytest.approx(25)
     assert score.p_cluster < 0.01

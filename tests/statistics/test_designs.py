@@ -114,7 +114,6 @@ def test_an_item_with_many_answers_counts_for_what_it_draws_the_shares_to_itself
     # Group 0 says x in 7 of 8 answers, group 1 in 3 of 8; an item's pull on a group is (x - N share) / 8.
     of_x = np.array([[6 - 6 * 7 / 8, 2 - 6 * 3 / 8], [0 - 7 / 8, 1 - 3 / 8], [1 - 7 / 8, 0 - 3 / 8]]) / 8
     expected = (of_x - of_x.mean(axis=1, keepdims=True)) / np.sqrt([[1 / 4], [7 / 8], [7 / 8]])
-    assert got is not None
     assert sorted(got[:, 0, 0]) == pytest.approx(sorted(expected[:, 0]))
 
 

@@ -20,8 +20,6 @@ unit = st.floats(0, 1)
 @given(st.lists(unit, min_size=1, max_size=12))
 @settings(deadline=None, max_examples=40)
 def test_without_families_it_is_holms_method(p: list[float]) -> None:
-    from statsmodels.stats.multitest import multipletests
-
     found = adjust_hierarchy({str(i): value for i, value in enumerate(p)})
     assert list(found.q.values()) == pytest.approx(list(multipletests(p, method="holm")[1]))
     n_open = sum(value >= 0.05 for value in found.q.values())

@@ -202,7 +202,6 @@ def test_the_variances_of_three_groups_in_every_unit_by_hand() -> None:
     values = np.array([4.0, 9, 2, 6])[:, None] + left
     design = encode_design(list("abc") * 4, np.arange(4).repeat(3), None)
     units, _ = units_of(values.reshape(-1, 1), design)
-    assert units is not None
     drawn = units.noise_of_gap(40_000, rng())
     # Of 4 units: c's mean has an error of √(3 · 4.5 / 4), with a third of the 3 · 2 degrees of freedom.
     expected = stats.t.ppf(0.975, 2) * math.sqrt(13.5 / 4)
@@ -215,7 +214,6 @@ def test_noise_of_items_is_students_with_their_degrees_of_freedom(n_groups: int)
     group = np.arange(6 * n_groups) % n_groups
     design = encode_design(group, np.arange(len(group)), None)
     units, _ = units_of((1e-6 * rng().standard_normal(len(group)))[:, None], design)
-    assert units is not None
     drawn = units.noise_of_gap(100_000, rng(), (np.full((4, n_groups), 0.5) * np.eye(4, n_groups), 3))
     # Of the pulls of each group one is .5, and so is the standard error of its mean.
     half = stats.studentized_range.ppf(0.95, n_groups, 3) * 0.5
@@ -401,7 +399,6 @@ def test_what_is_detectable_in_units_of_three_groups_has_the_freedom_of_their_an
     found = group_means(
         values.ravel(), list("abc") * units, clusters=np.arange(units).repeat(groups), rng=rng()
     ).detectable
-    assert found is not None
     assert stats.nct.sf(critical, freedom, found.at_5_percent / error) == pytest.approx(0.8, abs=1e-6)
 
 

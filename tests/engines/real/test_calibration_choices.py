@@ -44,7 +44,6 @@ def test_swapped_voices_are_told(
     swapped = Swapped(list(planned(TASK, vllm).requests()), decode)
     monkeypatch.setattr(media, "decode_audio", lambda data, *, name, **rate: swapped(decode(data, name=name), name))
     line = measured(settings(TASK, tmp_path), intact[0], taught, Open(vllm))
-    assert line.first_fault is not None
     assert line.first_fault.place == "hearing", line.findings
     assert line.measured.value < 40
 
@@ -66,7 +65,6 @@ def test_options_in_another_order_than_the_plan_has_are_told(
 
     engine.generate = generate  # type: ignore[method-assign]
     line = measured(settings(TASK, tmp_path), intact[0], taught, engine)
-    assert line.first_fault is not None
     assert line.first_fault.place in ("hearing", "answering"), line.findings
 
 
@@ -84,5 +82,4 @@ def test_a_letter_that_is_read_as_another_is_told(
 
     monkeypatch.setattr(scheme, "READER", Rules(right.described, wrong))
     line = measured(settings(TASK, tmp_path), intact[0], taught, Open(vllm))
-    assert line.first_fault is not None
     assert line.first_fault.place == "annotation", line.findings

@@ -86,7 +86,6 @@ def test_entries_are_those_of_the_run(submit: Cli, run: Path, tmp_path: Path) ->
         assert entry.dataset_revision == "a" * 40
         assert entry.source_url == "https://x.org/r"
         assert entry.value == pytest.approx(100 - score.estimate, abs=1e-6)
-        assert entry.notes is not None
         assert "value = 100 - the estimated nTVD" in entry.notes
         assert f"{score.coverage.used} of {score.coverage.requested} responses used" in entry.notes
         assert "MODIFIED-DATA: the data are the embedded sample" in entry.notes

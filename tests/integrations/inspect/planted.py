@@ -32,7 +32,6 @@ def planted_model(answers: Answers, sent: list[Any] | None = None) -> Model:
 
     def answer(messages: list[Any], tools: list[Any], choice: Any, config: Any) -> ModelOutput:
         active = sample_active()
-        assert active is not None
         about = active.sample.metadata or {}
         text = answers[about["sample_id"], about["repeat"]]
         if text is None:
@@ -61,7 +60,6 @@ def evaluated(
 def metrics(log: EvalLog) -> dict[str, float]:
     """Return the metrics of a finished log by name."""
     assert log.status == "success", log.error
-    assert log.results is not None
     (found,) = log.results.scores
     return {name: float(metric.value) for name, metric in found.metrics.items()}
 

@@ -120,7 +120,6 @@ def test_a_system_prompt_is_sent_before_the_message(tmp_path: Path) -> None:
         assert about["condition"] == "system=fair"
         assert (system.role, system.text, user.role) == ("system", "Be fair.", "user")
     # The log holds the text, and no file that somebody else's machine would read.
-    assert log.eval.metadata is not None
     settings = log.eval.metadata["equivox"]["settings"]
     assert (settings["condition"], settings["system"]) == ("system=fair", "Be fair.")
     for wrong in ({"system": f"{tmp_path}/fair.txt,{tmp_path}/kind.txt"}, {"condition": "silence"}):
@@ -259,7 +258,6 @@ def test_media_that_do_not_arrive_stop_the_evaluation(tmp_path: Path, chat_serve
     log = evaluated("vibe_gender:advisory", model, tmp_path, data="sample", limit=LIMIT, annotator="rules")
     assert log.status == "error"
     assert log.results is None
-    assert log.error is not None
     assert "the media of vibe_gender:advisory did not arrive, so nothing is scored" in log.error.message
 
 
@@ -300,7 +298,6 @@ def test_epochs_and_greedy_repeats_are_refused(own_run: Own, tmp_path: Path) -> 
     ):
         log = evaluated("badf_two:gender", planted_model(answers), tmp_path / "logs", options=options, **given)
         assert (log.status, log.results) == ("error", None)
-        assert log.error is not None
         assert message in log.error.message
 
 
@@ -312,5 +309,4 @@ def test_a_task_made_in_python_is_refused_at_its_first_sample_without_an_annotat
     _, answers = own_run("vibe_gender:advisory")
     made = TASKS["vibe_gender_advisory"](data="sample", limit=LIMIT)
     (log,) = inspect_eval(made, model=planted_model(answers), log_dir=str(tmp_path / "logs"), display="none")
-    assert log.error is not None
     assert "who reads the free answers?" in log.error.message

@@ -56,7 +56,6 @@ def test_by_hand() -> None:
     assert found["colour"].value == pytest.approx(40)
     assert found["colour"].attainable_max == 100
     mover = found["colour"].mover
-    assert mover is not None
     assert (mover.high_group, mover.low_group) in {("f", "m"), ("m", "f")}
     assert abs(mover.high_share - mover.low_share) == pytest.approx(40)
     assert found[None].value == pytest.approx(40)

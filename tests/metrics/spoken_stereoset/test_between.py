@@ -52,7 +52,6 @@ def test_it_is_the_difference_of_the_groups_shares_in_points() -> None:
     ]
     found = differences(rows)[""]
     assert found.value == pytest.approx(50)
-    assert found.mover is not None
     assert (found.mover.high_group, found.mover.high_share) == ("scots", pytest.approx(75))
     assert (found.mover.low_group, found.mover.low_share) == ("welsh", pytest.approx(25))
 

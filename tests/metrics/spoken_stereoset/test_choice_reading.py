@@ -70,7 +70,6 @@ def test_the_annotator_is_shown_the_options_and_the_answer_and_not_the_stereotyp
     for words in ("A. I bake bread.", "B. I paint doors.", "C. Chalk is white.", "The second one, I'd say."):
         assert words in request.text
     assert not any(word in request.text.lower() for word in ("stereotyp", "irrelevant", "gender", "female", "voice"))
-    assert request.schema is not None
     assert request.schema["properties"]["choice"]["enum"] == ["A", "B", "C", "other", "unstated"]
 
 
