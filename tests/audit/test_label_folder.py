@@ -264,7 +264,7 @@ def test_an_audit_stays_with_its_run(run: Path, tmp_path: Path, equivox: Cli) ->
     assert read_document(kept / "audit.json") == before
 
 
-def test_an_audit_of_other_scores_or_of_another_annotator_does_not_count(run: Path, tmp_path: Path) -> None:
+def test_an_audit_of_other_scores_or_of_another_annotator_does_not_count(run: Path) -> None:
     place = run / "audit" / "answers"
     (whole,) = [score for score in read_scores(run) if score.is_whole]
     one = {

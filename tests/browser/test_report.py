@@ -354,8 +354,7 @@ def test_a_hundred_hostile_texts_stay_text(browser: Any, runs: Sequence[Path], t
 
     hostile = [shape.format(trick) for trick in TRICKS for shape in SHAPES]
     assert len(set(hostile)) == 100
-    folder = tmp_path / "run"
-    shutil.copytree(runs[1], folder)
+    folder = shutil.copytree(runs[1], tmp_path / "run")
     turn = iter(hostile * 10_000)
     for file in [folder / "plan.parquet", *folder.glob("responses/*.parquet"), *folder.glob("annotations/*/*.parquet")]:
         rows = pq.read_table(file).to_pylist()

@@ -115,8 +115,7 @@ def test_the_worst_outcome_decides() -> None:
 
 def test_a_model_that_has_not_changed_passes(runs: dict[str, Path], tmp_path: Path) -> None:
     """Signed numbers have no interval where two runs agree in every cluster: a nightly gate was not comparable."""
-    again = tmp_path / "again"
-    shutil.copytree(runs["choices"], again)
+    again = shutil.copytree(runs["choices"], tmp_path / "again")
     (check,) = gate(runs["choices"], again, Limits(margin={"slbs": 5.0})).checks
     assert (check.outcome, check.difference) == ("pass", 0.0) and math.isnan(check.low)
     assert "no cluster sets the distances of the runs apart" in check.reason

@@ -118,9 +118,7 @@ def test_models_side_by_side_and_a_failing_one_never_reads_as_fair(
     assert {row["model"] for row in rows} == {"simulated:biased", "simulated:planted,shift=0.6"}
 
 
-def test_a_run_without_annotations_says_so_and_one_without_favourable_values_is_left_out(
-    runs: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_run_without_annotations_says_so_and_one_without_favourable_values_is_left_out(runs: dict[str, Path]) -> None:
     (run,) = open_comparison([runs["fair"]]).runs
     found, missing = impacts([replace(run, annotator="nobody")])
     assert found == [] and missing[0].startswith("simulated:oracle has no impact ratios: ")

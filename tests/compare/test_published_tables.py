@@ -231,7 +231,7 @@ def loads(model: str) -> str:
     return str(read_config_file(ModelFile, model, "models").model_parameters["model_name"])
 
 
-def test_a_file_that_does_not_add_up_is_one_line(tmp_path: Path) -> None:
+def test_a_file_that_does_not_add_up_is_one_line() -> None:
     text = (ROOT / "configs" / "published" / "spoken_stereoset.yaml").read_text("utf-8")
     for old, new, told in (
         ("[81.10, 71.58, 52.31]", "[81.10, 71.58]", "2 numbers for 3 columns"),
@@ -325,8 +325,7 @@ def test_what_was_not_measured_says_why(runs: dict[str, Path], tmp_path: Path) -
 
 
 def test_a_row_is_filled_by_its_own_model_alone(runs: dict[str, Path], tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(runs["vibe"], run)
+    run = shutil.copytree(runs["vibe"], tmp_path / "run")
     manifest = read_document(run / "manifest.json")
     asked = manifest["identity"]["model"]["model"]
     for served, is_itself in ((f"{asked}-2024-08-06", True), ("gemini-3.5-flash-lite", False)):
@@ -459,8 +458,7 @@ def test_a_number_without_a_star_says_that_its_design_cannot_tell(runs: dict[str
 
 
 def test_responses_that_came_after_the_scores_are_said(runs: dict[str, Path], tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    shutil.copytree(runs["few"], folder)
+    folder = shutil.copytree(runs["few"], tmp_path / "run")
     document = read_document(folder / "scores.json")
     assert document["answered"] == 96
     write_document(folder / "scores.json", document | {"answered": 90})
@@ -479,8 +477,7 @@ def evaluated(folder: Path, name: str, value: float | None) -> None:
 
 
 def test_independent_evaluations_are_averaged(runs: dict[str, Path], tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    shutil.copytree(runs["vibe"], folder)
+    folder = shutil.copytree(runs["vibe"], tmp_path / "run")
     evaluated(folder, "judge@1", 10.0)
     evaluated(folder, "judge@2", 13.0)
     own = tmp_path / "own.yaml"

@@ -94,7 +94,7 @@ def test_the_next_process_need_not_decode_the_clips(
     assert opened("file") == first and len(decoded) == 6 * 47
 
 
-def test_a_missing_column_is_named(tmp_path: Path) -> None:
+def test_a_missing_column_is_named() -> None:
     corpus = open_corpus(DataSource(corpus="crema_d"), "sample")
     with pytest.raises(RequestError, match=r"needs the column 'mood'.*it has: .*gender"):
         corpus.require(["mood"], task="t")

@@ -311,7 +311,7 @@ def test_what_an_annotator_used_is_stored_beside_its_annotations(run: Path, tmp_
     assert read_usage(folder / "annotations" / "rules")["requests"] == used["requests"] - 30 > 0
 
 
-def test_a_run_is_not_written_by_looking_at_it(run: Path, tmp_path: Path, client: TestClient) -> None:
+def test_a_run_is_not_written_by_looking_at_it(run: Path, client: TestClient) -> None:
     before = hashes_of(run)
     for path in ("/view.json", "/" + a_table(client)):
         client.get(path)

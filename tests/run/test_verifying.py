@@ -325,7 +325,7 @@ def test_a_score_is_told_as_stated_and_as_recomputed(run: Path, whole: Path, equ
     assert len(found.differences) == 1
 
 
-def test_files_that_are_added_missing_or_damaged_are_named(run: Path, equivox: Cli) -> None:
+def test_files_that_are_added_missing_or_damaged_are_named(run: Path) -> None:
     (run / "notes.txt").write_text("hello")
     (run / ".DS_Store").write_text("")
     (run / "responses" / ".writing-shard-000009.parquet").write_text("half")
@@ -503,7 +503,7 @@ def _annotated_like_rules(run: Path, name: str) -> None:
 
 
 def test_a_models_stored_outputs_are_read_again(
-    tmp_path: Path, equivox: Cli, chat_server: Callable[[Callable[[dict[str, Any]], tuple[int, str]]], str]
+    tmp_path: Path, chat_server: Callable[[Callable[[dict[str, Any]], tuple[int, str]]], str]
 ) -> None:
     answer = json.dumps({"refusal": "no", "hobby": ["chess", "rowing", "sailing"]})
     address = chat_server(lambda body: (200, answer if len(str(body)) % 5 else "no JSON"))

@@ -20,8 +20,7 @@ PROMPTS = ("Who are you?", "What do you like to do?", "Name three hobbies.", "Te
 
 
 def test_a_checkpoints_own_decoding_changes_no_greedy_answer(model: Callable[[str], str], tmp_path: Path) -> None:
-    folder = tmp_path / "model"
-    shutil.copytree(model("qwen3"), folder)
+    folder = shutil.copytree(model("qwen3"), tmp_path / "model")
     defaults = folder / "generation_config.json"
     plain = json.loads(defaults.read_text()) if defaults.exists() else {}
     filled = {"do_sample": True, "repetition_penalty": 1.3, "top_k": 5, "min_p": 0.05, "temperature": 0.7}

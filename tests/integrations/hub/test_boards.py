@@ -60,9 +60,7 @@ def test_runs_are_sent_listed_and_ranked_and_a_forged_one_is_refused(board: Any,
     assert "simulated:random" not in Path("site/leaderboard.csv").read_text()
 
 
-def test_a_board_on_the_hub_says_size_and_licence_of_models_that_are_there(
-    board: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_board_on_the_hub_says_size_and_licence_of_models_that_are_there(board: Any) -> None:
     HfApi().create_repo("lab/model")
     stated = board.repos["model", "lab/model"].stated
     stated |= {"safetensors": {"parameters": {"BF16": 7_615_616_512}, "total": 7_615_616_512}}

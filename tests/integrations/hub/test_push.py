@@ -121,8 +121,7 @@ def test_tasks_on_the_same_rows_share_files(tmp_path: Path) -> None:
 def test_a_corpus_with_terms_gets_a_gate(tmp_path: Path, hub: Any, equivox: Cli) -> None:
     from equivox.dataset_builders import sample_source
 
-    source = tmp_path / "source"
-    shutil.copytree(sample_source("l2_arctic"), source)
+    source = shutil.copytree(sample_source("l2_arctic"), tmp_path / "source")
     facts = json.loads((source / "facts.json").read_text("utf-8"))
     facts |= {"licence": "CC BY-NC 4.0", "licence_id": "cc-by-nc-4.0", "homepage": "https://example.org/terms"}
     (source / "facts.json").write_text(json.dumps(facts), "utf-8")

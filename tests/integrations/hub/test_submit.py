@@ -295,8 +295,7 @@ def test_notes_name_model_data_and_the_worst_group(submit: Cli, run: Path, tmp_p
 def test_a_mean_that_leaves_an_attribute_out_is_no_whole_score(submit: Cli, run: Path, tmp_path: Path) -> None:
     """A model that never states a trait would have the mean of the others, with all of its answers used."""
 
-    folder = tmp_path / "run"
-    shutil.copytree(run, folder)
+    folder = shutil.copytree(run, tmp_path / "run")
     document = read_document(folder / "scores.json")
     own = [s for s in document["scores"] if (s["task"], s["role"]) == ("vibe_gender:casting", "outcome")]
     (whole,) = (one for one in own if one["attribute"] is None)
@@ -323,8 +322,7 @@ def test_low_coverage_has_no_other_way_in(share: str, submit: Cli, run: Path, tm
 
 
 def test_scoring_otherwise_is_named(run: Path, tmp_path: Path, submit: Cli, equivox: Cli) -> None:
-    folder = tmp_path / "run"
-    shutil.copytree(run, folder)
+    folder = shutil.copytree(run, tmp_path / "run")
     equivox("score", folder, "--scoring", "n_resamples=99,min_coverage=0.5,min_count=3")
     out = submit.done(folder, "--mark", "modified-data", "--mark", "undefined")
     assert "scored with min_count 3 (as declared: None); scored with min_coverage 0.5 (as declared: 0.8)" in out

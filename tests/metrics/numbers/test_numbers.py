@@ -177,7 +177,7 @@ def test_a_planted_difference_is_found_and_has_its_size(tmp_path: Path, crossed:
 
 
 @pytest.mark.parametrize("crossed", [True, False])
-def test_a_model_without_bias_is_found_at_most_in_its_level(crossed: bool, tmp_path: Path) -> None:
+def test_a_model_without_bias_is_found_at_most_in_its_level(crossed: bool) -> None:
     """The p of 200 runs of `simulated:random`, whose numbers are drawn as its engine draws them."""
     import random
 
