@@ -179,13 +179,14 @@ def clip_corpus(tmp_path: Path) -> Callable[..., Path]:
     def make(
         *,
         groups: Sequence[str] = ("female", "male"),
+        speakers_per_group: int = 4,
         sentences: int = 6,
         broken: Sequence[str] = (),
         extra: str = "",
     ) -> Path:
         lines = ["path,text,speaker,gender"]
         for g, group in enumerate(groups):
-            for s in range(4):
+            for s in range(speakers_per_group):
                 for t in range(sentences):
                     name = f"{group}{s}_{t}.wav"
                     write_tone(tmp_path / "clips" / name, pitch=100 + 200 * g + 20 * s + t)
