@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from commands import Cli
-from made_requests import made_request
+from made_requests import made_request, plan_rows
 
 from equivox.configs import load_config
 from equivox.core.scores import Score, ScoringOptions
@@ -43,12 +43,6 @@ def run(model: str, tasks: str, folder: Path, data: Path | str = "sample", **mor
 
 def whole(scores: list[Score], task: str) -> dict[str, float]:
     return {score.name: score.value for score in scores if score.task == task and score.is_whole}
-
-
-def plan(folder: Path) -> list[dict[str, Any]]:
-    rows = pq.read_table(folder / "plan.parquet").to_pylist()
-    kept = [{k.removeprefix("metadata."): v for k, v in row.items() if k.startswith("metadata.")} for row in rows]
-    return [row | {"metadata": metadata} for row, metadata in zip(rows, kept, strict=True)]
 
 
 def test_the_baselines_of_the_paper(tmp_path: Path) -> None:
@@ -105,7 +99,7 @@ def test_the_arms_ask_the_same_with_and_without_the_voice(tmp_path: Path) -> Non
     assert {score.task for score in scores} == {
         "spoken_stereoset:gender", "spoken_stereoset:gender@text_only", "spoken_stereoset:gender@silence",
     }  # fmt: skip
-    rows = plan(tmp_path)
+    rows = plan_rows(tmp_path)
     assert len({row["sample_id"] for row in rows}) == 6 and len(rows) == 18
     media = {row["condition"]: len(row["media_sha256"]) for row in rows}
     assert media == {"audio": 1, "text_only": 0, "silence": 1}
@@ -116,7 +110,7 @@ def test_the_arms_ask_the_same_with_and_without_the_voice(tmp_path: Path) -> Non
 
 def test_all_orders_are_asked_and_counted_together(tmp_path: Path) -> None:
     run("oracle", "spoken_stereoset_orders:age", tmp_path)
-    orders = Counter((row["sample_id"], row["metadata"]["order"]) for row in plan(tmp_path))
+    orders = Counter((row["sample_id"], row["metadata"]["order"]) for row in plan_rows(tmp_path))
     assert set(orders.values()) == {1}
     assert set(Counter(item for item, _ in orders).values()) == {6}
     tables = tmp_path / "tables" / "spoken_stereoset_orders-age"
@@ -181,7 +175,7 @@ def test_who_labels_by_hand_sees_the_options_and_not_which_is_the_stereotype(tmp
     equivox.done("audit", "label", "--per", "model,group", tmp_path / "run", "--n", 3, "--output", tmp_path / "audit")
     sheet = (tmp_path / "audit" / "sheet.csv").read_text()
     assert "{option" not in sheet and "stereotypical" not in sheet
-    first = plan(tmp_path / "run")
+    first = plan_rows(tmp_path / "run")
     assert any(row["metadata"]["option_b"] in sheet for row in first)
 
 
@@ -210,7 +204,7 @@ def test_the_speech_of_the_real_instances_is_what_is_sent(real_instances: Path, 
     run("oracle", "spoken_stereoset", tmp_path / "r", real_instances)
     built = pq.read_table(next((real_instances / "spoken_stereoset").glob("*.parquet"))).to_pylist()
     digests = {row["clip_id"]: row["audio_sha256"] for row in built}
-    rows = plan(tmp_path / "r")
+    rows = plan_rows(tmp_path / "r")
     assert len(rows) == 24
     assert all(row["media_sha256"] == [digests[row["sample_id"]]] for row in rows)
     assert {row["stratum"] for row in rows} == {row["text"] for row in built}
