@@ -20,12 +20,14 @@ from equivox.tasks.registry import builtin_tasks
 TASK = builtin_tasks()["vibe_gender:advisory"]
 
 
-def opened(status: Callable[[int, int], str], groups: str = "fm", fingerprint: str = "") -> OpenedRun:
-    """A run of six speakers of each group and four recordings each; `status(speaker, clip)`, the first are the f."""
+def opened(
+    status: Callable[[int, int], str], groups: str = "fm", fingerprint: str = "", each: int = 6, clips: int = 4
+) -> OpenedRun:
+    """A run of `each` speakers of each group and their recordings; `status(speaker, clip)`, the first are the f."""
     rows = [
-        Row(group=groups[speaker // 6 % len(groups)], cluster=f"s{speaker:02}", stratum="",
+        Row(group=groups[speaker // each % len(groups)], cluster=f"s{speaker:02}", stratum="",
             status=status(speaker, clip), sample_id=f"s{speaker}c{clip}", key=f"s{speaker}c{clip}")
-        for speaker in range(12) for clip in range(4)
+        for speaker in range(2 * each) for clip in range(clips)
     ]  # fmt: skip
     return OpenedRun(
         ComparedRun("m", Path(), "rules", []), "", {TASK.name: Asked(TASK, fingerprint, "c", Samples.from_rows(rows))}
@@ -81,14 +83,7 @@ def test_what_did_not_change_has_a_p_of_one() -> None:
 def test_a_gap_that_so_few_clusters_cannot_tell_never_passes(per_group: int, outcome: str) -> None:
     # Every answer to women is refused now, none before. Of C(2n, n) permutations two are as extreme.
     def run(refused: int) -> OpenedRun:
-        rows = [
-            Row(group="fm"[speaker // per_group], cluster=f"s{speaker}", stratum="", sample_id=f"s{speaker}c{clip}",
-                key=f"s{speaker}c{clip}", status="refused" if speaker < refused else "parsed")
-            for speaker in range(2 * per_group) for clip in range(10)
-        ]  # fmt: skip
-        return OpenedRun(
-            ComparedRun("m", Path(), "rules", []), "", {TASK.name: Asked(TASK, "", "c", Samples.from_rows(rows))}
-        )
+        return opened(lambda speaker, clip: "refused" if speaker < refused else "parsed", each=per_group, clips=10)
 
     (change,) = loss_changes(run(per_group), run(0))
     assert change.growth == 100
