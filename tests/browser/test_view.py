@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -124,16 +125,13 @@ def test_an_unequal_loss_leads_to_an_answer_that_is_lost_and_one_that_is_not(
     opened: Opened, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     run = made(tmp_path / "run", "random,refusal_gap=0.5")
-    server = Served(application(Explorer([run], tmp_path_factory.mktemp("scratch"))))
-    try:
+    with closing(Served(application(Explorer([run], tmp_path_factory.mktemp("scratch"))))) as server:
         page = opened("", server.address)
         page.click(".picture .losses a")
         page.wait_for_selector(".best .cell")
         assert page.inner_text(".best h2") == "Shown best by answers that are lost"
         cells = page.locator(".best .cell")
         assert [cells.nth(n).get_attribute("data-status") for n in (0, 1)] == ["refused", "parsed"]
-    finally:
-        server.close()
 
 
 def test_the_report_of_all_runs_is_one_click_away(opened: Opened) -> None:
@@ -315,8 +313,7 @@ def test_screen_readers_and_contrast(chromium: Any, opened: Opened, scheme: str)
 def test_a_voice_answers_a_turn_says_what_was_said_before_and_a_call_is_no_json(
     opened: Opened, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    server = Served(application(Explorer([three_kinds(tmp_path)], tmp_path_factory.mktemp("scratch"))))
-    try:
+    with closing(Served(application(Explorer([three_kinds(tmp_path)], tmp_path_factory.mktemp("scratch"))))) as server:
         page = opened("answers?task=hire_gender%3Avoice", server.address)
         page.get_by_role("button", name="Play the answer to").first.click()
         until(page, "document.getElementById('audio').duration > 1")
@@ -326,5 +323,3 @@ def test_a_voice_answers_a_turn_says_what_was_said_before_and_a_call_is_no_json(
         page = opened("answers?task=hire_gender%3Acall", server.address)
         until(page, "document.querySelector('.cell code')?.textContent === 'decide'")
         assert "{" not in page.locator(".cell").first.inner_text()
-    finally:
-        server.close()

@@ -14,9 +14,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pool_engines as engines
 import pytest
@@ -45,6 +47,11 @@ def answers(pool: PoolEngine, count: int) -> dict[str, str]:
     return {response.key: str(response.text) for response in responses}
 
 
+def pooled(make: Any, workers: int) -> closing[PoolEngine]:
+    """Return a pool that is closed where its block ends."""
+    return closing(PoolEngine(make, Workers(workers)))
+
+
 def test_workers_are_counted() -> None:
     workers = Workers(3)
     assert (workers.count, workers.pooled, Workers().pooled, Workers(1, "auto").pooled) == (3, True, False, True)
@@ -53,31 +60,22 @@ def test_workers_are_counted() -> None:
 
 
 def test_all_workers_answer(connected: None) -> None:
-    pool = PoolEngine(partial(engines.Answering, 0.05), Workers(3))
     deadline = time.monotonic() + 120
-    try:
+    with pooled(partial(engines.Answering, 0.05), 3) as pool:
         while len(set(answers(pool, 30).values())) < 3:
             assert time.monotonic() < deadline
         assert pool.copies == 3
-    finally:
-        pool.close()
 
 
 def test_an_engine_that_gathers_requests_is_not_held(connected: None) -> None:
-    pool = PoolEngine(engines.Batching, Workers(2))
-    try:
+    with pooled(engines.Batching, 2) as pool:
         for count in (1, 3, 30):
             answers(pool, count)
-    finally:
-        pool.close()
 
 
 def test_a_request_without_an_answer_has_failed(connected: None) -> None:
-    pool = PoolEngine(engines.Forgetful, Workers(2))
-    try:
+    with pooled(engines.Forgetful, 2) as pool:
         responses = {response.key: response for response in pool.generate(map(request, range(40)))}
-    finally:
-        pool.close()
     assert len(responses) == 40
     failed = sorted(key for key, response in responses.items() if response.error is not None)
     assert failed == ["key17", "key27", "key37", "key7"]
@@ -85,49 +83,37 @@ def test_a_request_without_an_answer_has_failed(connected: None) -> None:
 
 
 def test_a_slow_worker_does_not_hold_the_others(connected: None, tmp_path: Path) -> None:
-    pool = PoolEngine(partial(engines.FirstIsSlow, str(tmp_path)), Workers(2))
-    try:
+    with pooled(partial(engines.FirstIsSlow, str(tmp_path)), 2) as pool:
         made_by = Counter(answers(pool, 200).values())
-    finally:
-        pool.close()
     assert min(made_by.values()) < 30
 
 
 def test_a_lost_worker_gives_its_requests_back(connected: None, tmp_path: Path) -> None:
-    pool = PoolEngine(partial(engines.Deadly, "Question 23?", str(tmp_path), once=True), Workers(2))
-    try:
+    with pooled(partial(engines.Deadly, "Question 23?", str(tmp_path), once=True), 2) as pool:
         assert len(set(answers(pool, 400).values())) >= 2
         assert pool.lost == 1
         assert pool.given_back >= 1
-    finally:
-        pool.close()
 
 
 @pytest.mark.timeout(120)
 def test_an_engine_that_gathers_requests_answers_what_a_lost_worker_had(connected: None, tmp_path: Path) -> None:
-    pool = PoolEngine(partial(engines.DeadlyBatching, "Question 23?", str(tmp_path), once=True), Workers(2))
-    try:
+    with closing(
+        PoolEngine(partial(engines.DeadlyBatching, "Question 23?", str(tmp_path), once=True), Workers(2))
+    ) as pool:
         answers(pool, 400)
         assert pool.lost == 1
-    finally:
-        pool.close()
 
 
 @pytest.mark.timeout(60)
 def test_an_engine_that_leaves_has_failed(connected: None) -> None:
-    pool = PoolEngine(engines.Leaving, Workers(1))
-    try:
-        with pytest.raises(RunError, match=r"^worker 1: SystemExit: 0"):
-            list(pool.generate([request(1)]))
-    finally:
-        pool.close()
+    with pooled(engines.Leaving, 1) as pool, pytest.raises(RunError, match=r"^worker 1: SystemExit: 0"):
+        list(pool.generate([request(1)]))
 
 
 @pytest.mark.long
 def test_a_worker_that_is_killed_from_outside(connected: None) -> None:
-    pool = PoolEngine(partial(engines.Answering, 0.01), Workers(2))
     killed: list[int] = []
-    try:
+    with pooled(partial(engines.Answering, 0.01), 2) as pool:
         keys = []
         for response in pool.generate(map(request, range(300))):
             assert response.error is None
@@ -135,16 +121,13 @@ def test_a_worker_that_is_killed_from_outside(connected: None) -> None:
             if len(keys) == 50:
                 killed.append(int(str(response.text)))
                 os.kill(killed[0], signal.SIGKILL)
-    finally:
-        pool.close()
     assert Counter(keys) == Counter(f"key{number}" for number in range(300))
 
 
 def test_a_worker_that_stands_still_is_lost(connected: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool_module, "_SILENCE_S", 6.0)
-    pool = PoolEngine(partial(engines.Answering, 0.02), Workers(2))
     stopped, keys = 0, []
-    try:
+    with pooled(partial(engines.Answering, 0.02), 2) as pool:
         for response in pool.generate(map(request, range(300))):
             assert response.error is None
             keys.append(response.key)
@@ -152,8 +135,6 @@ def test_a_worker_that_stands_still_is_lost(connected: None, monkeypatch: pytest
                 stopped = int(str(response.text))
                 os.kill(stopped, signal.SIGSTOP)
         assert pool.lost >= 1
-    finally:
-        pool.close()
     assert Counter(keys) == Counter(f"key{number}" for number in range(300))
     deadline = time.monotonic() + 60
     while alive(stopped) and time.monotonic() < deadline:
@@ -162,16 +143,13 @@ def test_a_worker_that_stands_still_is_lost(connected: None, monkeypatch: pytest
 
 
 def test_a_driver_that_was_stopped_itself_gives_no_worker_up(connected: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    pool = PoolEngine(partial(engines.Answering, 0.05), Workers(2))
     hours = itertools.count(0, 3600)
     # Each look at the clock finds an hour gone, as after Ctrl-Z and `fg`.
     monkeypatch.setattr(pool_module, "time", SimpleNamespace(monotonic=lambda: next(hours), sleep=time.sleep))
     monkeypatch.setattr(pool_module, "_ROOM_S", math.inf)
-    try:
+    with pooled(partial(engines.Answering, 0.05), 2) as pool:
         answers(pool, 40)
         assert pool.lost == 0
-    finally:
-        pool.close()
 
 
 @pytest.mark.timeout(120)
@@ -179,11 +157,8 @@ def test_a_driver_that_was_stopped_itself_gives_no_worker_up(connected: None, mo
 def test_a_request_that_kills_every_worker_fails_alone(
     connected: None, tmp_path: Path, deadly: type[engines.Deadly]
 ) -> None:
-    pool = PoolEngine(partial(deadly, "Question 23?", str(tmp_path), once=False), Workers(2))
-    try:
+    with pooled(partial(deadly, "Question 23?", str(tmp_path), once=False), 2) as pool:
         responses = list(pool.generate(map(request, range(200))))
-    finally:
-        pool.close()
     assert len({response.key for response in responses}) == len(responses) == 200
     failed = {response.key: str(response.error) for response in responses if response.error is not None}
     assert "3 workers were lost with this request" in failed.pop("key23")
@@ -191,22 +166,18 @@ def test_a_request_that_kills_every_worker_fails_alone(
 
 
 def test_a_worker_that_cannot_load_says_why(connected: None) -> None:
-    pool = PoolEngine(engines.CannotLoad, Workers(2))
-    try:
+    with pooled(engines.CannotLoad, 2) as pool:
         with pytest.raises(RequestError, match=r"^worker \d: tiny needs 80 GB, the GPU has 24") as refused:
             list(pool.generate(map(request, range(10))))
         assert "\n" not in str(refused.value)
-    finally:
-        pool.close()
 
 
 def test_a_worker_with_another_version_is_refused(connected: None) -> None:
-    pool = PoolEngine(partial(engines.OtherModel, os.getpid()), Workers(2))
-    try:
-        with pytest.raises(RunError, match=r"would answer as another model \(vllm is '2.0' there, '1.0' here\)"):
-            list(pool.generate(map(request, range(10))))
-    finally:
-        pool.close()
+    with (
+        pooled(partial(engines.OtherModel, os.getpid()), 2) as pool,
+        pytest.raises(RunError, match=r"would answer as another model \(vllm is '2.0' there, '1.0' here\)"),
+    ):
+        list(pool.generate(map(request, range(10))))
 
 
 def test_media_travel_to_workers_that_lack_them(connected: None) -> None:
@@ -217,15 +188,13 @@ def test_media_travel_to_workers_that_lack_them(connected: None) -> None:
         )
         for content in contents
     ]
-    pool, answered = PoolEngine(engines.Answering, Workers(2)), 0
-    try:
+    answered = 0
+    with pooled(engines.Answering, 2) as pool:
         for response in pool.generate(request(number, parts[number % 5]) for number in range(40)):
             number = int(response.key.removeprefix("key"))
             assert response.error is None
             assert str(response.text).split()[1] == parts[number % 5].sha256
             answered += 1
-    finally:
-        pool.close()
     assert answered == 40
 
 

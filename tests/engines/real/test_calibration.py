@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -128,11 +129,8 @@ def test_a_dropped_adapter_is_told(tmp_path: Path, intact: tuple[Path, Line], ta
     for name in [name for name in weights if name.startswith("multi_modal_projector.")]:
         weights[name] = weights[name] * 0
     save_file(weights, broken / "model.safetensors", metadata={"format": "pt"})
-    engine = vllm_of(broken)
-    try:
+    with closing(vllm_of(broken)) as engine:
         line = measured(settings(TASK, tmp_path / "runs"), intact[0], taught, engine)
-    finally:
-        engine.close()
     assert line.first_fault.place == "hearing", line.findings
 
 

@@ -8,6 +8,7 @@ import signal
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -55,15 +56,11 @@ def test_two_workers_answer_as_one_and_a_killed_one_loses_nothing(
     model: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = {"model_name": model("qwen2audio")} | SMALL | {"max_num_seqs": 8}
-    alone = engine_from_args("vllm", arguments)
-    try:
+    with closing(engine_from_args("vllm", arguments)) as alone:
         expected = {response.key: response for response in alone.generate(asked(60))}
-    finally:
-        alone.close()
     # As in production, vLLM's core is a process of its own: it must not outlive a worker that is killed.
     monkeypatch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "1")
-    pool = engine_from_args("vllm", arguments | {"data_parallel_size": 2}, Workers(1))
-    try:
+    with closing(engine_from_args("vllm", arguments | {"data_parallel_size": 2}, Workers(1))) as pool:
         pool.check(asked(1))
         got = {response.key: response for response in pool.generate(asked(60))}
         assert {key: response.text for key, response in got.items()} == {k: r.text for k, r in expected.items()}
@@ -82,8 +79,6 @@ def test_two_workers_answer_as_one_and_a_killed_one_loses_nothing(
         assert len(answered) == 300
         assert pool.lost == 1  # type: ignore[attr-defined]
         everything = set(workers) | killed | set().union(*map(children, workers_here()))
-    finally:
-        pool.close()
     deadline = time.monotonic() + 60
     while (left := [pid for pid in everything if Path(f"/proc/{pid}").exists()]) and time.monotonic() < deadline:
         time.sleep(0.5)
