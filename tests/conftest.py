@@ -22,6 +22,7 @@ import typer
 from commands import Cli
 
 from equivox import cli
+from equivox.core.errors import EquivoxError
 from equivox.core.lazy import on_one_core
 
 with contextlib.suppress(ImportError):  # the engine tests do without hypothesis
@@ -98,6 +99,19 @@ def _certificates_are_read_once() -> Iterator[None]:
     """Read the certificates of the machine once: each client of a server would, for a tenth of a second."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ssl, "create_default_context", functools.cache(ssl.create_default_context))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _errors_are_one_line() -> Iterator[None]:
+    """Hold every error that equivox raises on purpose to one line, whichever test it is raised in."""
+
+    def begin(error: EquivoxError, *given: object) -> None:
+        assert not any("\n" in str(part) for part in given), given
+        super(EquivoxError, error).__init__(*given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EquivoxError, "__init__", begin)
         yield
 
 

@@ -57,11 +57,10 @@ def test_a_run_file_names_the_models_that_run_code() -> None:
 
 @pytest.mark.parametrize("model", sorted(NEEDING))
 def test_without_consent_nothing_is_opened(model: str, opened: list[dict[str, Any]]) -> None:
-    with pytest.raises(RequestError, match=rf"would run with {model}; .*`--trust-remote-code`") as caught:
+    with pytest.raises(RequestError, match=rf"would run with {model}; .*`--trust-remote-code`"):
         open_engine(model, [])
     with pytest.raises(RequestError, match=rf"would run with {model};"):
         open_annotator(model)
-    assert "\n" not in str(caught.value)
     assert opened == []
     open_engine(model, [], trust_remote_code=True)
     assert [given["trust_remote_code"] for given in opened] == [True]

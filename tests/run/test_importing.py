@@ -554,7 +554,7 @@ def test_what_fits_nothing_is_refused_before_anything_is_written(
 ) -> None:
     with pytest.raises(RequestError) as raised:
         imported(change(hobbies()), tmp_path / "run", **options)
-    assert message in str(raised.value) and "\n" not in str(raised.value)
+    assert message in str(raised.value)
     assert not (tmp_path / "run").exists()
 
 

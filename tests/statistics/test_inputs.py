@@ -237,9 +237,8 @@ def test_labels_are_named_by_their_text(column, names):
     ],
 )
 def test_what_is_no_column_of_labels(column, words):
-    with pytest.raises(RequestError, match=words) as caught:
+    with pytest.raises(RequestError, match=words):
         inputs.labels(column, "groups")
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -119,9 +119,8 @@ def test_bad_requests_name_argument_value_and_fix(change, words):
         "min_count": 1,
     } | change
     values, groups = asked.pop("values"), asked.pop("groups")
-    with pytest.raises(RequestError, match=words) as caught:
+    with pytest.raises(RequestError, match=words):
         distribution_shift(values, groups, rng=generator(), **asked)
-    assert "\n" not in str(caught.value)
 
 
 def test_exact_cluster_p_against_every_permutation():

@@ -60,9 +60,8 @@ def test_without_its_adapter_the_model_answers_otherwise_and_the_run_stops(
     asked = request(1, "Who?", audio(tone(2.0)), logprobs=1)
     (adapted,) = answers(phi, asked)
     monkeypatch.setattr(phi._llm, "_resolve_mm_lora", lambda prompt, lora_request: lora_request)
-    with pytest.raises(RunError, match="vLLM chose no adapter for the audio of item1 instead of speech-lora") as caught:
+    with pytest.raises(RunError, match="vLLM chose no adapter for the audio of item1 instead of speech-lora"):
         answers(phi, asked)
-    assert "\n" not in str(caught.value)
     monkeypatch.setattr(phi, "_require_adapter", lambda entry: None)
     (bare,) = answers(phi, asked)
     assert bare.error is None and bare.media_items == 1

@@ -237,8 +237,5 @@ def test_a_model_that_vllm_does_not_run_is_sent_to_transformers(model: Callable[
         ("janus", "JanusForConditionalGeneration"),
         ("mllama", "MllamaForConditionalGeneration"),
     ):
-        with pytest.raises(
-            RequestError, match=f"does not serve {architecture} of {name}; use `equivox run transf"
-        ) as caught:
+        with pytest.raises(RequestError, match=f"does not serve {architecture} of {name}; use `equivox run transf"):
             VLLMEngine.from_args({"model_name": model(name)} | SMALL).check([request(0, "Who?", image())])
-        assert "\n" not in str(caught.value)

@@ -271,9 +271,8 @@ def test_mistakes_in_a_task_file_are_named(tmp_path: Path, attribute: str, messa
     start = "      - {name: salary"
     text = file.read_text()
     file.write_text(text[: text.index(start)] + f"      - {attribute}\ncard: Made up.\n")
-    with pytest.raises(RequestError, match=message) as raised:
+    with pytest.raises(RequestError, match=message):
         load_task_file(file)
-    assert "\n" not in str(raised.value)
 
 
 def test_an_example_of_a_number(tmp_path: Path) -> None:
