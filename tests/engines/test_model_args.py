@@ -61,7 +61,6 @@ def test_an_argument_out_of_its_range_is_one_line(argument: str, equivox: Cli, t
         output,
     )
     assert argument.partition("=")[0] in err and WRONG[argument] in err
-    assert not output.exists()
 
 
 def test_values_at_the_ends_of_their_ranges_are_taken() -> None:
@@ -134,7 +133,6 @@ def test_a_greedy_run_of_a_server_that_samples_is_one_line(equivox: Cli, tmp_pat
     asked = (*asked, "--output", tmp_path / "run")
     err = equivox.refused("run", f"endpoint:{arguments}", *asked)
     assert "extra_body={temperature: 1.0}, which would take its place" in err
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(
@@ -151,4 +149,3 @@ def test_a_greedy_run_of_a_server_that_samples_is_one_line(equivox: Cli, tmp_pat
 def test_a_simulated_model_out_of_its_range_is_one_line(model: str, hint: str, equivox: Cli, tmp_path: Path) -> None:
     asked = ("vibe_gender:story", "--data", "sample", "--output", tmp_path / "run")
     assert hint in equivox.refused("run", f"simulated:{model}", *asked)
-    assert not (tmp_path / "run").exists()

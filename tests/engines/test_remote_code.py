@@ -91,7 +91,6 @@ def test_a_users_own_file_is_the_users_word(tmp_path: Path, opened: list[dict[st
 def test_the_commands_refuse_in_one_line(command: str, tmp_path: Path, equivox: Cli, opened: list[Any]) -> None:
     asked = ["run", PHI, STORY, "--annotator", "qwen3-8b"] if command == "run" else ["reproduce", "vibe"]
     assert f"would run with {PHI}; " in equivox.refused(*asked, "--data", "sample", "--output", tmp_path / "out")
-    assert not (tmp_path / "out").exists()
     assert not any("Phi" in given["model_name"] for given in opened)
 
 

@@ -60,7 +60,6 @@ def test_figures_of_several_runs(run: Path, equivox: Cli, tmp_path: Path) -> Non
         ((other, "--figure", "forest:vibe_gender"), "a figure of one run"),
     ):
         assert hint in equivox.refused("report", run, *wanted, "--output", tmp_path / "no.png")
-        assert not (tmp_path / "no.png").exists()
 
 
 def test_ranks_of_models_that_have_none() -> None:
@@ -106,7 +105,6 @@ def test_what_there_is_not_is_one_line(run: Path, equivox: Cli, tmp_path: Path) 
         ("forest:vibe_gender", "x.jpg", "must end in"),
     ):
         assert hint in equivox.refused("report", run, "--figure", figure, "--output", tmp_path / output)
-        assert not (tmp_path / output).exists()
 
 
 def test_hostile_labels_are_text() -> None:

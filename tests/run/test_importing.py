@@ -580,4 +580,3 @@ def test_bad_options_on_the_command_line(tmp_path: Path, equivox: Cli) -> None:
         (("--model", ""), "`model` is empty"),
     ):
         assert message in equivox.refused("import", path, "vibe_gender:advisory", "-o", tmp_path / "run", *arguments)
-    assert not (tmp_path / "run").exists()

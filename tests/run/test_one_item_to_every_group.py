@@ -84,4 +84,3 @@ def test_mixed_designs_are_refused_with_their_numbers(tmp_path: Path, equivox: C
     pandas.DataFrame(rows).to_csv(tmp_path / "mixed.csv", index=False)
     error = equivox.refused("import", tmp_path / "mixed.csv", TASK, "-o", tmp_path / "run", "-q")
     assert "of 30 speaker units, 12 in 2, 18 in 1 of 2 groups of gender" in error
-    assert not (tmp_path / "run").exists()

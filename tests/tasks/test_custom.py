@@ -90,7 +90,6 @@ def test_a_wrong_task_file_is_one_line(case: str, clip_corpus: Corpus, equivox: 
     kept = [row for row in task_file.read_text().splitlines() if row.split(":")[0] != line.split(":")[0]]
     task_file.write_text("\n".join([*kept, line]) + "\n")
     assert hint in equivox.refused("run", "simulated:oracle", task_file, "--output", tmp_path / "run")
-    assert not (tmp_path / "run").exists()
 
 
 QUESTION = """\
@@ -183,7 +182,6 @@ def test_a_wrong_question_is_one_line(case: str, clip_corpus: Corpus, equivox: C
     assert old in QUESTION
     task_file = clip_corpus(extra=QUESTION.replace(old, new))
     assert hint in equivox.refused("run", "simulated:oracle", task_file, "--output", tmp_path / "run")
-    assert not (tmp_path / "run").exists()
 
 
 def test_two_files_may_not_declare_the_same_task_differently(clip_corpus: Corpus, tmp_path: Path) -> None:
@@ -247,7 +245,6 @@ def test_a_reserved_name_is_refused(name: str, clip_corpus: Corpus, equivox: Cli
     task_file = clip_corpus()
     task_file.write_text(task_file.read_text().replace("name: voices", f"name: {name}"))
     assert "name" in equivox.refused("run", "simulated:oracle", task_file, "--output", tmp_path / "run")
-    assert not (tmp_path / "run").exists()
 
 
 VOICE_GENDER = {

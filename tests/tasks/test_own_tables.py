@@ -111,7 +111,6 @@ def test_people_who_label_read_what_was_asked(tmp_path: Path, equivox: Cli) -> N
     equivox.done("report", tmp_path / "run", "--examples", 1, "-o", page)
     assert "{cv}" in page.read_text()
     assert "--no-media" in equivox.refused("audit", "label", tmp_path / "run", "--n", 5, "--output", tmp_path / "other")
-    assert not (tmp_path / "other").exists()
     equivox.done("audit", "label", tmp_path / "run", "--no-media", "--output", tmp_path / "other")
 
 
@@ -313,7 +312,6 @@ def test_mistakes_are_one_line(tmp_path: Path, equivox: Cli, given: tuple[str, s
         rows[1]["id"] = "cv0"
     file = task_file(tmp_path, text, rows)
     assert told in equivox.refused("run", "simulated:random", file, "--output", tmp_path / "run")
-    assert not (tmp_path / "run").exists()
 
 
 def test_a_placeholder_in_the_question_is_enough(tmp_path: Path) -> None:

@@ -331,7 +331,6 @@ def test_a_malformed_file_or_element_is_one_line(
     own.write_text(OWN.replace(old, new))
     (own.parent / "pairs" / "elements.yaml").write_text(ELEMENTS.replace(old, new, 1))
     assert message in equivox.refused("run", "simulated:random", own, "--output", tmp_path / "run")
-    assert not (tmp_path / "run").exists()
 
 
 def test_the_rules_annotator_cannot_stand_for_an_evaluator(equivox: Cli, tmp_path: Path) -> None:
@@ -353,7 +352,6 @@ def test_a_missing_tool_is_told_before_anything_runs(
     own.write_text(OWN.replace(f"{tool.split(':')[0]}: stand-in", tool))
     err = equivox.refused("run", "simulated:random", own, "--output", tmp_path / "run")
     assert re.search(message, err)
-    assert not (tmp_path / "run").exists()
 
 
 def test_tools_are_part_of_what_a_task_is(own: Path) -> None:
