@@ -28,8 +28,25 @@ UNANNOTATED = "unannotated"
 UNANSWERED = frozenset({"missing", "failed"})
 """The statuses of requests without a response: not generated yet, and failed in the engine or in its media."""
 
-TRUNCATED, WITHHELD = "length", "content_filter"
-"""The `finish_reason` of a response that the token limit cut off, and of one that the provider withheld."""
+TRUNCATED, WITHHELD, BROKEN = "length", "content_filter", "error"
+"""The `finish_reason` of a response that the token limit cut off, of one that the provider withheld, and of none."""
+_ENDINGS = {
+    **dict.fromkeys(["max_tokens", "max_output_tokens", "model_length"], TRUNCATED),
+    **dict.fromkeys(["refusal", "safety", "prohibited_content", "blocklist", "spii"], WITHHELD),
+    **dict.fromkeys(["content_filter", "content_filtered", "guardrail_intervened"], WITHHELD),
+    **dict.fromkeys(["error", "abort", "insufficient_system_resource"], BROKEN),
+}
+"""Why an answer ended in the words of services: Anthropic, OpenAI, Mistral, Google, Amazon, DeepSeek, OpenRouter."""
+
+
+def ending(told: str | None) -> str | None:
+    """Return why an answer ended in our word for it; as it was told where there is none.
+
+    >>> ending("MAX_TOKENS"), ending("content_filter: PROHIBITED_CONTENT"), ending("eos"), ending(None)
+    ('length', 'content_filter', 'eos', None)
+    """
+    return _ENDINGS.get(told.partition(":")[0].lower(), told) if told else None
+
 
 ENDED = "finish_reason"
 """The column that says how a response ended; null where the engine does not say."""

@@ -29,7 +29,7 @@ from equivox.core.fields import checked_fields
 from equivox.core.media import MOST_SOUND_BYTES, MediaError, container_of, silent_wav
 from equivox.core.redact import remember_secrets, without_credentials
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
-from equivox.core.samples import WITHHELD
+from equivox.core.samples import WITHHELD, ending
 from equivox.core.task import Need
 from equivox.engines.messages import RESAMPLED, chat_messages, chat_of, split_thinking
 from equivox.engines.servers import Servers, short, unreached
@@ -331,7 +331,7 @@ class EndpointEngine(Engine):
             sound=sound,
             said=said,
             thinking=_said(reasoning) or thinking,
-            finish_reason=WITHHELD if refusal else choice.finish_reason,
+            finish_reason=WITHHELD if refusal else ending(choice.finish_reason),
             prompt_tokens=prompt_tokens,
             completion_tokens=completion_tokens,
             media_items=len(request.media) if arrived else 0,

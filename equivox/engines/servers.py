@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from equivox.core.errors import RequestError
 from equivox.core.redact import cleaned, without_credentials
+from equivox.core.samples import BROKEN, ending
 
 if TYPE_CHECKING:
     import openai
@@ -138,8 +139,9 @@ class Servers:
         def completion(server: _Server, limit_s: float) -> Any:
             neutral = {**server.neutral, **extra}
             found = server.client.chat.completions.create(**body, extra_body=neutral or None, timeout=limit_s)
-            if not getattr(found, "choices", None):
-                said = getattr(found, "error", None) or found
+            first = next(iter(getattr(found, "choices", None) or ()), None)
+            if getattr(first, "message", None) is None or ending(first.finish_reason) == BROKEN:
+                said = getattr(first, "error", None) or getattr(found, "error", None) or first or found
                 raise NotAnAnswer(f"the server's answer is no chat completion: {said!s:.100}")
             return found
 

@@ -12,7 +12,7 @@ from typing import Any
 from equivox.core.errors import RequestError, nearest
 from equivox.core.hashing import digest
 from equivox.core.requests import Response
-from equivox.core.samples import ENDED, TRUNCATED, WITHHELD
+from equivox.core.samples import BROKEN, ENDED, WITHHELD, ending
 from equivox.core.task import Column, Task
 from equivox.dataset_builders import builders
 from equivox.dataset_builders.corpus import Corpus, text_sample
@@ -24,12 +24,6 @@ from equivox.run.presented import placeholders
 SAMPLE, TASK, REPEAT, ERROR = "sample_id", "task", "repeat", "error"
 RESPONSE = ("response", "text")
 """The columns that may hold the responses: the first that is there does."""
-_ENDINGS = {
-    **dict.fromkeys(["max_tokens", "max_output_tokens", "model_length"], TRUNCATED),
-    **dict.fromkeys(["refusal", "safety", "prohibited_content", "blocklist", "spii"], WITHHELD),
-    **dict.fromkeys(["content_filtered", "guardrail_intervened"], WITHHELD),
-}
-"""Why an answer ended in the words of other services: Anthropic, OpenAI, Mistral, Google, Amazon."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +87,10 @@ class Table:
         """Return the response of a row, with its error and why it ended where columns say so."""
         answer = self.answers[row]
         error = answer.error or _message(self.columns[ERROR][row] if ERROR in self.columns else None)
-        ended = answer.finish_reason or self.cell(ENDED, row)
-        return replace(answer, error=error, finish_reason=_ENDINGS.get(ended.lower(), ended) if ended else None)
+        ended = ending(answer.finish_reason or self.cell(ENDED, row))
+        if ended == BROKEN:
+            return replace(_NO_ANSWER, error=error or "the service broke off the answer")
+        return replace(answer, error=error, finish_reason=ended)
 
     def record(self, row: int) -> dict[str, Any]:
         """Return a row by the names of its columns."""

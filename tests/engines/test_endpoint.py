@@ -507,6 +507,45 @@ def test_what_is_no_completion_is_quoted(server: Server, sent: bytes, said: str)
     assert response.text is None and said in str(response.error)
 
 
+def chosen(server: Server, **choice: Any) -> None:
+    """Have the server send one choice, as a service has it."""
+    original = server.completion
+    server.completion = lambda body: original(body) | {"choices": [{"index": 0} | choice]}  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("MAX_TOKENS", "length"), ("max_tokens", "length"), ("model_length", "length"), ("SAFETY", "content_filter"),
+        ("content_filter: PROHIBITED_CONTENT", "content_filter"), ("refusal", "content_filter"), ("eos", "eos"),
+        ("stop", "stop"), (None, None),
+    ],
+)  # fmt: skip
+def test_why_an_answer_ended_is_kept_in_one_word(server: Server, sent: str | None, kept: str | None) -> None:
+    """Google, Anthropic and Mistral say it in words of their own."""
+    chosen(server, finish_reason=sent, message={"role": "assistant", "content": "I would"})
+    (response,) = engine(server).generate([request("a")])
+    assert (response.text, response.finish_reason, response.error) == ("I would", kept, None)
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        ({"finish_reason": "error", "error": {"code": 502, "message": "upstream died"}}, "upstream died"),
+        ({"finish_reason": "insufficient_system_resource"}, "insufficient_system_resource"),
+        ({"finish_reason": "abort"}, "abort"),
+        ({"finish_reason": "stop", "message": None}, "no chat completion"),
+        ({"finish_reason": "content_filter", "message": None}, "content_filter"),
+    ],
+)
+def test_a_choice_that_broke_off_is_no_answer(server: Server, choice: dict[str, Any], said: str) -> None:
+    """OpenRouter, DeepSeek and vLLM send with status 200 what their provider or GPU could not finish."""
+    chosen(server, **{"message": {"role": "assistant", "content": "I think that"}} | choice)
+    (response,) = engine(server, max_retries=1).generate([request("a")])
+    assert response.text is None and said in str(response.error)
+    assert server.asked["a"] == 2  # it may pass
+
+
 def test_another_models_name_is_noted(server: Server, equivox: Cli, tmp_path: Path) -> None:
     original = server.completion
     server.completion = lambda body: original(body) | {"model": "m-mini"}  # type: ignore[method-assign]
