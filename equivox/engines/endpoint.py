@@ -32,10 +32,10 @@ from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.samples import WITHHELD, ending
 from equivox.core.task import Need
 from equivox.engines.messages import RESAMPLED, chat_messages, chat_of, split_thinking
-from equivox.engines.servers import Servers, short, unreached
+from equivox.engines.servers import Servers, no_money, short, unreached
 
-FATAL = frozenset({401, 402, 403, 404})
-"""Statuses by which a server refuses every request alike: no key, no money, no permission, no such model."""
+FATAL = frozenset({401, 402, 403, 404, 429, 502, 503})
+"""Statuses by which a server refuses every request alike: no key, money, permission or model; too busy to the last."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,7 +266,9 @@ class EndpointEngine(Engine):
             completion = self._complete(messages, request)
             return self._response(request, completion)
         except Exception as error:  # any failure of a request is stored as its response
-            return Response(key=request.key, text=None, error=short(error), fatal=_fatal(error))
+            # Whatever fails a server that never answered may fail everything: wrong settings, sound it does not take.
+            fatal = _fatal(error) or (None if self._used["requests"] else type(error).__name__)
+            return Response(key=request.key, text=None, error=short(error), fatal=fatal)
 
     def _complete(self, messages: list[dict[str, Any]], request: Request, *, max_tokens: int = 0) -> Any:
         sampling = request.sampling
@@ -430,7 +432,7 @@ def _count(given: Any) -> int:
 def _fatal(error: BaseException) -> str | None:
     """Return the name of a failure that every other request would meet too, None for any other."""
     for one in (error, error.__cause__):
-        if getattr(one, "code", None) == "insufficient_quota":
+        if no_money(one):
             return "insufficient_quota"
         if getattr(one, "status_code", None) in FATAL:
             return f"HTTP {getattr(one, 'status_code', '')}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ These servers fill what a request leaves out from the checkpoint's `generation_c
 own. All others, which refuse fields that they do not know, are sent none of this.
 """
 
+_MARKUP = re.compile(r"(?is)<(style|script)\b.*?</\1>|<[^>]*>")
 _LISTED_S = 10.0
 _LONGEST_PAUSE_S = 60.0
 _TIMES_THE_LONGEST = 4
@@ -142,7 +144,7 @@ class Servers:
             first = next(iter(getattr(found, "choices", None) or ()), None)
             if getattr(first, "message", None) is None or ending(first.finish_reason) == BROKEN:
                 said = getattr(first, "error", None) or getattr(found, "error", None) or first or found
-                raise NotAnAnswer(f"the server's answer is no chat completion: {said!s:.100}")
+                raise NotAnAnswer(f"the server's answer is no chat completion: {said!s:.100}", said)
             return found
 
         return self._answered(completion)
@@ -231,7 +233,12 @@ class Servers:
 
 
 class NotAnAnswer(ValueError):
-    """The body of an answer has another form than was asked for."""
+    """The body of an answer has another form than was asked for; an error in it may have the status of one."""
+
+    def __init__(self, told: str, said: object = None) -> None:
+        super().__init__(told)
+        code = said.get("code") if isinstance(said, dict) else None
+        self.status_code = code if isinstance(code, int) else None
 
 
 def _in_time(ask: Callable[[_Server, float], Answer], server: _Server, limit_s: float) -> Answer:
@@ -266,12 +273,15 @@ def unreached(error: BaseException | None) -> bool:
 
 def _passes(error: BaseException) -> bool:
     """Return whether the same request may be answered if it is sent again."""
-    import openai
-
-    if isinstance(error, openai.APIStatusError):
-        busy = error.status_code in (408, 409, 429) or error.status_code >= 500
-        return busy and error.code != "insufficient_quota"
+    status = getattr(error, "status_code", None)
+    if isinstance(status, int):
+        return (status in (408, 409, 429) or status >= 500) and not no_money(error)
     return isinstance(error, NotAnAnswer) or unreached(error)
+
+
+def no_money(error: BaseException | None) -> bool:
+    """Return whether a server says that what was paid for is used up."""
+    return "insufficient_quota" in (getattr(error, "code", None), getattr(error, "type", None))
 
 
 def _pause(error: BaseException, attempt: int) -> float:
@@ -289,8 +299,11 @@ def _pause(error: BaseException, attempt: int) -> float:
 def short(error: BaseException) -> str:
     """Return an error as one short line: its type and its first words, without credentials.
 
-    The client says of all broken connections that they are one; what caused the error says why.
+    The client says of all broken connections that they are one; what caused the error says why. Of an answer in a form
+    that it does not know it says the status alone.
     """
     words = f"{error} {error.__cause__}" if unreached(error) and error.__cause__ else str(error)
+    if body := words.startswith("Error code: ") and " - " not in words and getattr(error, "body", None):
+        words += f" - {_MARKUP.sub(' ', str(body))}"
     text = cleaned(" ".join(words.split()))
     return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__

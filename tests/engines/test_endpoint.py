@@ -546,6 +546,63 @@ def test_a_choice_that_broke_off_is_no_answer(server: Server, choice: dict[str, 
     assert server.asked["a"] == 2  # it may pass
 
 
+@pytest.mark.parametrize(
+    ("status", "sent", "said"),
+    [
+        (400, b'[{"error": {"code": 400, "message": "API key not valid."}}]', "API key not valid."),
+        (
+            422,
+            b'{"error": "Input validation error: `top_p` must be < 1.0", "error_type": "validation"}',
+            "`top_p` must",
+        ),
+        (422, b'{"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]}', "'seed'"),
+        (
+            400,
+            b"<html><head><style>a {}</style></head><body><h1>Request too large</h1></body></html>",
+            "400 - Request too",
+        ),
+    ],
+)
+def test_a_servers_reason_is_told_in_whatever_form_it_comes(
+    server: Server, status: int, sent: bytes, said: str
+) -> None:
+    """Of Google, TGI, FastAPI and a load balancer only the number was told."""
+    server.reply = lambda handler, body, kind: server.send(handler, status, sent)  # type: ignore[method-assign]
+    (response,) = engine(server, max_retries=0).generate([request("a")])
+    assert said in str(response.error)
+
+
+@pytest.mark.parametrize(
+    ("status", "sent", "fatal", "asked"),
+    [
+        (200, {"code": 401, "message": "User not found"}, "HTTP 401", 1),  # OpenRouter
+        (429, {"type": "insufficient_quota", "code": "429"}, "insufficient_quota", 1),
+        (429, {"message": "Rate limit"}, "HTTP 429", 3), (503, {}, "HTTP 503", 3), (502, {}, "HTTP 502", 3),
+        (200, {"code": 400, "message": "too long"}, None, 1), (500, {}, None, 3), (400, {}, None, 1),
+        (200, {"code": [401], "message": "odd"}, None, 3),
+    ],
+)  # fmt: skip
+def test_what_every_request_would_meet_is_fatal(
+    server: Server, status: int, sent: dict[str, Any], fatal: str | None, asked: int
+) -> None:
+    opened = engine(server)
+    assert next(opened.generate([request("a")])).error is None
+    failed = json.dumps({"error": sent}).encode()
+    server.reply = lambda handler, body, kind: server.send(handler, status, failed)  # type: ignore[method-assign]
+    (response,) = opened.generate([request("b")])
+    assert response.text is None and response.fatal == fatal and server.asked["b"] == asked
+
+
+def test_a_server_that_never_answered_is_not_asked_everything(server: Server, equivox: Cli, tmp_path: Path) -> None:
+    """As a model does that takes no sound, or not the settings: each request is refused with 400."""
+    question = f"audio + {PROMPTS['advisory'].text}"
+    server.faults = {question: ["400"] * 99}
+    code, out, err = equivox(*run_of(server, tmp_path / "run"))
+    assert (code, out) == (1, "") and server.asked[question] <= 20 + 2 * 4
+    assert "20 times in a row alike" in err and "fault 400" in err and "`stop-after` to 0" in err
+    assert not stored_responses(tmp_path / "run")
+
+
 def test_another_models_name_is_noted(server: Server, equivox: Cli, tmp_path: Path) -> None:
     original = server.completion
     server.completion = lambda body: original(body) | {"model": "m-mini"}  # type: ignore[method-assign]
@@ -677,7 +734,7 @@ def test_an_annotators_outage_is_a_failure_and_is_asked_again(server: Server, eq
     server.answer, server.reply = answer, reply  # type: ignore[method-assign]
     judge = tmp_path / "judge.yaml"
     judge.write_text(
-        "engine: endpoint\nattempts: 1\n"
+        "engine: endpoint\nattempts: 1\nstop_after: 0\n"
         f"model_parameters: {{model_name: judge, base_url: '{server.url}', max_retries: 0}}\n"
     )
     code, out, err = equivox(*run_of(server, tmp_path / "run", annotator=judge))
