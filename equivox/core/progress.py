@@ -105,7 +105,7 @@ def until_outage(responses: Iterable[Response], who: str, stop_after: int) -> It
             if len(held) >= stop_after:
                 raise RunError(
                     f"{who} failed {len(held)} times in a row alike ({response.error}), so the run stops; what was "
-                    "answered is stored: mend the cause and give the same command again, or set `stop-after` to 0 to go on"
+                    "answered is stored: mend the cause and give the same command again (`stop-after` 0 goes on)"
                 )
     finally:
         if isinstance(responses, Generator):

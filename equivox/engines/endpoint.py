@@ -30,12 +30,14 @@ from equivox.core.media import MOST_SOUND_BYTES, MediaError, container_of, silen
 from equivox.core.redact import remember_secrets, without_credentials
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.samples import WITHHELD, ending
-from equivox.core.task import Need
+from equivox.core.task import Need, Sampling
 from equivox.engines.messages import RESAMPLED, chat_messages, chat_of, split_thinking
 from equivox.engines.servers import Servers, no_money, short, unreached
 
 FATAL = frozenset({401, 402, 403, 404, 429, 502, 503})
 """Statuses by which a server refuses every request alike: no key, money, permission or model; too busy to the last."""
+
+_GREETING = Request(key="", task="", sample_id="", condition="", text="Hello.", sampling=Sampling(), seed=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +57,8 @@ class EndpointSettings:
         Limits of the requests. The concurrency is that of each server: 1 for one that answers one request after the
         other. The requests per minute are those to all servers; 0: no limit. `Servers` says when an answer is late.
     structured
-        The format of an annotator's schema: `json_schema`, or `json_object` if the server does not support schemas.
+        The format of an annotator's schema: `json_schema`, or `json_object` if the server does not support schemas;
+        with `none` the prompt alone asks for it.
     max_audio_seconds
         Longer clips fail with a message that says so; 0 for no limit.
     prompt_price, completion_price
@@ -87,7 +90,7 @@ class EndpointSettings:
     requests_per_minute: Annotated[int, Ge(0)] = 0
     timeout_s: Annotated[float, Gt(0), Le(86_400)] = 120.0
     max_retries: Annotated[int, Ge(0), Le(1000)] = 6
-    structured: Literal["json_schema", "json_object"] = "json_schema"
+    structured: Literal["json_schema", "json_object", "none"] = "json_schema"
     max_audio_seconds: Annotated[float, Ge(0)] = 0.0
     prompt_price: Annotated[float, Ge(0)] = 0.0
     completion_price: Annotated[float, Ge(0)] = 0.0
@@ -176,12 +179,9 @@ class EndpointEngine(Engine):
                         f"{self.settings.model_name} is declared to take {', '.join(sorted(self.modalities))}, but "
                         f"{request.task} sends {part.kind}; choose another model, or correct modalities=[…]"
                     )
+        # Made as the first request is, so that the server shows which of its settings it does not take.
         self._servers.greet(
-            {
-                "model": self.settings.model_name,
-                "messages": [{"role": "user", "content": "Hello."}],
-                self.settings.token_limit_field: 1,
-            }
+            *self._body([{"role": "user", "content": _GREETING.text}], next(iter(requests), _GREETING), max_tokens=1)
         )
         if self.settings.asr and any(request.spoken for request in requests):
             try:
@@ -271,6 +271,16 @@ class EndpointEngine(Engine):
             return Response(key=request.key, text=None, error=short(error), fatal=fatal)
 
     def _complete(self, messages: list[dict[str, Any]], request: Request, *, max_tokens: int = 0) -> Any:
+        completion = self._servers.complete(*self._body(messages, request, max_tokens=max_tokens))
+        self._add_up(completion.usage)
+        if completion.model:
+            self._served_as.add(str(completion.model))
+        return completion
+
+    def _body(
+        self, messages: list[dict[str, Any]], request: Request, *, max_tokens: int
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what is sent for a request, and the fields beside it that are none of OpenAI's."""
         sampling = request.sampling
         body: dict[str, Any] = {
             "model": self.settings.model_name,
@@ -296,13 +306,9 @@ class EndpointEngine(Engine):
             body["modalities"] = ["text", "audio"]
             if self.settings.voice != "default":
                 body["audio"] = {"voice": self.settings.voice, "format": "wav"}
-        if request.schema is not None:
+        if request.schema is not None and self.settings.structured != "none":
             body["response_format"] = self._format(request.schema)
-        completion = self._servers.complete(body, extra)
-        self._add_up(completion.usage)
-        if completion.model:
-            self._served_as.add(str(completion.model))
-        return completion
+        return body, extra
 
     def _format(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         if self.settings.structured == "json_object":

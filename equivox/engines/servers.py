@@ -9,8 +9,9 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -109,7 +110,7 @@ class Servers:
             )
         return openai.OpenAI(base_url=url, api_key=key, timeout=self.timeout_s, max_retries=0)
 
-    def greet(self, body: Mapping[str, Any]) -> None:
+    def greet(self, body: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
         """Send each server a short request; RequestError, naming the server, if no other would be answered either."""
         servers = self.connect()
         import openai
@@ -117,7 +118,7 @@ class Servers:
         for server in servers:
             place = without_credentials(server.url)
             try:
-                server.client.with_options(max_retries=1).chat.completions.create(**body)
+                server.client.with_options(max_retries=1).chat.completions.create(**body, extra_body=extra or None)
             except openai.APIConnectionError as error:
                 raise RequestError(
                     f"no server answers at {place} ({short(error)}); check base_url and that it runs"
@@ -131,7 +132,9 @@ class Servers:
                     f"{place} does not know the model {body['model']} ({short(error)}); "
                     "check model_name and base_url (it ends in /v1)"
                 ) from error
-            except Exception:
+            except Exception as error:
+                if _instead(error):
+                    raise RequestError(f"{place} does not take what it is asked with ({short(error)})") from error
                 # The server may be overloaded, refuse a one-token answer, or send what is none; the requests will show.
                 continue
 
@@ -142,7 +145,7 @@ class Servers:
             neutral = {**server.neutral, **extra}
             found = server.client.chat.completions.create(**body, extra_body=neutral or None, timeout=limit_s)
             first = next(iter(getattr(found, "choices", None) or ()), None)
-            if getattr(first, "message", None) is None or ending(first.finish_reason) == BROKEN:
+            if first is None or first.message is None or ending(first.finish_reason) == BROKEN:
                 said = getattr(first, "error", None) or getattr(found, "error", None) or first or found
                 raise NotAnAnswer(f"the server's answer is no chat completion: {said!s:.100}", said)
             return found
@@ -285,15 +288,35 @@ def no_money(error: BaseException | None) -> bool:
 
 
 def _pause(error: BaseException, attempt: int) -> float:
-    """Return the seconds before a request is sent again: as the server asks for, or .5, 1, 2 … up to 8, scattered."""
-    asked = getattr(getattr(error, "response", None), "headers", {}).get("retry-after", "")
-    try:
-        seconds = float(asked)
-    except ValueError:  # none, or a date
-        seconds = 0.0
-    if 0 < seconds <= _LONGEST_PAUSE_S:
-        return seconds
+    """Return the seconds before a request is sent again: as the server asks, up to 60, or .5, 1 … 8, scattered."""
+    headers = getattr(getattr(error, "response", None), "headers", {})
+    seconds = 0.0
+    with suppress(KeyError, ValueError):
+        seconds = parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time()
+    for name, unit in (("retry-after", 1), ("retry-after-ms", 1000)):
+        with suppress(KeyError, ValueError):
+            seconds = float(headers[name]) / unit
+    if seconds > 0:
+        return min(seconds, _LONGEST_PAUSE_S)
     return min(0.5 * 2.0**attempt, 8.0) * random.uniform(0.75, 1.0)
+
+
+_INSTEAD = {
+    "max_tokens": "token_limit_field=max_completion_tokens",
+    "seed": "send_seed=false",
+    "temperature": "`--sampling temperature=1`, or `sampling` of an annotator's file",
+    "response_format": "structured=json_object, or none",
+    "input_audio": "audio_part=audio_url",
+}
+"""What may be given in place of a setting that a server does not take."""
+_NOT_TAKEN = re.compile(r"unsupported|unrecognized|unknown|extra inputs|not (?:support|permit|allow)", re.IGNORECASE)
+
+
+def _instead(error: BaseException) -> str:
+    """Return what may help where a server says that it does not take a setting; empty for any other error."""
+    told = str(getattr(error, "body", "")) if getattr(error, "status_code", None) in (400, 422) else ""
+    found = (instead for name, instead in _INSTEAD.items() if re.search(rf"\b{name}\b", told))
+    return next(found, "") if _NOT_TAKEN.search(told) else ""
 
 
 def short(error: BaseException) -> str:
@@ -306,4 +329,5 @@ def short(error: BaseException) -> str:
     if body := words.startswith("Error code: ") and " - " not in words and getattr(error, "body", None):
         words += f" - {_MARKUP.sub(' ', str(body))}"
     text = cleaned(" ".join(words.split()))
-    return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__
+    told = f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__
+    return f"{told}; try {instead}" if (instead := _instead(error)) else told

@@ -599,7 +599,7 @@ def test_a_server_that_never_answered_is_not_asked_everything(server: Server, eq
     server.faults = {question: ["400"] * 99}
     code, out, err = equivox(*run_of(server, tmp_path / "run"))
     assert (code, out) == (1, "") and server.asked[question] <= 20 + 2 * 4
-    assert "20 times in a row alike" in err and "fault 400" in err and "`stop-after` to 0" in err
+    assert "20 times in a row alike" in err and "fault 400" in err and "`stop-after` 0" in err
     assert not stored_responses(tmp_path / "run")
 
 
@@ -719,13 +719,13 @@ def test_an_annotators_outage_is_a_failure_and_is_asked_again(server: Server, eq
     annotating = {"broken": 60, "invalid": 3}
 
     def answer(body: dict[str, Any]) -> dict[str, Any]:
-        if "response_format" not in body:
+        if "response_format" not in body or body["max_tokens"] == 1:  # a greeting
             return {"content": ANSWER}
         annotating["invalid"] -= 1
         return {"content": json.dumps(form if annotating["invalid"] < 0 else {"refusal": False})}
 
     def reply(handler: BaseHTTPRequestHandler, body: dict[str, Any], kind: str) -> None:
-        if "response_format" in body and annotating["broken"] > 0:
+        if "response_format" in body and body["max_tokens"] > 1 and annotating["broken"] > 0:
             annotating["broken"] -= 1
             kind = "500"
         original(handler, body, kind)
@@ -882,6 +882,56 @@ def test_what_no_retry_will_mend_is_refused_at_once(server: Server, status: str,
     server.faults = {"Hello.": [status] * 9}
     with pytest.raises(RequestError, match=hint):
         engine(server).check([request("a")])
+
+
+SETTINGS = {
+    "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.": "token_limit_field=max_completion",
+    "Unsupported value: 'temperature' does not support 0 with this model.": "--sampling temperature=1",
+    "Unrecognized request argument supplied: seed": "send_seed=false",
+    "Invalid parameter: 'response_format' of type 'json_schema' is not supported": "structured=json_object",
+}
+
+
+@pytest.mark.parametrize(("told", "instead"), SETTINGS.items())
+def test_a_setting_that_a_server_does_not_take_is_known_at_once(server: Server, told: str, instead: str) -> None:
+    """As of models that reason: a whole run was refused, request by request, after the first had been greeted."""
+    refused = json.dumps({"error": {"message": told, "type": "invalid_request_error"}}).encode()
+    server.reply = lambda handler, body, kind: server.send(handler, 400, refused)  # type: ignore[method-assign]
+    asked = request("a", schema={"type": "object"})
+    with pytest.raises(RequestError, match="does not take what") as error:
+        engine(server).check([asked])
+    assert told[:40] in str(error.value) and instead in str(error.value)
+    (greeting,) = server.bodies
+    (response,) = engine(server).generate([asked])
+    assert instead in str(response.error)
+    # What is greeted is what will be asked, so that it is refused alike.
+    assert greeting == server.bodies[1] | {"messages": greeting["messages"], "max_tokens": 1}
+
+
+def test_another_reason_to_refuse_a_greeting_is_none_to_refuse_the_run(server: Server) -> None:
+    """A model that hears refuses a text alone, and a model that reasons one token."""
+    server.faults = {"Hello.": ["400"]}
+    engine(server).check([request("a")])
+
+
+def test_an_annotator_may_be_asked_in_words_alone(server: Server) -> None:
+    (response,) = engine(server, structured="none").generate([request("a", schema={"type": "object"})])
+    assert response.text == ANSWER and "response_format" not in server.bodies[0]
+
+
+@pytest.mark.parametrize(
+    ("headers", "least", "most"),
+    [
+        ({"retry-after": "7"}, 7, 7), ({"retry-after-ms": "1500", "retry-after": "2"}, 1.5, 1.5),
+        ({"retry-after": "600"}, 60, 60), ({"retry-after": "Wed, 21 Oct 2999 07:28:00 GMT"}, 60, 60),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 1.5, 2), ({"retry-after": "soon"}, 1.5, 2), ({}, 1.5, 2),
+        ({"retry-after": "nan"}, 1.5, 2), ({"retry-after": "-1"}, 1.5, 2),
+    ],
+)  # fmt: skip
+def test_a_server_is_given_the_time_it_asks_for(headers: dict[str, str], least: float, most: float) -> None:
+    busy = RuntimeError()
+    busy.response = SimpleNamespace(headers=headers)  # type: ignore[attr-defined]
+    assert least <= servers._pause(busy, 2) <= most
 
 
 @pytest.mark.parametrize("fault", ["500", "truncated", "empty"])

@@ -206,7 +206,7 @@ def test_a_server_gets_the_audio_and_the_grader_our_schema_with_the_scores_of_eq
     assert next(score for score in scores if score.is_whole).defined
     # equivox greets a server and asks how long a text is without its recording.
     ours = [body for body in bodies if "input_audio" in json.dumps(body)]
-    asked = [body for body in bodies if "response_format" in body]
+    asked = [body for body in bodies if "response_format" in body and body["max_tokens"] > 1]
     bodies.clear()
     model, grader = (get_model(f"openai-api/local/{n}", base_url=url, api_key="none", memoize=False) for n in "mg")
     log = evaluated(
