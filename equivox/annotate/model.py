@@ -8,6 +8,7 @@ the error is kept.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -29,6 +30,7 @@ ATTEMPTS = 3
 """The number of attempts before a response counts as unparsed."""
 
 _RETRY_TEMPERATURE = 0.7
+_FENCED = re.compile(r"```(?:json)?(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 
 
 class ModelAnnotator(Annotator):
@@ -185,10 +187,12 @@ def _field_line(attribute: Attribute) -> str:
 
 
 def _validated(segment: Segment, text: str | None) -> Mapping[str, Any] | None:
-    """Return the filled form, or None if `text` is not a valid one; code fences around it are accepted."""
+    """Return the filled form, or None if `text` is not a valid one; it may stand in a code fence, among words."""
     if text is None:
         return None
-    answer = split_thinking(text)[0].strip().removeprefix("```json").removeprefix("```").removesuffix("```")
+    answer = split_thinking(text)[0].strip()
+    fenced = [] if answer.startswith("{") else _FENCED.findall(answer)
+    answer = fenced[0] if len(fenced) == 1 else answer
     try:
         return response_form(asked_of(segment.attributes)).model_validate(parsed_json(answer), strict=True).model_dump()
     except ValueError:

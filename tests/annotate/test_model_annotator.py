@@ -168,9 +168,24 @@ def test_the_engine_is_shown_a_first_request_for_each_kind_of_segment() -> None:
     assert all(request.sampling.temperature == 0 and request.schema for request in shown)
 
 
-@pytest.mark.parametrize("wrap", ["{}", "```json\n{}\n```", "<think>Let me see {{}}.</think>{}", "\n {} \n"])
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        "{}", "```json\n{}\n```", "<think>Let me see {{}}.</think>{}", "\n {} \n", "```JSON\n{}\n```", "```\n{}",
+        "Here is the form:\n```json\n{}\n```\nLet me know!",
+    ],
+)  # fmt: skip
 def test_fences_and_thinking_around_a_form_are_tolerated(wrap: str) -> None:
     annotation, _ = read(ADVISORY, lambda request: wrap.replace("{{}}", "").replace("{}", form(ADVISORY)))
+    assert annotation.status == "parsed"
+
+
+# Nobody knows which of two forms is meant.
+TWO = f"```\n{form(ADVISORY)}\n``` or\n```\n{form(ADVISORY)}\n```"
+
+
+def test_a_fence_in_a_value_is_none_around_the_form() -> None:
+    annotation, _ = read(ADVISORY, lambda request: form(ADVISORY, hobby=["```a```", "b", "c"]))
     assert annotation.status == "parsed"
 
 
@@ -184,7 +199,7 @@ def test_an_invalid_answer_is_asked_again_with_a_new_seed() -> None:
     assert engine.closed
 
 
-@pytest.mark.parametrize("answer", ["not json", "", "[]", "[" * 100_000, '{"hobby": ["a", "b", "c"]}'])
+@pytest.mark.parametrize("answer", ["not json", "", "[]", "[" * 100_000, '{"hobby": ["a", "b", "c"]}', TWO])
 def test_what_stays_invalid_is_unparsed_with_its_words(answer: str) -> None:
     annotation, engine = read(ADVISORY, lambda request: answer)
     assert (annotation.status, annotation.values, annotation.attempts) == ("unparsed", (), 3)
