@@ -11,7 +11,6 @@ no usage, the run stops unless `trust_media=true` is given.
 
 from __future__ import annotations
 
-import base64
 import os
 import re
 import threading
@@ -23,14 +22,15 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le, MinLen
 
-from equivox.core.calls import Answer, Call
+from equivox.core.calls import Answer
 from equivox.core.errors import RequestError
 from equivox.core.fields import checked_fields
-from equivox.core.media import MOST_SOUND_BYTES, MediaError, container_of, silent_wav
+from equivox.core.media import MediaError, silent_wav
 from equivox.core.redact import remember_secrets, without_credentials
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.samples import WITHHELD, ending
 from equivox.core.task import Need, Sampling
+from equivox.engines.completions import calls, count, parts, said, spoken
 from equivox.engines.messages import RESAMPLED, chat_messages, chat_of, split_thinking
 from equivox.engines.servers import Servers, no_money, short, unreached
 
@@ -320,14 +320,15 @@ class EndpointEngine(Engine):
 
     def _response(self, request: Request, completion: Any) -> Response:
         choice, usage = completion.choices[0], completion.usage
-        refusal = getattr(choice.message, "refusal", None)
-        sound, transcript = _spoken(completion.choices) if request.spoken else (None, "")
-        answer, thinking = split_thinking(_said(choice.message.content) or _said(refusal) or transcript)
-        said = None
+        content = choice.message.content
+        refusal = getattr(choice.message, "refusal", None) or parts(content, "refusal")
+        sound, transcript = spoken(completion.choices) if request.spoken else (None, "")
+        answer, thinking = split_thinking(said(content) or said(refusal) or transcript)
+        own = None
         if sound is not None and self.settings.asr:
-            said, answer = answer, self._transcript(sound)
+            own, answer = answer, self._transcript(sound)
         if request.tools:
-            answer = Answer(answer, _calls(choice.message)).text
+            answer = Answer(answer, calls(choice.message)).text
         reasoning = getattr(choice.message, "reasoning_content", None) or getattr(choice.message, "reasoning", None)
         prompt_tokens = usage.prompt_tokens if usage else None
         completion_tokens = usage.completion_tokens if usage else None
@@ -337,8 +338,8 @@ class EndpointEngine(Engine):
             key=request.key,
             text=answer,
             sound=sound,
-            said=said,
-            thinking=_said(reasoning) or thinking,
+            said=own,
+            thinking=said(reasoning) or parts(content, "thinking") or thinking,
             finish_reason=WITHHELD if refusal else ending(choice.finish_reason),
             prompt_tokens=prompt_tokens,
             completion_tokens=completion_tokens,
@@ -358,9 +359,9 @@ class EndpointEngine(Engine):
         """Return the number of prompt tokens for media, by the server's count; None if it does not count."""
         if usage is None:
             return None
-        details, in_all = getattr(usage, "prompt_tokens_details", None), _count(usage.prompt_tokens)
+        details, in_all = getattr(usage, "prompt_tokens_details", None), count(usage.prompt_tokens)
         reported = [getattr(details, name, None) for name in ("audio_tokens", "image_tokens")] if details else []
-        if total := sum(map(_count, reported)):
+        if total := sum(map(count, reported)):
             return total
         text_alone = self._tokens_of(request)
         return None if text_alone is None else max(0, in_all - text_alone)
@@ -370,69 +371,27 @@ class EndpointEngine(Engine):
         # The lock is held during the request, so that other threads wait for this answer instead of asking too.
         with self._counting:
             # What else is said is counted with the text, so that its tokens do not pass for those of media.
-            said = (request.system, request.before, request.text)
-            if said not in self._text_tokens:
-                completion = self._complete(chat_of(request, []), request, max_tokens=1)
-                counted = _count(completion.usage.prompt_tokens) if completion.usage else 0
-                self._text_tokens[said] = counted or None
-            return self._text_tokens[said]
+            told = (request.system, request.before, request.text)
+            if told not in self._text_tokens:
+                counted = 0
+                try:
+                    completion = self._complete(chat_of(request, []), request, max_tokens=1)
+                    counted = count(completion.usage.prompt_tokens) if completion.usage else 0
+                except Exception as error:
+                    # A model that only hears refuses a text alone: nothing shows what the media took.
+                    if getattr(error, "status_code", None) not in (400, 422):
+                        raise
+                self._text_tokens[told] = counted or None
+            return self._text_tokens[told]
 
     def _add_up(self, usage: Any) -> None:
         """Add one answer of the server to the usage; answers that only count a text's tokens are included."""
-        prompt, completion = (_count(usage.prompt_tokens), _count(usage.completion_tokens)) if usage else (0, 0)
+        prompt, completion = (count(usage.prompt_tokens), count(usage.completion_tokens)) if usage else (0, 0)
         price = prompt * self.settings.prompt_price + completion * self.settings.completion_price
         more = {"requests": 1, "prompt_tokens": prompt, "completion_tokens": completion, "cost": price / 1e6}
         with self._lock:
             for name, amount in more.items():
                 self._used[name] += amount
-
-
-def _said(content: Any) -> str:
-    """Return what a server sent as content as one text: a text, the texts of its parts, or whatever it is."""
-    if content is None:
-        return ""
-    if isinstance(content, list):
-        return "".join(_said(part.get("text") if isinstance(part, dict) else part) for part in content)
-    return content if isinstance(content, str) else str(content)
-
-
-def _calls(message: Any) -> tuple[Call, ...]:
-    """Return the calls in a message: the name of each tool, and its arguments as the model wrote them."""
-    functions = [getattr(call, "function", None) for call in getattr(message, "tool_calls", None) or []]
-    return tuple(Call(str(getattr(one, "name", "")), str(getattr(one, "arguments", ""))) for one in functions)
-
-
-def _spoken(choices: Sequence[Any]) -> tuple[bytes, str]:
-    """Return the sound of a spoken answer and its transcript, empty if the server gives none.
-
-    OpenAI puts both into the first choice; vLLM-Omni puts the sound into a choice of its own. MediaError for an answer
-    without sound, or with one that is no audio file: a text in its place would pass for a voice that said little.
-    """
-    for choice in choices:
-        audio = getattr(choice.message, "audio", None)
-        if audio is None:
-            continue
-        encoded = str(_field(audio, "data") or "")
-        if len(encoded) > 2 * MOST_SOUND_BYTES:
-            raise MediaError(f"the spoken answer is longer than {MOST_SOUND_BYTES / 2**20:g} MiB")
-        try:
-            sound = base64.b64decode(encoded, validate=True)
-        except ValueError:
-            raise MediaError("the spoken answer is not in base64") from None
-        if container_of(sound) is None:
-            raise MediaError("the spoken answer is no audio file (wav, flac, ogg or mp3)")
-        return sound, _said(_field(audio, "transcript"))
-    raise MediaError("the server answered without a voice; ask one whose model speaks, or leave `spoken` out")
-
-
-def _field(part: Any, name: str) -> Any:
-    """Return a field of what a server sent, as an object or as a mapping; None if it is not there."""
-    return part.get(name) if isinstance(part, dict) else getattr(part, name, None)
-
-
-def _count(given: Any) -> int:
-    """Return a count of tokens; 0 where the server sent none that is one."""
-    return given if type(given) is int and 0 <= given < 2**53 else 0
 
 
 def _fatal(error: BaseException) -> str | None:

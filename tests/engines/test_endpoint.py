@@ -427,6 +427,18 @@ def test_a_run_without_usage_is_told_what_would_do(server: Server, equivox: Cli,
     assert code == 1 and "counts no tokens" in err and "trust_media=true" in err
 
 
+def test_a_server_that_refuses_a_text_alone_is_told_what_would_do(
+    server: Server, equivox: Cli, tmp_path: Path, clip: bytes
+) -> None:
+    """A model that only hears, at a server that reports no audio tokens: each answer was lost, and trusted ones too."""
+    server.faults = {PROMPTS["advisory"].text: ["400"] * 99, "ask": ["400"] * 9}
+    (response,) = engine(server, trust_media=True).generate([request("ask", clip=clip)])
+    assert (response.text, response.media_items, response.media_tokens) == (ANSWER, 1, None)
+    run = ["vibe_gender:advisory", "--data", "sample", "--limit", 8, "--annotator", "rules", "-o", tmp_path / "run"]
+    code, _, err = equivox("run", f"endpoint:model_name=m,base_url={server.url}", *run)
+    assert code == 1 and "counts no tokens" in err and "trust_media=true" in err
+
+
 def test_concurrency_is_bounded_and_used(server: Server) -> None:
     def slowly(body: dict[str, Any]) -> dict[str, Any]:
         time.sleep(0.1)
@@ -455,9 +467,11 @@ def test_thinking_is_kept_apart_in_both_forms(server: Server) -> None:
     server.answer = lambda body: {"content": "<think>hm</think>Chess."}
     (response,) = engine(server).generate([request("a")])
     assert (response.text, response.thinking) == ("Chess.", "hm")
-    server.answer = lambda body: {"content": "Chess.", "reasoning_content": "hm"}
-    (response,) = engine(server).generate([request("a")])
-    assert (response.text, response.thinking) == ("Chess.", "hm")
+    parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "Chess."}]
+    for other in ({"content": "Chess.", "reasoning_content": "hm"}, {"content": parts}):  # vLLM, Mistral
+        server.answer = lambda body, other=other: other  # type: ignore[misc]
+        (response,) = engine(server).generate([request("a")])
+        assert (response.text, response.thinking) == ("Chess.", "hm")
 
 
 @pytest.mark.parametrize(
@@ -467,6 +481,7 @@ def test_thinking_is_kept_apart_in_both_forms(server: Server) -> None:
         ({"content": 7}, "7", "stop"),
         ({"content": None}, "", "stop"),
         ({"content": None, "refusal": "I cannot say."}, "I cannot say.", "content_filter"),
+        ({"content": [{"type": "refusal", "refusal": "I cannot."}]}, "I cannot.", "content_filter"),
         ({"content": "half \ud83d of a pair"}, "half \ud83d of a pair", "stop"),
         ({"content": "Chess.", "reasoning_content": 3}, "Chess.", "stop"),
     ],

@@ -1,0 +1,64 @@
+"""What OpenAI-compatible servers send: texts in parts, calls, a voice, counts, each in the forms that there are."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+from equivox.core.calls import Call
+from equivox.core.media import MOST_SOUND_BYTES, MediaError, container_of
+
+
+def said(content: Any) -> str:
+    """Return what a server sent as content as one text: a text, the texts of its parts, or whatever it is."""
+    if content is None:
+        return ""
+    if isinstance(content, list):
+        return "".join(said(part.get("text") if isinstance(part, dict) else part) for part in content)
+    return content if isinstance(content, str) else str(content)
+
+
+def parts(content: Any, name: str) -> str:
+    """Return what the parts of a content have under a name, such as their thinking; empty if it has no parts."""
+    told = [said(part.get(name)) for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    return "\n\n".join(filter(None, told))
+
+
+def calls(message: Any) -> tuple[Call, ...]:
+    """Return the calls in a message: the name of each tool, and its arguments as the model wrote them."""
+    functions = [getattr(call, "function", None) for call in getattr(message, "tool_calls", None) or []]
+    return tuple(Call(str(getattr(one, "name", "")), str(getattr(one, "arguments", ""))) for one in functions)
+
+
+def spoken(choices: Sequence[Any]) -> tuple[bytes, str]:
+    """Return the sound of a spoken answer and its transcript, empty if the server gives none.
+
+    OpenAI puts both into the first choice; vLLM-Omni puts the sound into a choice of its own. MediaError for an answer
+    without sound, or with one that is no audio file: a text in its place would pass for a voice that said little.
+    """
+    for choice in choices:
+        audio = getattr(choice.message, "audio", None)
+        if audio is None:
+            continue
+        encoded = str(_field(audio, "data") or "")
+        if len(encoded) > 2 * MOST_SOUND_BYTES:
+            raise MediaError(f"the spoken answer is longer than {MOST_SOUND_BYTES / 2**20:g} MiB")
+        try:
+            sound = base64.b64decode(encoded, validate=True)
+        except ValueError:
+            raise MediaError("the spoken answer is not in base64") from None
+        if container_of(sound) is None:
+            raise MediaError("the spoken answer is no audio file (wav, flac, ogg or mp3)")
+        return sound, said(_field(audio, "transcript"))
+    raise MediaError("the server answered without a voice; ask one whose model speaks, or leave `spoken` out")
+
+
+def _field(part: Any, name: str) -> Any:
+    """Return a field of what a server sent, as an object or as a mapping; None if it is not there."""
+    return part.get(name) if isinstance(part, dict) else getattr(part, name, None)
+
+
+def count(given: Any) -> int:
+    """Return a count of tokens; 0 where the server sent none that is one."""
+    return given if type(given) is int and 0 <= given < 2**53 else 0
