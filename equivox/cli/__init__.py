@@ -25,6 +25,8 @@ CYCLES_AFTER = 20_000
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 incomplete, 2 wrong request, 130 interrupted, 143 ended by SIGTERM."""
     interrupts.listen()
+    for stream in ("stdout", "stderr"):  # None for a command whose terminal is closed, as of a timer
+        setattr(sys, stream, getattr(sys, stream) or open(os.devnull, "w"))  # noqa: SIM115
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     gc.set_threshold(CYCLES_AFTER, *gc.get_threshold()[1:])
@@ -72,14 +74,22 @@ def _run(arguments: list[str]) -> int:
         return _fail("there is not enough memory for this; close other programs, or ask for less", EXIT_INCOMPLETE)
     except BrokenPipeError:
         # The receiving program closed the pipe (`| head`); redirect stdout so that closing it stays silent.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence()
         return EXIT_DONE
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT) and not debug:
+            _silence()
+            return _fail(f"cannot write: {str(error.strerror).lower()}; what was stored stays", EXIT_INCOMPLETE)
         if debug or error.errno not in (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES):
             raise
         path = f"the path {shortened(str(error.filename))}" if error.filename else "a path"
         return _fail(f"{path} cannot be used: {str(error.strerror).lower()}; name another one", EXIT_REQUEST)
     return code if isinstance(code, int) else EXIT_DONE
+
+
+def _silence() -> None:
+    """Let what is left to be printed go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, code: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -345,3 +346,14 @@ def test_a_second_run_is_no_task_file(tmp_path: Path, equivox: Cli) -> None:
     """`verify RUN OTHER` looked for `configs/tasks/OTHER.yaml`, which nobody had named."""
     err = equivox.refused("verify", tmp_path / "run", tmp_path / "other")
     assert err.startswith(f"equivox: {tmp_path / 'other'} is no task file: its name ends in .yaml, .yml or .py;")
+
+
+@pytest.mark.parametrize(
+    ("ending", "code", "told"),
+    [(">&-", 0, ""), (">&- 2>&-", 0, ""), (">/dev/full", 1, "equivox: cannot write: no space left on device")],
+)
+def test_a_command_without_a_place_for_what_it_says_ends_in_a_line(ending: str, code: int, told: str) -> None:
+    """As a command of a timer has none, and as it is where the results fill the disk: it ended in a traceback."""
+    command = f"{shlex.quote(sys.executable)} -m equivox tasks {ending}"
+    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr.partition(";")[0], done.stderr.count("\n")) == (code, told, bool(told))
