@@ -117,7 +117,8 @@ def _inspected(data: bytes, descriptor: int) -> AudioFacts:
         problem = "empty (0 samples)"
     elif not finite:
         problem = "not finite (NaN or infinite samples)"
-    elif missing := _missing_share(data, kind, promised, samples):
+    # Some encoders count their header as sound: what lacks could not be heard.
+    elif (missing := _missing_share(data, kind, promised, samples)) * duration > (1 - missing) * SHORTEST_S:
         problem = f"cut short: {missing:.0%} of the audio that its header promises is missing"
     elif high - low <= SILENCE:
         problem = "silent"
@@ -216,7 +217,7 @@ def _not_audio(data: bytes) -> str | None:
     if is_lfs_pointer(data):
         return "a git-lfs pointer instead of audio; run `git lfs pull` in the corpus"
     if container_of(data) is None:
-        return f"not wav, flac, ogg or mp3 (begins with {data[:8].hex(' ')})"
+        return f"not wav, flac, ogg or mp3 (begins with {data[:8].hex(' ')}); convert it to one of these"
     return None
 
 
@@ -275,25 +276,29 @@ def begins_as_image(data: bytes) -> bool:
 
 
 def inspect_image(data: bytes, *, name: str) -> str | None:
-    """Return why an image cannot be used, or None; checks the first bytes and, with Pillow, decodes the image."""
+    """Return why an image cannot be used, or None; checks the first bytes and, with Pillow, decodes the image.
+
+    One of a single colour shows nobody, as a silent clip: filters of models that make pictures return such.
+    """
     if not data:
         return "empty file (0 bytes)"
     if is_lfs_pointer(data):
         return "a git-lfs pointer instead of an image; run `git lfs pull` in the corpus"
     if not begins_as_image(data):
-        return f"not PNG, JPEG or WebP (begins with {data[:8].hex(' ')})"
+        return f"not PNG, JPEG or WebP (begins with {data[:8].hex(' ')}); convert it to one of these"
     if importlib.util.find_spec("PIL") is not None:
         try:
-            checked_image(data, name=name)
+            checked_image(data, name=name, blank=False)
         except MediaError as error:
             return str(error).removeprefix(f"{name}: ")
     return None
 
 
-def checked_image(data: bytes, *, name: str) -> tuple[bytes, str]:
+def checked_image(data: bytes, *, name: str, blank: bool = True) -> tuple[bytes, str]:
     """Return an image's bytes and MIME type, after one full decode.
 
-    PNG, JPEG and WebP are returned unchanged; other formats that Pillow reads are converted to PNG.
+    PNG, JPEG and WebP are returned unchanged; other formats that Pillow reads are converted to PNG. An image of a
+    single colour is taken if it may be `blank`.
 
     Raises
     ------
@@ -318,6 +323,8 @@ def checked_image(data: bytes, *, name: str) -> tuple[bytes, str]:
                     f"{name}: {image.width} x {image.height} pixels, more than {LARGEST_IMAGE_PIXELS:,}; scale it down"
                 )
             image.load()
+            if not blank and all(low == high for low, high in image.convert("RGB").getextrema()):
+                raise MediaError(f"{name}: blank (a single colour)")
             if image.format in _SENT_AS_IS:
                 return data, _SENT_AS_IS[image.format]
             buffer = io.BytesIO()

@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
+from PIL import Image
 
 from equivox.core.errors import EquivoxError, RequestError
 from equivox.core.media import (
     MediaError,
+    checked_image,
     container_of,
     decode_audio,
     encode_audio,
     inspect_audio,
+    inspect_image,
     sha256,
 )
 
@@ -114,6 +117,15 @@ def test_a_wav_written_to_a_pipe_has_no_length_and_is_usable() -> None:
     assert inspect_audio(bytes(data)).problem is None
 
 
+@pytest.mark.parametrize(("more", "usable"), [(2, True), (44, True), (1_500, True), (1_700, False), (64_000, False)])
+def test_a_header_that_promises_what_nobody_could_hear_is_none_of_a_clip_cut_short(more: int, usable: bool) -> None:
+    """Some encoders count the header's 44 bytes: the clip was refused, for 0 % that were missing."""
+    data = bytearray(encode(tone(2.0)))  # 32,000 bytes a second: 1,600 are 0.05 s
+    data[40:44] = (64_000 + more).to_bytes(4, "little")
+    problem = inspect_audio(bytes(data)).problem
+    assert (problem is None) == usable
+
+
 def test_loud_clips_are_flagged_and_usable() -> None:
     loud = np.clip(tone(peak=3.0), -1, 1)
     assert inspect_audio(encode(loud)).clipped
@@ -172,3 +184,19 @@ def test_the_published_spoken_stereoset_clips_decode(reference_data: Path) -> No
         assert sha256(data) == row["sha256"]
         assert len(decode_audio(data, name=row["file"])) == pytest.approx(facts.duration_s * 16_000, abs=1)
     assert sum(row["codec"].startswith("mp3") for row in rows) == 9
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP"])
+def test_a_picture_of_a_single_colour_shows_nobody(kind: str) -> None:
+    """As a filter of a model that makes pictures returns: all groups got one, and looked alike."""
+    picture = Image.new("RGB", (64, 48), "black")
+    assert inspect_image(encoded(picture, kind), name="a") == "blank (a single colour)"
+    assert checked_image(encoded(picture, kind), name="a")[0] == encoded(picture, kind)  # to be looked at
+    picture.putpixel((20, 20), (255, 255, 255))
+    assert inspect_image(encoded(picture, kind), name="a") is None
+
+
+def encoded(picture: Image.Image, kind: str) -> bytes:
+    buffer = io.BytesIO()
+    picture.save(buffer, kind)
+    return buffer.getvalue()
