@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -281,6 +282,9 @@ class ClipFolder(Builder):
         pure = PurePosixPath(relative)
         named_out = pure.is_absolute() or ".." in pure.parts or PureWindowsPath(relative).drive
         path = self.source / pure
+        if not os.path.exists(path):  # macOS writes a letter with its accent as two signs
+            forms = (self.source / unicodedata.normalize(form, relative) for form in ("NFC", "NFD"))
+            path = next(filter(os.path.exists, forms), path)
         try:
             refuse_unusable(path, "path")
         except RequestError as error:

@@ -170,6 +170,8 @@ def task_file_for(table: Path) -> str:
         renamed["text"] = found.text
     if (swapped or versions) and "item" in found.columns and found.text != "item":
         renamed["table_item"] = "item"  # a swap calls its rows so
+    if found.kind == "audio" and not found.unit and "speaker" not in found.columns:
+        renamed["speaker"] = found.path  # each file counts by itself
     if found.kind == "text" and found.shared_id and found.text != "id":
         renamed["shared_id"] = "id"  # a row of texts is called by its `id`
     if renamed:
