@@ -217,7 +217,7 @@ def _not_audio(data: bytes) -> str | None:
     if is_lfs_pointer(data):
         return "a git-lfs pointer instead of audio; run `git lfs pull` in the corpus"
     if container_of(data) is None:
-        return f"not wav, flac, ogg or mp3 (begins with {data[:8].hex(' ')}); convert it to one of these"
+        return f"not wav, flac, ogg or mp3 (begins with {data[:8].hex(' ')}); convert it to one"
     return None
 
 
@@ -285,7 +285,7 @@ def inspect_image(data: bytes, *, name: str) -> str | None:
     if is_lfs_pointer(data):
         return "a git-lfs pointer instead of an image; run `git lfs pull` in the corpus"
     if not begins_as_image(data):
-        return f"not PNG, JPEG or WebP (begins with {data[:8].hex(' ')}); convert it to one of these"
+        return f"not PNG, JPEG or WebP (begins with {data[:8].hex(' ')}); convert it to one"
     if importlib.util.find_spec("PIL") is not None:
         try:
             checked_image(data, name=name, blank=False)
@@ -323,7 +323,7 @@ def checked_image(data: bytes, *, name: str, blank: bool = True) -> tuple[bytes,
                     f"{name}: {image.width} x {image.height} pixels, more than {LARGEST_IMAGE_PIXELS:,}; scale it down"
                 )
             image.load()
-            if not blank and all(low == high for low, high in image.convert("RGB").getextrema()):
+            if not blank and image.convert("RGB").getcolors(maxcolors=1):
                 raise MediaError(f"{name}: blank (a single colour)")
             if image.format in _SENT_AS_IS:
                 return data, _SENT_AS_IS[image.format]

@@ -50,7 +50,7 @@ def test_damaged_clips_are_rows_with_a_problem(crema_d: Path, tmp_path: Path, wr
     assert report.rows == 16
     assert report.problems == {
         "1001_AAA_NEU_XX": "empty file (0 bytes)",
-        "1002_AAA_NEU_XX": "not wav, flac, ogg or mp3 (begins with 67 61 72 62 61 67 65 2c); convert it to one of these",
+        "1002_AAA_NEU_XX": "not wav, flac, ogg or mp3 (begins with 67 61 72 62 61 67 65 2c); convert it to one",
         "1003_AAA_NEU_XX": "silent",
     }
     found = {row["clip_id"]: row for row in rows_in(report.folder)}
