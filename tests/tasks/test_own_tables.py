@@ -221,7 +221,9 @@ def faces(folder: Path) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for i in range(10, 20):
         for place, name in enumerate(("f", "m")):
-            Image.fromarray(np.full((8, 8, 3), 10 * i + place, np.uint8)).save(folder / f"{i}{name}.png")
+            picture = np.full((8, 8, 3), 10 * i + place, np.uint8)
+            picture[0] = 0  # one of a single colour shows nobody
+            Image.fromarray(picture).save(folder / f"{i}{name}.png")
         rows.append({"her": f"{i}f.png", "his": f"{i}m.png", "city": f"city {i % 3}"})
     return rows
 
