@@ -10,7 +10,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -114,13 +114,26 @@ def original_layout(
             "with `--demographics`"
         )
     scratch.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".hub-", dir=scratch, ignore_cleanup_errors=True) as made:
+    with (
+        _gone_if_empty(scratch),
+        tempfile.TemporaryDirectory(prefix=".hub-", dir=scratch, ignore_cleanup_errors=True) as made,
+    ):
         folder = Path(made)
         if copy.corpus == "crema_d" and demographics is not None:
             _lay_out_crema_d(copy, shards, folder, demographics)
         else:
             _lay_out_l2_arctic(copy, shards, folder)
         yield folder
+
+
+@contextmanager
+def _gone_if_empty(folder: Path) -> Iterator[None]:
+    """Remove a folder in which nothing was written, as for a copy that is refused."""
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def _rows(copy: HubFile, shards: list[Path]) -> Iterator[dict[str, Any]]:
