@@ -323,7 +323,7 @@ def checked_image(data: bytes, *, name: str, blank: bool = True) -> tuple[bytes,
                     f"{name}: {image.width} x {image.height} pixels, more than {LARGEST_IMAGE_PIXELS:,}; scale it down"
                 )
             image.load()
-            if not blank and image.convert("RGB").getcolors(maxcolors=1):
+            if not blank and all(low == high for low, high in np.reshape(image.getextrema(), (-1, 2))):
                 raise MediaError(f"{name}: blank (a single colour)")
             if image.format in _SENT_AS_IS:
                 return data, _SENT_AS_IS[image.format]

@@ -196,6 +196,17 @@ def test_a_picture_of_a_single_colour_shows_nobody(kind: str) -> None:
     assert inspect_image(encoded(picture, kind), name="a") is None
 
 
+def test_shapes_that_stand_in_another_channel_or_another_depth_are_seen() -> None:
+    """A black silhouette on nothing, and greys of 16 bits, which eight bits cut to white."""
+    silhouette = np.zeros((8, 8, 4), np.uint8)
+    silhouette[2:5, 2:5, 3] = 255
+    deep = np.arange(64, dtype=np.uint16).reshape(8, 8) * 500 + 1000
+    for picture in (silhouette, deep):
+        assert inspect_image(encoded(Image.fromarray(picture), "PNG"), name="a") is None
+    for blank in (np.full((8, 8, 4), 7, np.uint8), np.full((8, 8), 1000, np.uint16)):
+        assert inspect_image(encoded(Image.fromarray(blank), "PNG"), name="a") == "blank (a single colour)"
+
+
 def encoded(picture: Image.Image, kind: str) -> bytes:
     buffer = io.BytesIO()
     picture.save(buffer, kind)
