@@ -31,12 +31,14 @@ UNANSWERED = frozenset({"missing", "failed"})
 TRUNCATED, WITHHELD, BROKEN = "length", "content_filter", "error"
 """The `finish_reason` of a response that the token limit cut off, of one that the provider withheld, and of none."""
 _ENDINGS = {
-    **dict.fromkeys(["max_tokens", "max_output_tokens", "model_length"], TRUNCATED),
-    **dict.fromkeys(["refusal", "safety", "prohibited_content", "blocklist", "spii"], WITHHELD),
+    **dict.fromkeys(["max_tokens", "max_output_tokens", "model_length", "error_limit"], TRUNCATED),
+    "model_context_window_exceeded": TRUNCATED,
+    **dict.fromkeys(["refusal", "safety", "prohibited_content", "blocklist", "spii", "recitation"], WITHHELD),
     **dict.fromkeys(["content_filter", "content_filtered", "guardrail_intervened"], WITHHELD),
-    **dict.fromkeys(["error", "abort", "insufficient_system_resource"], BROKEN),
+    **dict.fromkeys(["sensitive", "error_toxic"], WITHHELD),
+    **dict.fromkeys(["error", "abort", "insufficient_system_resource", "network_error"], BROKEN),
 }
-"""Why an answer ended in the words of services: Anthropic, OpenAI, Mistral, Google, Amazon, DeepSeek, OpenRouter."""
+"""Why an answer ended in the words of services: Anthropic, OpenAI, Mistral, Google, Amazon, Zhipu, Cohere, others."""
 
 
 def ending(told: str | None) -> str | None:

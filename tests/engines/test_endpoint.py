@@ -533,11 +533,12 @@ def chosen(server: Server, **choice: Any) -> None:
     [
         ("MAX_TOKENS", "length"), ("max_tokens", "length"), ("model_length", "length"), ("SAFETY", "content_filter"),
         ("content_filter: PROHIBITED_CONTENT", "content_filter"), ("refusal", "content_filter"), ("eos", "eos"),
-        ("stop", "stop"), (None, None),
+        ("RECITATION", "content_filter"), ("sensitive", "content_filter"), ("ERROR_TOXIC", "content_filter"),
+        ("model_context_window_exceeded", "length"), ("stop", "stop"), (None, None),
     ],
 )  # fmt: skip
 def test_why_an_answer_ended_is_kept_in_one_word(server: Server, sent: str | None, kept: str | None) -> None:
-    """Google, Anthropic and Mistral say it in words of their own."""
+    """Google, Anthropic, Mistral, Zhipu and Cohere say it in words of their own."""
     chosen(server, finish_reason=sent, message={"role": "assistant", "content": "I would"})
     (response,) = engine(server).generate([request("a")])
     assert (response.text, response.finish_reason, response.error) == ("I would", kept, None)
@@ -549,6 +550,7 @@ def test_why_an_answer_ended_is_kept_in_one_word(server: Server, sent: str | Non
         ({"finish_reason": "error", "error": {"code": 502, "message": "upstream died"}}, "upstream died"),
         ({"finish_reason": "insufficient_system_resource"}, "insufficient_system_resource"),
         ({"finish_reason": "abort"}, "abort"),
+        ({"finish_reason": "network_error"}, "network_error"),
         ({"finish_reason": "stop", "message": None}, "no chat completion"),
         ({"finish_reason": "content_filter", "message": None}, "content_filter"),
     ],
