@@ -30,7 +30,7 @@ ATTEMPTS = 3
 """The number of attempts before a response counts as unparsed."""
 
 _RETRY_TEMPERATURE = 0.7
-_FENCED = re.compile(r"```(?:json)?(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
+_FENCED = re.compile(r"[^{]*```(?:json)?\s*(\{.*\})\s*(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 
 
 class ModelAnnotator(Annotator):
@@ -191,8 +191,7 @@ def _validated(segment: Segment, text: str | None) -> Mapping[str, Any] | None:
     if text is None:
         return None
     answer = split_thinking(text)[0].strip()
-    fenced = [] if answer.startswith("{") else _FENCED.findall(answer)
-    answer = fenced[0] if len(fenced) == 1 else answer
+    answer = found[1] if (found := _FENCED.match(answer)) else answer
     try:
         return response_form(asked_of(segment.attributes)).model_validate(parsed_json(answer), strict=True).model_dump()
     except ValueError:

@@ -184,8 +184,9 @@ def test_fences_and_thinking_around_a_form_are_tolerated(wrap: str) -> None:
 TWO = f"```\n{form(ADVISORY)}\n``` or\n```\n{form(ADVISORY)}\n```"
 
 
-def test_a_fence_in_a_value_is_none_around_the_form() -> None:
-    annotation, _ = read(ADVISORY, lambda request: form(ADVISORY, hobby=["```a```", "b", "c"]))
+@pytest.mark.parametrize("wrap", ["{}", "```json\n{}\n```", "Here:\n```json\n{}\n```\nAs {{asked}}."])
+def test_a_fence_in_a_value_is_none_around_the_form(wrap: str) -> None:
+    annotation, _ = read(ADVISORY, lambda request: wrap.format(form(ADVISORY, hobby=["```a```", "b", "c"])))
     assert annotation.status == "parsed"
 
 
