@@ -18,6 +18,7 @@ from equivox.core.errors import RequestError
 from equivox.core.files import shortened, table_bytes
 from equivox.core.lazy import pa, pq
 from equivox.core.text import how_many, listed, parsed_json
+from equivox.dataset_builders.workbooks import shown_rows
 
 FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx")
 """The supported suffixes of files, which determine the format."""
@@ -333,16 +334,11 @@ def _workbook(path: Path) -> list[list[Any]]:
 
 
 def _sheet_rows(path: Path, sheet: Any) -> list[list[Any]]:
-    """Return the rows of a sheet that have an entry."""
-    sheet.reset_dimensions()  # what a file says of its size may be less than it holds
+    """Return the rows of a sheet that have an entry, all of one length."""
     rows: list[list[Any]] = []
     width = 0
-    for cells in sheet.iter_rows():
-        row = [None if cell.data_type == "e" else cell.value for cell in cells]
-        while row and row[-1] is None:
-            del row[-1]
-        if row:
-            rows.append(row)
+    for row in shown_rows(sheet):
+        rows.append(row)
         width = max(width, len(row))
         refuse_large(str(path), width, len(rows))
     return [row + [None] * (width - len(row)) for row in rows]

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from datetime import datetime
 from pathlib import Path
 
 import datasets
@@ -124,6 +125,18 @@ def test_an_excel_file_is_read_as_it_is_shown(tmp_path: Path) -> None:
         "paid": [52_000.5, 7, None],
         "full time": [True, False, None],
     }
+
+
+def test_numbers_days_and_line_breaks_of_an_excel_file_are_read_as_they_are_shown(tmp_path: Path) -> None:
+    """Google Sheets writes 34 as 34.0, sums keep their last bits, Excel writes a break of Windows as a sign of its own."""
+    rows: list[list[object]] = [["age", "sum", "day", "text"], [34, 0.5, datetime(2024, 1, 2), "a\nb"], [35.5, 7]]
+    path = workbook(tmp_path / "t.xlsx", {"a": rows})
+    for old, new in (("<v>34</v>", "<v>34.0</v>"), ("<v>0.5</v>", "<v>409.99999999999994</v>"), ("a\n", "a_x000D_\n")):
+        changed(path, "xl/worksheets/sheet1.xml", old, new)
+    told = {name: [str(cell) for cell in own] for name, own in read_columns(path).items()}
+    assert told == {
+        "age": ["34", "35.5"], "sum": ["410", "7"], "day": ["2024-01-02", "None"], "text": ["a\nb", "None"],
+    }  # fmt: skip
 
 
 def test_which_sheet_of_an_excel_file_is_meant_is_not_guessed(tmp_path: Path) -> None:
