@@ -86,11 +86,14 @@ def read_columns(path: str | Path) -> Columns:
 
 
 def column_names(path: Path) -> list[str]:
-    """Return the names of a file's columns; of a CSV or TSV its first line alone is read.
+    """Return the names of a file's columns, with those that hold files; of a CSV or TSV its first line alone is read.
 
     RequestError as `read_columns`, as far as it is read.
     """
     kind = path.suffix.lower()
+    if kind == ".parquet":
+        with suppress(OSError, pa.ArrowException):  # of which the next line says what is wrong
+            return list(pq.read_schema(path).names)
     if kind not in (".csv", ".tsv"):
         return list(read_columns(path))
     try:

@@ -386,6 +386,13 @@ def test_a_new_task_file_of_clips_runs_where_nobody_is_named(tmp_path: Path) -> 
     corpus = open_corpus(task.data, None)
     assert [sample.problem for sample in corpus.samples] == [None] * 8
     assert len({sample.columns["speaker"] for sample in corpus.samples}) == 8
+    held: list[dict[str, object]] = [
+        {"audio": {"bytes": (tmp_path / clip).read_bytes(), "path": None}, "gender": row["gender"]}
+        for clip, row in zip(clips, rows, strict=True)
+    ]
+    file.write_text(task_file_for(table(tmp_path / "held.parquet", held)))  # the files in the table itself
+    task, *_ = load_task_file(file)
+    assert len({sample.columns["speaker"] for sample in open_corpus(task.data, None).samples}) == 8
 
 
 @pytest.mark.parametrize("more", [{}, {"item": "bicycle"}], ids=["", "item"])
