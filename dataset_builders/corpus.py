@@ -161,7 +161,7 @@ def builder_of(source: DataSource, data: str | Path | None) -> Builder | None:
             name=source.corpus,
             columns=source.columns,
             where=source.where,
-            values=source.values,
+            values={name: own for name, own in source.values.items() if name not in source.swap},
             needs=("path",),
             clips=source.clips,
             media="image" if source.kind == "image" else "audio",

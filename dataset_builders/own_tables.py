@@ -61,9 +61,7 @@ def open_texts(source: DataSource) -> Corpus:
             )
         row = {"speaker": item, ITEM: item, **row}
         samples += _swapped(row, source, number, len(names) - 1) if source.swap else [text_sample(item, row)]
-    for name, allowed in source.values.items():
-        found = Counter(str(sample.columns[name]) for sample in samples if sample.columns[name] not in (None, *allowed))
-        refuse_undeclared(str(path), name, found, allowed)
+    _refuse_undeclared(samples, source)
     given = (source.columns, source.where, source.values, source.swap)
     notes = [f"rows left out by `where`: {left_out:,} of {left_out + len(names):,}"] * bool(left_out)
     return Corpus(
@@ -87,8 +85,16 @@ def of_every_group(corpus: Corpus, source: DataSource) -> Corpus:
             own = row.clips[column]
             columns = {**own.columns, group: label, ITEM: row.sample_id}
             samples.append(replace(own, sample_id=f"{row.sample_id}/{label}", columns=columns, clips=row.clips))
+    _refuse_undeclared(samples, source)
     fingerprint = digest([corpus.fingerprint, _plain(source.swap)])
     return replace(corpus, samples=tuple(samples), fingerprint=fingerprint)
+
+
+def _refuse_undeclared(samples: Sequence[Sample], source: DataSource) -> None:
+    """Raise RequestError for values, of columns of the table or of groups of a swap, that `values` does not declare."""
+    for name, allowed in source.values.items():
+        found = Counter(str(sample.columns[name]) for sample in samples if sample.columns[name] not in (None, *allowed))
+        refuse_undeclared(str(source.table), name, found, allowed)
 
 
 def _refuse_missing(table: Mapping[str, Sequence[Any]], source: DataSource) -> None:

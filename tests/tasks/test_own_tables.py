@@ -274,6 +274,15 @@ def test_files_of_a_row_that_cannot_be_swapped_are_one_line(tmp_path: Path) -> N
             open_corpus(task.data, None)
 
 
+def test_values_may_declare_the_groups_of_swapped_files(tmp_path: Path) -> None:
+    rows = faces(tmp_path)
+    (task,) = load_task_file(task_file(tmp_path, f"values: {{gender: [female, male]}}\n{FACES}", rows, "faces.csv"))
+    assert len(open_corpus(task.data, None).samples) == 20
+    (task,) = load_task_file(task_file(tmp_path, f"values: {{gender: [woman, male]}}\n{FACES}", rows, "faces.csv"))
+    with pytest.raises(RequestError, match=r"`values` does not declare 'female' \(10 rows\) of gender"):
+        open_corpus(task.data, None)
+
+
 def test_files_of_several_columns_of_a_group_take_turns(tmp_path: Path) -> None:
     rows = [{**row, "too": f"{i}m.png"} for i, row in enumerate(faces(tmp_path), start=10)]
     text = FACES.replace('female: ["{her}"]', 'female: ["{her}", "{too}"]')
