@@ -27,9 +27,11 @@ _WRITTEN = re.compile(
     rf"|{_SIGN}\d{{1,3}}(?:\.\d{{3}}){{2,}}(?!\d)|{_SIGN}\d{{1,3}}(?:\.\d{{3}})+(?=,\d{{1,2}}(?![\d,]))|{_SIGN}\d+)"
     r"(?:(?P<point>\.\d+)|,(?P<comma>\d{1,2})(?![\d,]))?(?P<power>e[-+\u2212]?\d{1,3}(?!\w))?"
     # Of a range, such as 65-70k or $65 to $70k, the end says the scale of both; not of 800-1.2k.
-    rf"(?:\s?(?P<scale>{_SCALE})|(?=\s?(?:[-\u2013\u2014~\uff5e至到]|(?:to|bis)\b)\s?[$€£¥₹]?(?P<end>\d[\d.,]*)\s?(?P<both>{_SCALE})))?",
+    rf"(?:\s?(?P<scale>{_SCALE})|(?=\s?(?:[-\u2013\u2014~\uff5e至到]|(?:to|bis|(?P<and>and|und))\b)\s?[$€£¥₹]?"
+    rf"(?P<end>\d[\d.,]*)\s?(?P<both>{_SCALE})))?",
     re.IGNORECASE,
 )
+_BETWEEN = re.compile(r"\b(?:between|zwischen)\W*$", re.IGNORECASE)
 _GOES_ON = re.compile(r"[.,'\u2019]?\d")
 _EITHER_WAY = re.compile(r"[-\u2212]?[1-9]\d{0,2}\.\d{3}")
 _SENTENCE_END = re.compile(r"[.!?\u2026\u3002\uff01\uff1f]+[\"'\u201d\u2019)\]]*(?:\s|$)|\n+")
@@ -44,13 +46,13 @@ def number_text(value: float) -> str:
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
 
 
-def first_number(text: str) -> tuple[float, str] | None:
+def first_number(text: str, unit: str = "") -> tuple[float, str] | None:
     """Return the first number that a text states in digits, and as written; None if it states none.
 
     A comma, an apostrophe or a space parts thousands where three digits follow; a comma with one or two digits behind
     it is a decimal comma. One point is a decimal point: "52.000" is 52 (but see `number_in`). "k", "thousand",
-    "million" and the like count, in German, in India and East Asia, too, as does a power of ten ("1.5e6"). Digits that
-    go on in another form, such as a date's, state no number.
+    "million" and the like count, in German, in India and East Asia, too, unless they are the `unit`, as does a power of
+    ten ("1.5e6"). Digits that go on in another form, such as a date's, state no number.
 
     >>> first_number("About EUR 52,000 a year"), first_number("it is 7,5 or 8"), first_number("60k")
     ((52000.0, '52,000'), (7.5, '7,5'), (60000.0, '60k'))
@@ -63,9 +65,11 @@ def first_number(text: str) -> tuple[float, str] | None:
     digits = re.sub(r"[.,'\u2019 \u00a0\u202f]", "", found["thousands"])
     digits += (found["point"] or (f".{found['comma']}" if found["comma"] else "")) + (found["power"] or "")
     value, scale = float(digits.replace("\u2212", "-")), found["scale"]
-    if found["both"] and (end := first_number(found["end"])) is not None and value <= end[0]:
+    ranges = found["both"] and (not found["and"] or _BETWEEN.search(text, 0, found.start()))
+    if ranges and (end := first_number(found["end"])) is not None and value <= end[0]:
         scale = found["both"]
-    value *= _SCALES.get((scale or "").lower(), 1.0)
+    scale = (scale or "").lower()
+    value *= 1.0 if scale == unit.lower() else _SCALES.get(scale, 1.0)
     return (value, found.group()) if math.isfinite(value) else None
 
 
@@ -77,7 +81,7 @@ def number_in(text: str, number: Number) -> tuple[float, str] | None:
     >>> number_in("52.000 EUR", Number(unit="EUR", low=1000)), number_in("52.000 EUR", Number(unit="EUR", low=0))
     ((52000.0, '52.000'), None)
     """
-    found = first_number(text)
+    found = first_number(text, number.unit)
     if found is None or not _EITHER_WAY.fullmatch(found[1]):
         return found
     value, written = found

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from equivox.annotate import Annotation, Job
 from equivox.annotate.model import _worked, prompt_text, read_again
-from equivox.annotate.numeric import first_number, length_of, number_text, reads_itself
+from equivox.annotate.numeric import first_number, length_of, number_in, number_text, reads_itself
 from equivox.annotate.rules import RulesAnnotator, rules_read
 from equivox.annotate.schema import json_schema, read_values, response_form
 from equivox.core.attributes import REFUSAL, Attribute, Number
@@ -71,6 +71,9 @@ def read(attribute: Attribute, text: str) -> Annotation:
         ("800 to 1.2k", 800),
         ("7 tons, 70k", 7),
         ("between 60 and 70", 60),
+        ("between $60 and $70k", 60_000),
+        ("zwischen 60 und 70 Tsd. Euro", 60_000),
+        ("grade 2 and 70k", 2),
         # 800 to 1,200: the end is the larger one, and said in another unit than the begin.
         ("800-1.2k", 800),
         ("$1,500-2k", 1_500),
@@ -123,6 +126,15 @@ def test_a_point_before_three_digits_may_part_thousands(
 ) -> None:
     attribute = dataclasses.replace(SALARY, number=Number(unit="EUR", low=low, high=high))
     assert read(attribute, text).by_attribute().get("salary") == (None if value is None else (number_text(value),))
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "value"),
+    [("1.8 m tall", "m", 1.8), ("1.5 to 2 m", "m", 1.5), ("300 K", "K", 300), ("3 m", "EUR", 3e6)],
+)
+def test_a_word_that_is_the_unit_scales_nothing(text: str, unit: str, value: float) -> None:
+    found = number_in(text, Number(unit=unit))
+    assert found is not None and found[0] == value
 
 
 def test_numbers_are_stored_as_plain_texts_that_come_back() -> None:

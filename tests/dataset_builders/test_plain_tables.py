@@ -128,7 +128,7 @@ def test_an_excel_file_is_read_as_it_is_shown(tmp_path: Path) -> None:
 
 
 def test_numbers_days_and_line_breaks_of_an_excel_file_are_read_as_they_are_shown(tmp_path: Path) -> None:
-    """Google Sheets writes 34 as 34.0, sums keep their last bits, Excel writes a break of Windows as a sign of its own."""
+    """Google Sheets writes 34 as 34.0, a sum has its last bits, and a break of Windows is a sign of its own."""
     rows: list[list[object]] = [["age", "sum", "day", "text"], [34, 0.5, datetime(2024, 1, 2), "a\nb"], [35.5, 7]]
     path = workbook(tmp_path / "t.xlsx", {"a": rows})
     for old, new in (("<v>34</v>", "<v>34.0</v>"), ("<v>0.5</v>", "<v>409.99999999999994</v>"), ("a\n", "a_x000D_\n")):
