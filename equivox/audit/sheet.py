@@ -47,6 +47,7 @@ def write_sheet(
     has changed. With `studio` it holds Label Studio's tasks and its labelling page too, a pair for each set of
     attributes.
     """
+    drawn = [replace(one, item=f"i{one.item}") for one in drawn]  # some would be numbers to a spreadsheet, as 12e34
     sent = media_of(drawn, data) if media else {}
     drawn = with_texts(drawn, data) if media else drawn
     if studio:
