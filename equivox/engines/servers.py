@@ -309,7 +309,9 @@ _INSTEAD = {
     "input_audio": "audio_part=audio_url",
 }
 """What may be given in place of a setting that a server does not take."""
-_NOT_TAKEN = re.compile(r"unsupported|unrecognized|unknown|extra inputs|not (?:support|permit|allow)", re.IGNORECASE)
+_NOT_TAKEN = re.compile(
+    r"unsupported|unrecognized|unknown|unavailable|extra inputs|not (?:support|permit|allow)|is allowed", re.IGNORECASE
+)
 
 
 def _instead(error: BaseException) -> str:

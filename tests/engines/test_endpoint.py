@@ -906,6 +906,8 @@ SETTINGS = {
     "Unsupported value: 'temperature' does not support 0 with this model.": "--sampling temperature=1",
     "Unrecognized request argument supplied: seed": "send_seed=false",
     "Invalid parameter: 'response_format' of type 'json_schema' is not supported": "structured=json_object",
+    "This response_format type is unavailable now": "structured=json_object",
+    "invalid temperature: only 1 is allowed for this model": "--sampling temperature=1",
 }
 
 
