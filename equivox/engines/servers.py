@@ -8,7 +8,7 @@ import random
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
@@ -133,7 +133,7 @@ class Servers:
                     "check model_name and base_url (it ends in /v1)"
                 ) from error
             except Exception as error:
-                if _instead(error):
+                if _instead(error, body):
                     raise RequestError(f"{place} does not take what it is asked with ({short(error)})") from error
                 # The server may be overloaded, refuse a one-token answer, or send what is none; the requests will show.
                 continue
@@ -314,10 +314,10 @@ _NOT_TAKEN = re.compile(
 )
 
 
-def _instead(error: BaseException) -> str:
-    """Return what may help where a server says that it does not take a setting; empty for any other error."""
+def _instead(error: BaseException, sent: Container[str] = _INSTEAD) -> str:
+    """Return what may help where a server says that it does not take a setting of those that were sent; else empty."""
     told = str(getattr(error, "body", "")) if getattr(error, "status_code", None) in (400, 422) else ""
-    found = (instead for name, instead in _INSTEAD.items() if re.search(rf"\b{name}\b", told))
+    found = (instead for name, instead in _INSTEAD.items() if name in sent and re.search(rf"\b{name}\b", told))
     return next(found, "") if _NOT_TAKEN.search(told) else ""
 
 

@@ -931,6 +931,9 @@ def test_another_reason_to_refuse_a_greeting_is_none_to_refuse_the_run(server: S
     """A model that hears refuses a text alone, and a model that reasons one token."""
     server.faults = {"Hello.": ["400"]}
     engine(server).check([request("a")])
+    refused = b'{"error": {"message": "Unsupported: this model needs input_audio, whatever seed."}}'  # none was sent
+    server.reply = lambda handler, body, kind: server.send(handler, 400, refused)  # type: ignore[method-assign]
+    engine(server, send_seed=False).check([request("a")])
 
 
 def test_an_annotator_may_be_asked_in_words_alone(server: Server) -> None:
