@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.plugins import TASKS, added, warned
-from equivox.core.task import Task
+from equivox.core.task import DataSource, Task
 from equivox.core.task_checks import tasks_in
 from equivox.tasks import ALL_TASKS, OPEN_FAMILIES
 
@@ -75,6 +76,7 @@ def resolve_tasks(selection: str) -> list[Task]:
     known, refused = builtin_tasks(), _added_tasks()[1]
     families = {task.family for task in known.values()}
     chosen: dict[str, Task] = {}
+    tables: dict[str, DataSource] = {}
     for entry in filter(None, (part.strip() for part in selection.split(","))):
         if is_task_file(entry):
             found = open_task_file(Path(entry))
@@ -94,6 +96,11 @@ def resolve_tasks(selection: str) -> list[Task]:
         for task in found:
             if chosen.setdefault(task.name, task).fingerprint != task.fingerprint:
                 raise RequestError(f"two different tasks are called {task.name}; give one of the files another `name`")
+            rows = replace(task.data, in_prompts=())  # a corpus is opened once for all tasks that name it
+            if rows.table is not None and tables.setdefault(rows.corpus, rows) != rows:
+                raise RequestError(
+                    f"two different tables are called {rows.corpus}; give one of the files another `name`"
+                )
     if not chosen:
         raise RequestError(f"`tasks` names none, got {selection!r}; for example vibe_gender or vibe_gender:story")
     return list(chosen.values())

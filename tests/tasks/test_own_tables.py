@@ -26,6 +26,7 @@ from equivox.run.declarations import read_tasks
 from equivox.run.plan import make_plan, read_plan
 from equivox.tasks.files import load_task_file
 from equivox.tasks.new_file import look_at, task_file_for
+from equivox.tasks.registry import resolve_tasks
 
 QUESTION = """\
 questions:
@@ -281,6 +282,18 @@ def test_values_may_declare_the_groups_of_swapped_files(tmp_path: Path) -> None:
     (task,) = load_task_file(task_file(tmp_path, f"values: {{gender: [woman, male]}}\n{FACES}", rows, "faces.csv"))
     with pytest.raises(RequestError, match=r"`values` does not declare 'female' \(10 rows\) of gender"):
         open_corpus(task.data, None)
+
+
+def test_two_files_of_one_name_that_mean_other_rows_are_not_asked_about_the_same(tmp_path: Path) -> None:
+    """The second was asked about the rows of the first, whatever it declared."""
+    file = task_file(tmp_path, f"group: gender\nwhere: {{years: '1'}}\n{SWAP}{QUESTION}")
+    other = tmp_path / "other.yaml"
+    text = file.read_text().replace("name: hire", "name: fire")
+    other.write_text(text)
+    assert "name: fire" in text and len(resolve_tasks(f"{file},{other}")) == 2
+    other.write_text(text.replace("'1'", "'2'"))
+    with pytest.raises(RequestError, match="two different tables are called cvs; give one of the files another `name`"):
+        resolve_tasks(f"{file},{other}")
 
 
 def test_files_of_several_columns_of_a_group_take_turns(tmp_path: Path) -> None:
