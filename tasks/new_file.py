@@ -170,7 +170,9 @@ def task_file_for(table: Path) -> str:
         renamed["text"] = found.text
     if (swapped or versions) and "item" in found.columns and found.text != "item":
         renamed["table_item"] = "item"  # a swap calls its rows so
-    if found.kind == "audio" and not found.unit and "speaker" not in found.columns:
+    ours = {name: re.sub(r"\W+|^(?=\d)", "_", name) for name in versions}  # as a placeholder can name it
+    renamed |= {name: theirs for theirs, name in ours.items() if name != theirs}
+    if found.kind == "audio" and not (found.unit or versions or "speaker" in found.columns):
         renamed["speaker"] = found.path  # each file counts by itself
     if found.kind == "text" and found.shared_id and found.text != "id":
         renamed["shared_id"] = "id"  # a row of texts is called by its `id`
@@ -184,7 +186,10 @@ def task_file_for(table: Path) -> str:
             f"group: {_free('version', found)}",
             "swap:",
             f"  {_free('asked', found) if found.kind == 'text' else PATH}:",
-            *(f'    {_word(label or name)}: ["{{{name}}}"]' for label, name in zip(labels, versions, strict=True)),
+            *(
+                f'    {_word(label or name)}: ["{{{ours[name]}}}"]'
+                for label, name in zip(labels, versions, strict=True)
+            ),
         ]
     elif swapped:
         lines += [

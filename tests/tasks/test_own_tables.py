@@ -383,6 +383,10 @@ def test_what_is_found_in_a_table(tmp_path: Path) -> None:
     written = task_file_for(table(tmp_path / "faces.csv", both))
     assert "Each row has a file for every group (her, his)." in written
     assert 'swap:\n  path:\n    her: ["{her}"]\n    his: ["{his}"]' in written
+    spaced = [{"Her face": row["her"], "2. face": row["his"]} for row in both]
+    (tmp_path / "faces.yaml").write_text(task_file_for(table(tmp_path / "faces.csv", spaced)))
+    (task,) = load_task_file(tmp_path / "faces.yaml")
+    assert len(open_corpus(task.data, None).samples) == 20
     unclear = [
         {"a": "xy"[i % 2], "b": "uv"[i % 2], "text": f"Something long enough to be a text, {i}"} for i in range(20)
     ]
