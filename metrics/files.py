@@ -67,7 +67,7 @@ def _stated(name: str, column: Sequence[Any], kind: Kind) -> list[Any]:
 
     As words such cells would count as answers, so that a model which failed for every group alike would look fair.
     """
-    missing = [not MISSING.isdisjoint([cell] if isinstance(cell, str) else cell or ()) for cell in column]
+    missing = [not MISSING.isdisjoint(cell if isinstance(cell, list) else [cell]) for cell in column]
     if kind != "number" and any(missing):
         raise RequestError(
             f"`{name}` holds {column[missing.index(True)]!r} in {sum(missing):,} of {len(column):,} rows, as missing "

@@ -17,12 +17,13 @@ def write(frame: pandas.DataFrame, path: Path) -> Path:
         ".jsonl": lambda: frame.to_json(path, orient="records", lines=True),
         ".json": lambda: frame.to_json(path, orient="records"),
         ".parquet": lambda: frame.to_parquet(path),
+        ".xlsx": lambda: frame.to_excel(path, index=False),
     }
     makers[path.suffix]()
     return path
 
 
-@pytest.mark.parametrize("ending", [".csv", ".tsv", ".jsonl", ".json", ".parquet"])
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".jsonl", ".json", ".parquet", ".xlsx"])
 def test_a_table_of_any_format(ending: str, tmp_path: Path, equivox: Cli) -> None:
     # Of eight women all say tea; of eight men four say ale: half of the men's distribution lies elsewhere.
     frame = pandas.DataFrame(
@@ -46,10 +47,10 @@ def test_one_choice_per_row_as_a_table_for_people(tmp_path: Path, equivox: Cli) 
     assert (numbers["slifs"], numbers["slms"], numbers["slbs"]) == ("100", "50", "75")
 
 
-def test_narratives_in_long_form(tmp_path: Path, equivox: Cli) -> None:
-    path = tmp_path / "narratives.csv"
-    rows = zip("abcdef", (3, 4, 5, 3, 4, 5), (1, 2, 2, 2, 2, 3), strict=True)
-    path.write_text("measure,pair,male,female\n" + "".join(f"M3,{pair},{m},{f}\n" for pair, m, f in rows))
+@pytest.mark.parametrize("ending", [".csv", ".xlsx"])
+def test_narratives_in_long_form(ending: str, tmp_path: Path, equivox: Cli) -> None:
+    columns = {"measure": "M3", "pair": range(6), "male": (3, 4, 5, 3, 4, 5), "female": (1, 2, 2, 2, 2, 3)}
+    path = write(pandas.DataFrame(columns), tmp_path / f"narratives{ending}")
     code, out, _ = equivox("metric", "genres", path, "--column", "metrics=measure", "--column", "pairs=pair", "--json")
     # 24/6 − 12/6 sentences.
     assert (code, json.loads(out)["m3"]) == (0, 2)
