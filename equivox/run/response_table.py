@@ -47,6 +47,11 @@ class Table:
         """
         name = Path(given).name if isinstance(given, str | Path) else "the table"
         every = renamed(as_columns(given), names, where=name, option="--column {}=…")
+        if name.lower().endswith(".xlsx"):  # which makes numbers of answers and names that look like some
+            every = {
+                column: [entry if isinstance(entry, str) else plain(entry) for entry in entries]
+                for column, entries in every.items()
+            }
         # A column without an entry says nothing, as if it were not there.
         told = {column for column, entries in every.items() if any(plain(entry) is not None for entry in entries)}
         columns = {column: entries for column, entries in every.items() if column in {*told, *RESPONSE}}

@@ -21,6 +21,7 @@ from equivox.core.errors import RequestError
 from equivox.dataset_builders.corpus import Corpus
 from equivox.dataset_builders.opening import open_corpus
 from equivox.run.importing import _refuse_sparse
+from equivox.run.response_table import Table
 from equivox.tasks.registry import resolve_tasks
 
 Record = dict[str, Any]
@@ -77,7 +78,7 @@ def test_a_row_that_says_another_group_than_its_sample_is_refused(tmp_path: Path
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet", ".xlsx"])
 def test_by_one_command_from_any_format(ending: str, tmp_path: Path, equivox: Cli) -> None:
     frame = pandas.DataFrame(hobbies()).rename(columns={"response": "answer"})
     path = tmp_path / f"answers{ending}"
@@ -85,6 +86,8 @@ def test_by_one_command_from_any_format(ending: str, tmp_path: Path, equivox: Cl
         frame.to_csv(path, index=False)
     elif ending == ".parquet":
         frame.to_parquet(path)
+    elif ending == ".xlsx":
+        frame.to_excel(path, index=False)
     else:
         frame.to_json(path, orient="records", lines=True)
     out = equivox.done(
@@ -478,6 +481,12 @@ def test_a_path_that_no_record_has_is_named(tmp_path: Path) -> None:
     ):
         imported(told, tmp_path / "run", columns={"response": "response.txt"})
     assert imported(told, tmp_path / "run", columns={"response": "response.text"}).scores[0].value == pytest.approx(50)
+
+
+def test_an_answer_that_excel_took_for_a_number_is_its_text(tmp_path: Path) -> None:
+    path = tmp_path / "answers.xlsx"
+    pandas.DataFrame({"id": range(5), "response": [" 1", 52_000, 7.5, True, None]}).to_excel(path, index=False)
+    assert [answer.text for answer in Table.of(path, {}).answers] == [" 1", "52000", "7.5", "true", None]
 
 
 def test_repeats_and_several_tasks(tmp_path: Path, equivox: Cli) -> None:
