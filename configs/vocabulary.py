@@ -10,6 +10,7 @@ from functools import cache, cached_property, lru_cache
 from equivox.configs import load_config
 from equivox.core.errors import RequestError
 from equivox.core.task import Attribute, digest
+from equivox.core.text import NO_SPACES, is_mark, one_coding
 
 
 class _Words:
@@ -19,7 +20,7 @@ class _Words:
         # Longest first, so that "single parent" does not match "single".
         alternatives = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
         # In lower case and without a look behind, `re` skips to the first letters of the words: twice as fast.
-        self._pattern = re.compile(rf"(?:{alternatives})(?![\w-])")
+        self._pattern = re.compile(rf"(?:{alternatives})(?!-|(?!{NO_SPACES})\w)")
 
     def found(self, text: str) -> Iterator[tuple[str, str]]:
         """Yield what was found in `text` from left to right: in lower case, and as written."""
@@ -27,7 +28,7 @@ class _Words:
         start = 0
         while match := self._pattern.search(lower, start):
             begin, start = match.span()
-            if begin and _continues(lower[begin - 1]):
+            if (begin and _continues(lower[begin - 1])) or is_mark(lower[start : start + 1] or " "):
                 start = begin + 1
             else:
                 yield match.group(), written[begin:start]
@@ -35,21 +36,19 @@ class _Words:
 
 @lru_cache(maxsize=8)
 def _spelled(text: str) -> tuple[str, str]:
-    """Return `text` with straight apostrophes, as written and in lower case; many words are searched in one text."""
-    written = text.replace("\u2019", "'").replace("\u2018", "'")
+    """Return `text` in one coding, as written and in lower case; many words are searched in one text."""
+    written = one_coding(text).replace("\u2019", "'").replace("\u2018", "'")
     return written, _lower(written)
 
 
 def _lower(text: str) -> str:
-    """Return `text` in lower case, letter by letter: a letter without a lower case of one letter stays."""
-    lower = text.lower()
-    if len(lower) == len(text):
-        return lower
-    return "".join(small if len(small := letter.lower()) == 1 else letter for letter in text)
+    """Return `text` in lower case, letter by letter."""
+    # The capital I with a dot of Turkish is the one sign whose lower case has two; sigma looks otherwise in the end.
+    return text.replace("\u0130", "i").lower().replace("\u03c2", "\u03c3")
 
 
 def _continues(letter: str) -> bool:
-    return letter.isalnum() or letter in "_-"
+    return letter in "_-" or ((letter.isalnum() or is_mark(letter)) and not re.match(NO_SPACES, letter))
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class AttributeVocabulary:
 
     @cached_property
     def _value_of(self) -> dict[str, str]:
-        return {_lower(word): value for value, words in self.words.items() for word in words}
+        return {_lower(one_coding(word)): value for value, words in self.words.items() for word in words}
 
     @cached_property
     def _words(self) -> _Words:

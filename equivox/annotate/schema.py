@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import takewhile
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel
@@ -17,6 +18,7 @@ from pydantic import BaseModel
 from equivox.annotate.numeric import number_text
 from equivox.core.segments import Value
 from equivox.core.task import OTHER, UNSTATED, Attribute
+from equivox.core.text import is_mark, one_coding
 
 LONGEST = 60
 """The largest number of characters in an open value; a short noun phrase has fewer."""
@@ -89,10 +91,16 @@ def read_values(attributes: Sequence[Attribute], filled: Mapping[str, Any]) -> l
 
 
 def canonical(text: str) -> str:
-    """Return an open value in a common form: lower case, no article, no outer punctuation, single spaces.
+    """Return an open value in a common form: lower case, no article, no outer punctuation, single spaces, one coding.
 
     >>> canonical("  The Jazz   Musician. "), canonical("an ER-nurse"), canonical("…")
     ('jazz musician', 'er-nurse', '')
     """
-    plain = _EDGES.sub("", " ".join(text.casefold().split()))
-    return _ARTICLE.sub("", plain)
+    # Of a capital I with a dot, which Turkish has, the small letter is i.
+    plain = one_coding(" ".join(text.casefold().split())).replace("i\u0307", "i")
+    return _ARTICLE.sub("", _EDGES.sub(_of_the_last_letter, plain))
+
+
+def _of_the_last_letter(edge: re.Match[str]) -> str:
+    """Return the vowel signs and accents with which an edge begins: they belong to the letter before it."""
+    return "".join(takewhile(is_mark, edge[0])) if edge.start() else ""

@@ -33,6 +33,7 @@ from equivox.annotate.numeric import length_of, number_text
 from equivox.core.lazy import NDArray, np
 from equivox.core.media import MediaError, decode_audio
 from equivox.core.segments import SAID, Segment, Value
+from equivox.core.text import NO_SPACES, is_mark, one_coding
 
 if TYPE_CHECKING:
     Floats = NDArray[np.float64]
@@ -118,12 +119,16 @@ def measures_of(data: bytes, words: int, wanted: Collection[str], *, name: str) 
 def word_errors(said: str, heard: str) -> tuple[int, int]:
     """Return how many words part two transcripts of one answer, and how many words the first one, `said`, has.
 
-    Words are replaced, left out or added (Levenshtein); capitals and punctuation do not count.
+    Words are replaced, left out or added (Levenshtein); capitals and punctuation do not count. In scripts without
+    spaces a letter counts as a word.
 
     >>> word_errors("One, two three.", "one too three four")
     (2, 3)
     """
-    first, second = (re.findall(r"[\w'’]+", text.casefold()) for text in (said, heard))
+    first, second = (
+        "".join(sign if sign.isalnum() or sign in "_'’" or is_mark(sign) else " " for sign in letters).split()
+        for letters in (re.sub(NO_SPACES, r" \g<0> ", one_coding(text.casefold())) for text in (said, heard))
+    )
     if first == second:  # most transcripts agree, and long ones are many
         return 0, len(first)
     words, places = np.array(second, object), np.arange(len(second) + 1)

@@ -17,6 +17,15 @@ _NEEDED = "\u200c\u200d\u200e\u200f\u061c"
 """Characters without width that words of some languages, and some emoji, need: joiners, and marks of a direction, which
 turn no text beside them."""
 _UNUSUAL = re.compile(r"[^ -~\n\t]")
+_FORMS = re.compile("[\uff01-\uff0b\uff0d-\uffef\ufb1d-\ufdff\ufe70-\ufefc]+")
+"""Letters, digits and signs of full or half width, and of a place in the word; not the comma, which parts clauses."""
+_OPTIONAL = re.compile(
+    "[\u00ad\u200c-\u200f\u061c\u202a-\u202e\u2060\u2066-\u2069\ufe00-\ufe0f\ufeff"  # signs that are not seen
+    "\u0640\u064b-\u0652\u0670\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7]"  # tatweel; Arabic and Hebrew vowels
+)
+
+NO_SPACES = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u309f\u3400-\u9fff]"
+"""A letter of a script without spaces, beside which any word may end: Thai, Lao, Burmese, Khmer, hiragana, Chinese."""
 
 
 def parsed_json(content: str | bytes) -> Any:
@@ -72,6 +81,26 @@ def inert(text: str) -> str:
 def inert_record(record: dict[str, Any]) -> dict[str, Any]:
     """Return a row, its texts and the names of its columns such that a spreadsheet takes none for a formula."""
     return {inert(name): inert(value) if isinstance(value, str) else value for name, value in record.items()}
+
+
+def one_coding(text: str) -> str:
+    r"""Return `text` in the one form of those that differ in coding alone, for comparing: the case stays.
+
+    Accents are part of their letter (NFC), width and place in the word make no other letter, signs that are not seen,
+    and vowels that Arabic and Hebrew leave to the writer, go.
+
+    >>> one_coding("\uff29\uff34"), one_coding("cafe\u0301") == "caf\u00e9"
+    ('IT', True)
+    """
+    if text.isascii():
+        return text
+    plain = _FORMS.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
+    return unicodedata.normalize("NFC", _OPTIONAL.sub("", plain))
+
+
+def is_mark(sign: str) -> bool:
+    """Return whether a character is part of the letter before it: an accent, or a vowel of Hindi or Thai."""
+    return unicodedata.category(sign) in ("Mn", "Mc")
 
 
 def show_everything(*streams: TextIO) -> None:
