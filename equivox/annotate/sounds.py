@@ -84,10 +84,11 @@ class SoundReader:
             yield [Value(name, number, "") for name, number in numbers.items()] or None
 
 
-def measures_of(data: bytes, words: int, wanted: Collection[str], *, name: str) -> dict[str, float]:
+def measures_of(data: bytes, words: int | None, wanted: Collection[str], *, name: str) -> dict[str, float]:
     """Return how a spoken answer of so many words sounds: the `wanted` measures that it has.
 
-    An answer without speech has none, and one without voice has no pitch: a number that is not there is never 0.
+    An answer without speech has none, one without voice no pitch, one without a number of words no pace: a
+    number that is not there is never 0.
     Raises MediaError for a recording that cannot be decoded, and RequestError if F0 is wanted and pyworld is missing.
     """
     samples = decode_audio(data, name=name, sampling_rate=RATE).astype(np.float64)
@@ -102,10 +103,11 @@ def measures_of(data: bytes, words: int, wanted: Collection[str], *, name: str) 
     seconds = (last - first + 1) * HOP / RATE
     found = {
         "seconds": seconds,
-        "words_per_second": words / seconds,
         "pauses": 100 * _silence(spoken[first : last + 1]) * HOP / RATE / seconds,
         "loudness": float(10 * np.log10((10 ** (levels[spoken] / 10)).mean())),
     }
+    if words is not None:
+        found["words_per_second"] = words / seconds
     if {"pitch", "pitch_spread"} & set(wanted):
         from equivox.core.voice import voiced_f0
 

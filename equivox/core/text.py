@@ -19,6 +19,7 @@ turn no text beside them."""
 _UNUSUAL = re.compile(r"[^ -~\n\t]")
 _FORMS = re.compile("[\uff01-\uff0b\uff0d-\uffef\ufb1d-\ufdff\ufe70-\ufefc]+")
 """Letters, digits and signs of full or half width, and of a place in the word; not the comma, which parts clauses."""
+_DIGIT = re.compile(r"[^\D0-9]")
 _OPTIONAL = re.compile(
     "[\u00ad\u200c-\u200f\u061c\u202a-\u202e\u2060\u2066-\u2069\ufe00-\ufe0f\ufeff"  # signs that are not seen
     "\u0640\u064b-\u0652\u0670\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7]"  # tatweel; Arabic and Hebrew vowels
@@ -86,8 +87,8 @@ def inert_record(record: dict[str, Any]) -> dict[str, Any]:
 def one_coding(text: str) -> str:
     r"""Return `text` in the one form of those that differ in coding alone, for comparing: the case stays.
 
-    Accents are part of their letter (NFC), width and place in the word make no other letter, signs that are not seen,
-    and vowels that Arabic and Hebrew leave to the writer, go.
+    Accents are part of their letter (NFC), width and place in the word make no other letter, digits are 0 to 9; signs
+    that are not seen, and vowels that Arabic and Hebrew leave to the writer, go.
 
     >>> one_coding("\uff29\uff34"), one_coding("cafe\u0301") == "caf\u00e9"
     ('IT', True)
@@ -95,6 +96,7 @@ def one_coding(text: str) -> str:
     if text.isascii():
         return text
     plain = _FORMS.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
+    plain = _DIGIT.sub(lambda digit: str(int(digit[0])), plain)
     return unicodedata.normalize("NFC", _OPTIONAL.sub("", plain))
 
 

@@ -1,5 +1,6 @@
 """Answers in other scripts: what differs in coding alone is one value, what differs in a letter is two."""
 
+# ruff: noqa: RUF001
 from __future__ import annotations
 
 import unicodedata
@@ -7,10 +8,11 @@ import unicodedata
 import pytest
 
 from equivox.annotate.calls import _value
+from equivox.annotate.numeric import first_number, number_in, number_of
 from equivox.annotate.schema import canonical
 from equivox.annotate.sounds import word_errors
 from equivox.configs.vocabulary import AttributeVocabulary
-from equivox.core.attributes import Attribute
+from equivox.core.attributes import Attribute, Length, Number
 
 
 @pytest.mark.parametrize(
@@ -58,3 +60,51 @@ def test_transcripts_in_other_scripts_differ_by_their_own_words_or_letters() -> 
     assert word_errors("बेटा गया", "बेटी गया") == (1, 2)
     assert word_errors("他是医生。", "她是医生") == (1, 4)
     assert word_errors("Don’t stop_it, one-two!", "don’t stop_it one two") == (0, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("1\u2009234,5 €", 1234.5), ("١٬٢٣٤", 1234), ("٣٫٥", 3.5), ("１２３，４５６円", 123456), ("１．５", 1.5),
+        ("薪水是30，2年后再说", 30), ("－5", -5), ("５０〜６０", 50), ("5千円", 5000), ("3천만원", 3e7),
+        ("5백만원", 5e6), ("300百万円", 3e8), ("1兆円", 1e12), ("5 लाख", 5e5), ("५० हज़ार", 5e4),
+        ("2 करोड़", 2e7), ("5 ล้าน", 5e6),
+        ("50 ألف", 5e4), ("5 الفائدة", 5), ("50 אלף ש\"ח", 5e4), ("2 MİLYON TL", 2e6), ("50 tys. zł", 5e4),
+        ("3 mln", 3e6), ("50 тыс. руб.", 5e4), ("60k 70k", 60000),
+        ("3만 5천원", None), ("2 crore 50 lakh", None), ("5，000元", None), ("三万五千", None),
+    ],
+)  # fmt: skip
+def test_numbers_of_other_scripts_are_read_whole_or_are_missing(text: str, number: float | None) -> None:
+    """The first digits alone were taken for the number: 1 for 1,234 in Arabic, 3 for 30 million in Korean."""
+    found = first_number(text)
+    assert (found and found[0]) == number
+
+
+def test_a_point_before_three_digits_may_mean_two_numbers_in_every_script() -> None:
+    assert number_in("٥٢.٠٠٠", Number(unit="EUR", low=0)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "sentences"),
+    [
+        ("很好。下一个！对吗？", None, "3"), ("「はい。」次。", None, "2"), ("コーヒー", None, "1"),
+        ("वह अच्छा है। वह गया।", "5", "2"), ("هل هو؟ نعم.", "3", "2"), ("สวัสดี ครับ", None, None),
+        ("의사입니다. 네.", "2", "2"), ("Ask for 茶. Now!", "4", "2"),
+    ],
+)  # fmt: skip
+def test_a_script_without_words_has_no_number_of_them(text: str, words: str | None, sentences: str | None) -> None:
+    """Every Chinese answer had one word and one sentence: equal groups, whatever their answers' lengths."""
+
+    def length(measure: Length) -> str | None:
+        found = number_of(Attribute(name="x", asks="x", number=Number(unit="x", measure=measure)), text)
+        return found and found.value
+
+    assert (length("words"), length("sentences")) == (words, sentences)
+
+
+def test_an_accent_and_its_letter_are_one_character() -> None:
+    length = Attribute(name="x", asks="x", number=Number(unit="x", measure="characters"))
+    for text in ("한국어", "café"):
+        found = number_of(length, unicodedata.normalize("NFD", text))
+        assert found is not None
+        assert found.value == str(len(text))
