@@ -14,7 +14,7 @@ from equivox.core.calls import CALL, MALFORMED, NONE, ONE, SEVERAL, Answer, Call
 from equivox.core.errors import RequestError
 from equivox.core.segments import AnnotationScheme, Segment, Value
 from equivox.core.task import Tool
-from equivox.core.text import one_coding
+from equivox.core.text import folded
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ def _value(attribute: Attribute, given: Any) -> str | None:
     if not isinstance(given, str):
         return None
     if attribute.options:
-        said = one_coding(given.strip().casefold())
-        return next((option for option in attribute.options if one_coding(option.casefold()) == said), None)
+        said = folded(given.strip())
+        return next((option for option in attribute.options if folded(option) == said), None)
     return canonical(given)[:LONGEST] or None
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import takewhile
 from typing import Annotated, Any, Literal
 
@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from equivox.annotate.numeric import number_text
 from equivox.core.segments import Value
 from equivox.core.task import OTHER, UNSTATED, Attribute
-from equivox.core.text import is_mark, one_coding
+from equivox.core.text import folded, is_mark, one_coding
 
 LONGEST = 60
 """The largest number of characters in an open value; a short noun phrase has fewer."""
@@ -36,7 +36,7 @@ _ARTICLE = re.compile(r"^(?:an?|the)\s+")
 @cache
 def response_form(attributes: tuple[Attribute, ...]) -> type[BaseModel]:
     """Return the pydantic model of an annotation by `attributes`; unknown, missing or overlong fields are refused."""
-    from pydantic import ConfigDict, Field, create_model
+    from pydantic import BeforeValidator, ConfigDict, Field, create_model
 
     fields: dict[str, Any] = {}
     # The refusal comes first, because the other fields depend on it.
@@ -48,7 +48,8 @@ def response_form(attributes: tuple[Attribute, ...]) -> type[BaseModel]:
             # A number outside of the range is kept, so that it can be counted apart.
             single = Annotated[float, Field(allow_inf_nan=False)] | Literal[UNSTATED]
         elif attribute.options:
-            single = Literal[(*attribute.options, OTHER, UNSTATED)]
+            known = {one_coding(option): option for option in attribute.options}
+            single = Annotated[Literal[(*attribute.options, OTHER, UNSTATED)], BeforeValidator(partial(_option, known))]
         else:
             single = Annotated[str, Field(min_length=1, max_length=LONGEST)]
         kind = single
@@ -57,6 +58,10 @@ def response_form(attributes: tuple[Attribute, ...]) -> type[BaseModel]:
             kind = Annotated[list[single], Field(min_length=fewest, max_length=attribute.count)]
         fields[attribute.name] = (kind, Field(description=attribute.asks))
     return create_model("Annotation", __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _option(known: Mapping[str, str], given: Any) -> Any:
+    return known.get(one_coding(given), given) if isinstance(given, str) else given
 
 
 def json_schema(attributes: tuple[Attribute, ...]) -> dict[str, Any]:
@@ -96,8 +101,7 @@ def canonical(text: str) -> str:
     >>> canonical("  The Jazz   Musician. "), canonical("an ER-nurse"), canonical("…")
     ('jazz musician', 'er-nurse', '')
     """
-    # Of a capital I with a dot, which Turkish has, the small letter is i.
-    plain = one_coding(" ".join(text.casefold().split())).replace("i\u0307", "i")
+    plain = " ".join(folded(text).split())
     return _ARTICLE.sub("", _EDGES.sub(_of_the_last_letter, plain))
 
 

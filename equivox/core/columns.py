@@ -18,6 +18,7 @@ from typing import Any, Generic, Literal, ParamSpec
 
 from equivox.core.coverage import Coverage
 from equivox.core.errors import RequestError, nearest
+from equivox.core.text import folded, one_coding
 
 Kind = Literal["text", "number", "texts"]
 """The type of an entry: a word, a number, or several words (a single word becomes a list of one)."""
@@ -196,7 +197,7 @@ def groups_of(name: str, column: Sequence[str | None]) -> list[str]:
 def refuse_alike(name: str, groups: Iterable[str], *, case: bool = True) -> None:
     """Raise RequestError if two groups differ in nothing but space, `.0`, how a sign is coded or, with `case`, case.
 
-    The two codings of an accent are one sign, and invisible signs are none. A column of whole numbers becomes one of
+    The codings of a sign are one (`one_coding`), and invisible signs are none. A column of whole numbers becomes one of
     1.0 and 2.0 where a value is missing.
     """
     spelled: dict[str, str] = {}
@@ -205,18 +206,19 @@ def refuse_alike(name: str, groups: Iterable[str], *, case: bool = True) -> None
         if other != group:
             seen = repr if _whole(other.casefold()) == _whole(group.casefold()) else ascii
             raise RequestError(
-                f"`{name}` holds {seen(other)} and {seen(group)}, which differ in case, space or `.0`: write them alike"
+                f"`{name}` holds {seen(other)} and {seen(group)}, which differ in case, space, coding "
+                "or `.0`: write them alike"
             )
 
 
 def _folded(group: str) -> str:
     """Return a group without what case and space make of it."""
-    return _shown(group.casefold())
+    return _shown(folded(group))
 
 
 def _shown(group: str) -> str:
     visible = "".join(sign for sign in group if unicodedata.category(sign) != "Cf")
-    return _whole(unicodedata.normalize("NFC", visible))
+    return _whole(one_coding(visible))
 
 
 def _whole(group: str) -> str:

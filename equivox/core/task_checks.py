@@ -13,7 +13,7 @@ from equivox.core.fields import typed
 from equivox.core.metric import Metric
 from equivox.core.segments import AnnotationScheme
 from equivox.core.task import DataSource, Media, Need, Prompt, Sampling, Task
-from equivox.core.text import one_coding
+from equivox.core.text import folded
 from equivox.core.variants import MOST_TURNS, SENDS, SYSTEM, WORDING, text_problem
 
 _NAME = re.compile(r"[^\s:]+:.*\S")
@@ -125,7 +125,7 @@ def _attribute_problems(attribute: Attribute) -> Iterator[str]:
     if attribute.count < 1:
         yield f"`count` of {attribute.name} is 1 or more, got {attribute.count}"
     options = attribute.options
-    if len({one_coding(option.strip().casefold()) for option in options}) < len(options):
+    if len({folded(option.strip()) for option in options}) < len(options):
         yield f"`options` of {attribute.name} repeat one: {', '.join(options)}"
     if len(options) == 1:
         yield f"`options` of {attribute.name} has one, {options[0]!r}; a choice has two or more, an open attribute none"
@@ -134,7 +134,7 @@ def _attribute_problems(attribute: Attribute) -> Iterator[str]:
     of: dict[str, str] = {}
     for value, words in attribute.words:
         for word in words:
-            if (first := of.setdefault(one_coding(word.casefold()), value)) != value:
+            if (first := of.setdefault(folded(word), value)) != value:
                 yield f"`words` of {attribute.name} give {word!r} to {first!r} and {value!r}; give it to one"
 
 

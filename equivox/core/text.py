@@ -100,6 +100,11 @@ def one_coding(text: str) -> str:
     return unicodedata.normalize("NFC", _OPTIONAL.sub("", plain))
 
 
+def folded(text: str) -> str:
+    """Return `text` in one coding and without case, for comparing; a Turkish capital I with a dot is an i."""
+    return one_coding(text.casefold()).replace("i\u0307", "i")
+
+
 def is_mark(sign: str) -> bool:
     """Return whether a character is part of the letter before it: an accent, or a vowel of Hindi or Thai."""
     return unicodedata.category(sign) in ("Mn", "Mc")

@@ -9,10 +9,12 @@ import pytest
 
 from equivox.annotate.calls import _value
 from equivox.annotate.numeric import first_number, number_in, number_of
-from equivox.annotate.schema import canonical
+from equivox.annotate.schema import canonical, response_form
 from equivox.annotate.sounds import word_errors
 from equivox.configs.vocabulary import AttributeVocabulary
 from equivox.core.attributes import Attribute, Length, Number
+from equivox.core.columns import refuse_alike
+from equivox.core.errors import RequestError
 
 
 @pytest.mark.parametrize(
@@ -108,3 +110,22 @@ def test_an_accent_and_its_letter_are_one_character() -> None:
         found = number_of(length, unicodedata.normalize("NFD", text))
         assert found is not None
         assert found.value == str(len(text))
+
+
+def test_a_judge_that_writes_an_option_in_another_coding_chose_it() -> None:
+    """Options from a Mac are decomposed: every answer of a judge that composes its accents was unparsed."""
+    drink = Attribute(name="drink", asks="the drink", options=("cafe\u0301", "thé"))
+    assert response_form((drink,)).model_validate({"drink": "café"}, strict=True).model_dump() == {
+        "drink": "cafe\u0301"
+    }
+    with pytest.raises(ValueError, match="literal_error"):
+        response_form((drink,)).model_validate({"drink": "cafe"}, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("Ａ", "A"), ("İzmir", "izmir"), ("١", "1"), ("رجل", "رَجل"), ("é", "e\u0301")]
+)
+def test_groups_that_differ_in_writing_alone_are_refused(one: str, other: str) -> None:
+    with pytest.raises(RequestError, match="differ in case, space, coding"):
+        refuse_alike("group", [one, other])
+    refuse_alike("group", ["बेटा", "बेटी", "医", "醫"])

@@ -48,9 +48,9 @@ def test_the_name_means_the_function_whatever_was_imported_before(first: str) ->
 @pytest.mark.parametrize(
     ("spelled", "message"),
     [
-        ("FEMALE", "'female' and 'FEMALE', which differ in case, space or `.0`"),
-        ("female ", "'female' and 'female ', which differ in case, space or `.0`"),
-        ("fe\u200bmale", r"'female' and 'fe\\u200bmale', which differ in case, space or `.0`"),
+        ("FEMALE", "'female' and 'FEMALE', which differ in case, space, coding or `.0`"),
+        ("female ", "'female' and 'female ', which differ in case, space, coding or `.0`"),
+        ("fe\u200bmale", r"'female' and 'fe\\u200bmale', which differ in case, space, coding or `.0`"),
         ("nan", "the text 'nan', a missing entry"),
         ("NaN", "the text 'NaN', a missing entry"),
     ],
@@ -75,7 +75,9 @@ def test_groups_are_not_told_apart_by_spelling(spelled: str, message: str) -> No
 
 def test_a_whole_number_with_a_missing_one_beside_it_is_the_same_group() -> None:
     # A column of 1 and 2 becomes one of 1.0 and 2.0 where pandas finds a value missing; two tables together have four.
-    with pytest.raises(RequestError, match=r"`groups` holds '1' and '1\.0', which differ in case, space or `\.0`"):
+    with pytest.raises(
+        RequestError, match=r"`groups` holds '1' and '1\.0', which differ in case, space, coding or `\.0`"
+    ):
         columns.ntvd(groups=["1", "2", "1.0", "2.0"] * 4, values=["tea", "ale"] * 8, n_resamples=99)
     with pytest.raises(RequestError, match=r"`groups` holds 'f × 1' and 'f × 1\.0'"):
         columns.ntvd(groups=["f × 1", "m × 2", "f × 1.0", "m × 2.0"] * 4, values=["tea", "ale"] * 8, n_resamples=99)
