@@ -43,8 +43,8 @@ def _spelled(text: str) -> tuple[str, str]:
 
 def _lower(text: str) -> str:
     """Return `text` in lower case, letter by letter."""
-    # The capital I with a dot of Turkish is the one sign whose lower case has two; sigma looks otherwise in the end.
-    return text.replace("\u0130", "i").lower().replace("\u03c2", "\u03c3")
+    # The capital I with a dot of Turkish is the one sign whose lower case has two.
+    return text.replace("\u0130", "i").lower()
 
 
 def _continues(letter: str) -> bool:

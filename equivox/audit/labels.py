@@ -21,6 +21,7 @@ from equivox.core.files import CHECKSUM
 from equivox.core.samples import Row
 from equivox.core.segments import SegmentAnnotation
 from equivox.core.task import OTHER, UNSTATED, Attribute
+from equivox.core.text import folded
 from equivox.dataset_builders.plain_tables import read_columns
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
@@ -205,14 +206,14 @@ def label_of(text: str, attribute: Attribute, where: str) -> Label:
         return (number_text(stated[0]),)
     if not attribute.options:
         return comparable(given)
-    offered = {option.casefold(): option for option in (*attribute.options, OTHER, UNSTATED)}
+    offered = {folded(option): option for option in (*attribute.options, OTHER, UNSTATED)}
     for value in given:
-        if value.casefold() not in offered:
+        if folded(value) not in offered:
             raise RequestError(
                 f"{where}: {attribute.name} is one of {', '.join(offered.values())}, got {value!r}"
                 f"{nearest(value, offered.values())}"
             )
-    return tuple(sorted({offered[value.casefold()] for value in given}))
+    return tuple(sorted({offered[folded(value)] for value in given}))
 
 
 def comparable(values: Iterable[str]) -> Label:

@@ -11,6 +11,7 @@ from equivox.annotate.calls import _value
 from equivox.annotate.numeric import first_number, number_in, number_of
 from equivox.annotate.schema import canonical, response_form
 from equivox.annotate.sounds import word_errors
+from equivox.audit.labels import label_of
 from equivox.configs.vocabulary import AttributeVocabulary
 from equivox.core.attributes import Attribute, Length, Number
 from equivox.core.columns import refuse_alike
@@ -56,6 +57,7 @@ def test_words_are_found_where_they_end(text: str, found: str | None) -> None:
 def test_an_argument_in_another_coding_is_the_option() -> None:
     drink = Attribute(name="drink", asks="the drink", options=("café", "thé"))
     assert _value(drink, " CAFE\u0301") == "café"
+    assert label_of("cafe\u0301", drink, "line 1") == ("café",)
 
 
 def test_transcripts_in_other_scripts_differ_by_their_own_words_or_letters() -> None:
