@@ -110,9 +110,11 @@ def _engine(named: str) -> tuple[str, dict[str, Any]]:
             f"`engine` is one of {', '.join(ENGINES)}, with model arguments after a colon if needed "
             f"(vllm:dtype=bfloat16); got {named!r}{nearest(scheme, ENGINES)}"
         )
+    from equivox.engines import named_model
+
     arguments = parse_model_args(rest) if rest else {}
-    if "model_name" in arguments and scheme != "endpoint":
-        raise RequestError("`engine` runs the calibration models; leave out model_name")
+    if named_model(arguments) and scheme != "endpoint":
+        raise RequestError("`engine` runs the calibration models; leave out the name of a model")
     return scheme, {**_ROOM.get(scheme, {}), **arguments}
 
 

@@ -20,7 +20,7 @@ from equivox.core.scores import NAN, Score, family_of
 from equivox.core.task import Task
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.dataset_builders.opening import open_corpus
-from equivox.engines import engine_of, model_label, model_names
+from equivox.engines import engine_of, model_label, model_names, named_model
 from equivox.run.annotating import count_answered
 from equivox.run.declarations import read_tasks
 from equivox.run.design import published_items
@@ -350,14 +350,14 @@ class StoredRun:
 
 @cache
 def _loaded(model: str) -> str:
-    """Return the `model_name` that a model loads; empty for simulated models and where it cannot be told."""
+    """Return the name of what a model loads; empty for simulated models and where it cannot be told."""
     if ":" not in model and model not in model_names() and not model.endswith((".yaml", ".yml")):
         return ""
     try:
         _, arguments = engine_of(model)
     except RequestError:
         return ""
-    return "" if isinstance(arguments, str) else str(arguments.get("model_name", arguments.get("model", "")))
+    return "" if isinstance(arguments, str) else named_model(arguments)
 
 
 def _score(source: Source, task: str, scores: Sequence[Score]) -> Number:

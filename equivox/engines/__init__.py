@@ -38,6 +38,7 @@ __all__ = [
     "engine_from_args",
     "model_label",
     "model_names",
+    "named_model",
     "open_engine",
     "request_key",
 ]
@@ -175,6 +176,15 @@ def refuse_remote_code(models: Iterable[str], *, trusted: bool = False) -> None:
         )
 
 
+def named_model(arguments: Mapping[str, Any]) -> str:
+    """Return which model some arguments name, under any of the three names that the engines take; empty for none.
+
+    >>> named_model({"dtype": "bfloat16", "model": "org/model"}), named_model({"dtype": "bfloat16"})
+    ('org/model', '')
+    """
+    return next((str(arguments[name]) for name in ("model_name", "model", "pretrained") if arguments.get(name)), "")
+
+
 def is_pinned(scheme: str, arguments: Mapping[str, Any] | str) -> bool:
     """Return whether a model is always the same files: a folder, or a commit of a repository on the Hub.
 
@@ -185,8 +195,7 @@ def is_pinned(scheme: str, arguments: Mapping[str, Any] | str) -> bool:
     """
     if f"{scheme}:" not in _LOADING or isinstance(arguments, str):
         return True
-    named = arguments.get("model_name") or arguments.get("model") or arguments.get("pretrained") or ""
-    return Path(str(named)).is_dir() or _COMMIT.fullmatch(str(arguments.get("revision", ""))) is not None
+    return Path(named_model(arguments)).is_dir() or _COMMIT.fullmatch(str(arguments.get("revision", ""))) is not None
 
 
 def public_name(model: str, also: Collection[str] = ()) -> str:
@@ -210,7 +219,7 @@ def model_label(model: str) -> str:
 
     >>> model_label("vllm:model_name=Qwen/Qwen2-Audio-7B-Instruct,dtype=bfloat16"), model_label("simulated:biased")
     ('vllm:Qwen/Qwen2-Audio-7B-Instruct', 'simulated:biased')
-    >>> model_label("vllm:/models/omni.yaml"), model_label("transformers:model_name=/models/tiny")
+    >>> model_label("vllm:/models/omni.yaml"), model_label("transformers:pretrained=/models/tiny,device=cpu")
     ('vllm:omni', 'transformers:tiny')
     >>> model_label("models/omni.yaml")
     'omni'
@@ -220,7 +229,7 @@ def model_label(model: str) -> str:
         return PurePath(model).stem
     if scheme not in schemes() or scheme == "simulated" or not rest:
         return model
-    named = dict(part.partition("=")[::2] for part in rest.split(",")).get("model_name", rest)
+    named = named_model(dict(part.partition("=")[::2] for part in rest.split(","))) or rest
     path = PurePath(named)
     return f"{scheme}:{path.stem if path.suffix in {'.yaml', '.yml'} else path.name if path.is_absolute() else named}"
 

@@ -34,7 +34,8 @@ def torch_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     [
         (["vlm"], "did you mean vllm"),
         (["simulated:oracle"], "vllm, transformers, endpoint"),
-        (["vllm:model_name=x"], "leave out model_name"),
+        (["vllm:model_name=x"], "leave out the name of a model"),
+        (["vllm:pretrained=x"], "leave out the name of a model"),
         (["vllm", "--task", "vibe_gender"], "is 5 tasks"),
         (["vllm", "--task", "vibe_gender:candidates"], "candidate"),
         (["vllm", "--shift", "0,much"], "`shift`"),
