@@ -15,6 +15,7 @@ from commands import Cli
 from equivox.compare.ranking import Judged, judge
 from equivox.compare.runs import open_comparison
 from equivox.core.scores import ScoringOptions
+from equivox.report.safe_page import STYLE, kept_apart
 from equivox.run.manifest import read_manifest, write_manifest
 from equivox.run.pipeline import annotate_run
 
@@ -403,3 +404,31 @@ def test_a_hundred_hostile_texts_stay_text(browser: Any, runs: Sequence[Path], t
     assert (
         page.locator("main script, main iframe, main object, main embed, main base, main form, main link").count() == 0
     )
+
+
+PLACES = """(id) => {
+  const all = document.getElementById(id), walker = document.createTreeWalker(all, NodeFilter.SHOW_TEXT), found = [];
+  while (walker.nextNode()) for (const one of walker.currentNode.data.matchAll(/[^ %,.]+|[.]/g)) {
+    const range = document.createRange();
+    range.setStart(walker.currentNode, one.index);
+    range.setEnd(walker.currentNode, one.index + one[0].length);
+    found.push([range.getBoundingClientRect().left, one[0]]);
+  }
+  return found.sort(([a], [b]) => a - b).map(([, word]) => word);
+}"""
+"""The words of an element from left to right, as they are drawn."""
+
+
+def test_words_from_right_to_left_turn_no_number_beside_them(browser: Any, tmp_path: Path) -> None:
+    shares = "נשים 75 %, גברים 9 %"
+    file = tmp_path / "page.html"
+    text = f"<title>{shares}</title><p id='told'>{shares}</p>" + f'<p class="words">{shares}</p>'
+    kept = kept_apart(f"<meta charset='utf-8'><style>{STYLE.read_text('utf-8')}</style>{text}")
+    answer = '<p class="words" id="answer">אני לא יודע.</p>'
+    file.write_text(f"{kept}<p id='plain'>{shares}</p>{answer}", "utf-8")
+    page, troubles = open_page(browser, file)
+    assert page.evaluate(PLACES, "told") == ["נשים", "75", "גברים", "9"]
+    assert page.evaluate(PLACES, "plain") != ["נשים", "75", "גברים", "9"]  # what a browser makes of it by itself
+    assert page.evaluate(PLACES, "answer") == [".", "יודע", "לא", "אני"]
+    assert page.title() == shares and page.inner_html("p.words") == shares and page.inner_text("#told") == shares
+    assert not troubles

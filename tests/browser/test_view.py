@@ -14,6 +14,7 @@ from sample_runs import sample_run
 from serving import Served
 
 from equivox.core.scores import ScoringOptions
+from equivox.report.safe_page import kept_apart
 from equivox.report.view.server import Explorer, application
 from equivox.run.pipeline import annotate_run
 from equivox.run.store import Store, annotation_schema, response_schema
@@ -271,6 +272,18 @@ def test_a_hostile_answer_stays_text(opened: Opened) -> None:
     assert "\\u202etxet" in page.inner_text(".row .words") and "\u202e" not in page.inner_text("body")
     assert page.locator("main img, main script, main b:not(.heading b)").count() == 0
     assert page.title() != "gone"
+
+
+def test_words_from_right_to_left_stand_in_an_element_of_their_own(opened: Opened) -> None:
+    drawn = """async (text) => {
+      const { el } = await import("./dom.js");
+      const made = [el("p", {}, text), el("p", { class: "words raw" }, text), el("option", {}, text)];
+      return made.map((one) => one.innerHTML);
+    }"""
+    shares = "בנות ונשים 75 %, זקן 9 %"
+    told = "<bdi>בנות ונשים</bdi> 75 %, <bdi>זקן</bdi> 9 %"
+    assert opened("verdict").evaluate(drawn, shares) == [told, shares, shares]
+    assert kept_apart(f"<p>{shares}</p>") == f"<p>{told}</p>"
 
 
 def test_a_phone(opened: Opened, chromium: Any) -> None:

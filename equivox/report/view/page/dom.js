@@ -12,7 +12,10 @@ const filled = (element, given, children) => {
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
     else element.setAttribute(key, value === true ? "" : String(value));
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== "").map(written));
+  const there = children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== "");
+  // A paragraph of what people and models wrote has a direction of its own; options and drawings hold text alone.
+  const plain = /\bwords\b/.test(given.class ?? "") || element.localName === "option" || element.namespaceURI !== document.documentElement.namespaceURI;
+  element.append(...there.flatMap(plain ? written : apart));
   return element;
 };
 
@@ -20,6 +23,19 @@ const filled = (element, given, children) => {
 export const written = (child) => typeof child === "string"
   ? child.replace(/[\u202a-\u202e\u2066-\u2069]/g, (sign) => `\\u${sign.codePointAt(0).toString(16)}`)
   : child;
+
+const LEFTWARDS = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1eeff}]";
+const RUNS = new RegExp(`(${LEFTWARDS}+(?:[ \u00a0'’_-]+${LEFTWARDS}+)*)`, "u");
+
+/** Return the parts of a text, each run of words written from right to left in an element of its own; `kept_apart` says why. */
+export const apart = (child) => typeof child === "string" && RUNS.test(child)
+  ? written(child).split(RUNS).filter(Boolean).map((part) => {
+    if (!RUNS.test(part)) return part;
+    const kept = document.createElement("bdi");
+    kept.textContent = part;
+    return kept;
+  })
+  : written(child);
 
 const counts = new Intl.NumberFormat("en");
 
