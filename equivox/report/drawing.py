@@ -97,9 +97,9 @@ def rendered(figure: Figure, kind: Format, *, dpi: int = 300) -> bytes:
     dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
     buffer = io.BytesIO()
     with mpl.rc_context(_STYLE), warnings.catch_warnings():  # type: ignore[arg-type]
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # which is told below, once
         if kind != "svg":  # which has no shapes of signs: the reader's fonts serve
             figure.patch.set_alpha(1.0)
-            warnings.filterwarnings("ignore", message="Glyph .* missing")
             if lacking := _set_fonts(figure):
                 warned(
                     f"the figure has signs that no font here has ({shortened(lacking, 20)}); install one that has, "

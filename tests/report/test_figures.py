@@ -149,6 +149,9 @@ def test_other_scripts_are_drawn_by_fonts_that_have_them_and_one_line_says_where
     assert drawn(rare)[1] == ["sans-serif", "STIXGeneral"] and not caplog.text
     assert drawn("女" + rare)[0].startswith(b"\x89PNG")
     assert caplog.text.count("no font here has (女)") == 1
+    shares = ValueShares(model="m", task="t", attribute="a", value="女", by_group={"a": 40.0, "b": 60.0})
+    assert "女".encode() in rendered(draw_shares([shares], "title"), "svg")  # any warning is an error in tests
+    assert caplog.text.count("no font here has") == 1
 
 
 def test_a_heat_map_shows_what_is_not_known_as_unknown() -> None:
