@@ -9,7 +9,8 @@ from typing import Any
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import shortened
-from equivox.dataset_builders.plain_tables import Columns, refuse_large
+from equivox.dataset_builders.plain_tables import Columns
+from equivox.dataset_builders.table_limits import refuse_large
 
 _MOST_PATHS = 40
 """The most names that a message lists."""

@@ -6,30 +6,24 @@ import csv
 import io
 import itertools
 import re
-import warnings
-import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import RequestError
 from equivox.core.files import shortened, table_bytes
 from equivox.core.lazy import pa, pq
-from equivox.core.text import how_many, listed, parsed_json
-from equivox.dataset_builders.workbooks import shown_rows
+from equivox.core.text import how_many, parsed_json
+from equivox.dataset_builders.table_limits import MOST_BYTES, SAVE, refuse_large, too_large
+from equivox.dataset_builders.workbooks import sheet_rows
 
 FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx")
 """The supported suffixes of files, which determine the format."""
 
 _FIRST_LINES = 1_000
 """The lines of a CSV in which its header and the row below it end."""
-
-_SAVE = "save the table in UTF-8, in Excel as “CSV UTF-8”"
-
-MOST_BYTES, MOST_COLUMNS, MOST_CELLS = 2 << 30, 10_000, 100_000_000
-"""The largest table: its bytes when every row has its own text, its columns, and its entries; memory holds all."""
 
 Columns = dict[str, list[Any]]
 """The columns of a table by name, all of one length; an entry that is missing is None."""
@@ -63,11 +57,11 @@ def read_columns(path: str | Path) -> Columns:
         if path.exists() and not path.is_file():  # a pipe or a device may never end
             raise RequestError(f"{path} is no file; save the table as one")
         if (size := path.stat().st_size) > MOST_BYTES:
-            raise RequestError(_too_large(path, f"{size:,} bytes", f"{MOST_BYTES:,}"))
+            raise RequestError(too_large(path, f"{size:,} bytes", f"{MOST_BYTES:,}"))
         if kind == ".parquet":
             columns = _parquet(path)
         elif kind == ".xlsx":
-            columns = _of_rows(path, _workbook(path))
+            columns = _of_rows(path, sheet_rows(path))
         else:
             text = path.read_text("utf-8-sig")
             if kind in {".csv", ".tsv"}:
@@ -79,7 +73,7 @@ def read_columns(path: str | Path) -> Columns:
         raise RequestError(f"cannot read {path.name} ({error.strerror or error}); check the path") from None
     except UnicodeError as error:
         what = "CSV" if kind == ".csv" else kind[1:]
-        raise RequestError(f"cannot read {path.name} as {what} ({error}); {_SAVE}") from None
+        raise RequestError(f"cannot read {path.name} as {what} ({error}); {SAVE}") from None
     if not columns or not next(iter(columns.values())):
         raise RequestError(f"{path} has no rows; give a table with a row per entry")
     return columns
@@ -101,7 +95,7 @@ def column_names(path: Path) -> list[str]:
             rows = _reader(list(itertools.islice(file, _FIRST_LINES)), "\t" if kind == ".tsv" else ",")
             return [name.strip() for name in next((row for row in rows if row), [])]
     except (OSError, UnicodeError, csv.Error) as error:
-        raise RequestError(f"cannot read {path.name} as CSV ({error}); {_SAVE}") from None
+        raise RequestError(f"cannot read {path.name} as CSV ({error}); {SAVE}") from None
 
 
 def as_columns(table: Any) -> Columns:
@@ -290,7 +284,7 @@ def _parquet(path: Path) -> Columns:
         # Texts have a logical type; what has none is a file, or another thing that nobody reads as text.
         raw = {leaf.path for leaf in leaves if "BYTE_ARRAY" in leaf.physical_type and leaf.logical_type.type == "NONE"}
         if (size := table_bytes(path, most=MOST_BYTES, leaving_out=raw)) > MOST_BYTES:
-            raise RequestError(_too_large(path, f"{size:,} bytes or more in memory", f"{MOST_BYTES:,}"))
+            raise RequestError(too_large(path, f"{size:,} bytes or more in memory", f"{MOST_BYTES:,}"))
         files = tuple(f"{field.name}." for field in about.schema_arrow if holds_bytes(field.type))
         names = [leaf.path for leaf in leaves if leaf.path not in raw and not f"{leaf.path}.".startswith(files)]
         if not names:
@@ -307,46 +301,6 @@ def _parquet(path: Path) -> Columns:
     return columns
 
 
-def _workbook(path: Path) -> list[list[Any]]:
-    """Return the rows of the one visible sheet of an Excel file that has entries, all of one length."""
-    try:
-        import openpyxl
-    except ImportError:
-        what = f'{path}: Excel files need openpyxl; install it with `pip install "equivox[excel]"`'
-        raise RequestError(f"{what}, or {_SAVE}") from None
-    sheets: dict[str, list[list[Any]]] = {}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(part.file_size for part in archive.infolist())
-        if size > MOST_BYTES:
-            raise RequestError(_too_large(path, f"{size:,} bytes when it is expanded", f"{MOST_BYTES:,}"))
-        with (
-            warnings.catch_warnings(action="ignore"),  # of what else a sheet has, such as validations
-            closing(openpyxl.load_workbook(path, read_only=True, data_only=True)) as book,
-        ):
-            for sheet in book.worksheets:
-                if sheet.sheet_state == "visible" and (rows := _sheet_rows(path, sheet)):
-                    sheets[sheet.title] = rows
-    except RequestError:
-        raise
-    except Exception as error:  # what is damaged raises errors of many types
-        raise RequestError(f"cannot read {path.name} as an Excel file ({error}); {_SAVE}") from None
-    if len(sheets) > 1:
-        raise RequestError(f"{path} has entries in the sheets {listed(sheets)}; save the one that is meant as a file")
-    return next(iter(sheets.values()), [])
-
-
-def _sheet_rows(path: Path, sheet: Any) -> list[list[Any]]:
-    """Return the rows of a sheet that have an entry, all of one length."""
-    rows: list[list[Any]] = []
-    width = 0
-    for row in shown_rows(sheet):
-        rows.append(row)
-        width = max(width, len(row))
-        refuse_large(str(path), width, len(rows))
-    return [row + [None] * (width - len(row)) for row in rows]
-
-
 def _class_labels(schema: pa.Schema) -> dict[str, dict[Any, str | None]]:
     """Return the words that the library `datasets` keeps for the numbers of a column; -1 stands for no label."""
     with suppress(ValueError, KeyError, TypeError, AttributeError):  # what others write there is no promise
@@ -361,18 +315,6 @@ def holds_bytes(kind: pa.DataType) -> bool:
     if pa.types.is_struct(kind):
         kind = next((field.type for field in kind if field.name == "bytes"), kind)
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
-
-
-def refuse_large(where: str, columns: int, rows: int = 1) -> None:
-    """Raise RequestError for more columns than a table of answers has, and for more entries than fit."""
-    if columns > MOST_COLUMNS:
-        raise RequestError(_too_large(where, f"{columns:,} columns", f"{MOST_COLUMNS:,}"))
-    if columns * rows > MOST_CELLS:
-        raise RequestError(_too_large(where, f"{columns:,} columns and {rows:,} rows", f"{MOST_CELLS:,} entries"))
-
-
-def _too_large(where: Path | str, got: str, most: str) -> str:
-    return f"{where} is too large: it has {got}, and the most is {most}; keep the columns that are needed, or split it"
 
 
 def read_table(path: Path, required: Sequence[str], *, strip: bool = True) -> list[dict[str, str]]:

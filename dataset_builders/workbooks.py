@@ -1,13 +1,61 @@
-"""The rows of a sheet of an Excel file, as they are shown."""
+"""The rows of an Excel file, as they are shown."""
 
 from __future__ import annotations
 
+import warnings
+import zipfile
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime, time
+from pathlib import Path
 from typing import Any
 
+from equivox.core.errors import RequestError
+from equivox.core.text import listed
+from equivox.dataset_builders.table_limits import MOST_BYTES, SAVE, refuse_large, too_large
 
-def shown_rows(sheet: Any) -> Iterator[list[Any]]:
+
+def sheet_rows(path: Path) -> list[list[Any]]:
+    """Return the rows of the one visible sheet of an Excel file that has entries, all of one length."""
+    try:
+        import openpyxl
+    except ImportError:
+        what = f'{path}: Excel files need openpyxl; install it with `pip install "equivox[excel]"`'
+        raise RequestError(f"{what}, or {SAVE}") from None
+    sheets: dict[str, list[list[Any]]] = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(part.file_size for part in archive.infolist())
+        if size > MOST_BYTES:
+            raise RequestError(too_large(path, f"{size:,} bytes when it is expanded", f"{MOST_BYTES:,}"))
+        with (
+            warnings.catch_warnings(action="ignore"),  # of what else a sheet has, such as validations
+            closing(openpyxl.load_workbook(path, read_only=True, data_only=True)) as book,
+        ):
+            for sheet in book.worksheets:
+                if sheet.sheet_state == "visible" and (rows := _of_one_length(path, sheet)):
+                    sheets[sheet.title] = rows
+    except RequestError:
+        raise
+    except Exception as error:  # what is damaged raises errors of many types
+        raise RequestError(f"cannot read {path.name} as an Excel file ({error}); {SAVE}") from None
+    if len(sheets) > 1:
+        raise RequestError(f"{path} has entries in the sheets {listed(sheets)}; save the one that is meant as a file")
+    return next(iter(sheets.values()), [])
+
+
+def _of_one_length(path: Path, sheet: Any) -> list[list[Any]]:
+    """Return the rows of a sheet that have an entry, all of one length."""
+    rows: list[list[Any]] = []
+    width = 0
+    for row in _shown_rows(sheet):
+        rows.append(row)
+        width = max(width, len(row))
+        refuse_large(str(path), width, len(rows))
+    return [row + [None] * (width - len(row)) for row in rows]
+
+
+def _shown_rows(sheet: Any) -> Iterator[list[Any]]:
     """Yield each row of a sheet that has an entry, up to its last one; None stands for an empty cell and an error."""
     sheet.reset_dimensions()  # what a file says of its size may be less than it holds
     for cells in sheet.iter_rows():

@@ -17,7 +17,8 @@ from equivox.core.task import Column, Task
 from equivox.dataset_builders import builders
 from equivox.dataset_builders.corpus import Corpus, text_sample
 from equivox.dataset_builders.parts import names_of, renamed
-from equivox.dataset_builders.plain_tables import Columns, as_columns, refuse_large
+from equivox.dataset_builders.plain_tables import Columns, as_columns
+from equivox.dataset_builders.table_limits import refuse_large
 from equivox.engines.messages import split_thinking
 from equivox.run.presented import placeholders
 

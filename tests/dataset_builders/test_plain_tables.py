@@ -19,10 +19,11 @@ import pytest
 from commands import Cli
 
 from equivox.core.errors import RequestError
-from equivox.dataset_builders import plain_tables
+from equivox.dataset_builders import plain_tables, workbooks
 from equivox.dataset_builders.opening import open_corpus
 from equivox.dataset_builders.parts import flattened, names_of
 from equivox.dataset_builders.plain_tables import as_columns, column_names, read_columns, read_table
+from equivox.dataset_builders.table_limits import MOST_BYTES
 from equivox.tasks.registry import builtin_tasks
 
 HOSTILE = {
@@ -162,7 +163,7 @@ def test_an_excel_file_that_is_none_is_one_line(tmp_path: Path, monkeypatch: pyt
         read_columns(path)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("xl/sharedStrings.xml", bytes(3_000_000))
-    monkeypatch.setattr(plain_tables, "MOST_BYTES", 2_000_000)
+    monkeypatch.setattr(workbooks, "MOST_BYTES", 2_000_000)
     with pytest.raises(RequestError, match="is too large: it has 3,000,000 bytes when it is expanded"):
         read_columns(path)
     monkeypatch.setitem(sys.modules, "openpyxl", None)
@@ -273,7 +274,7 @@ def test_a_folder_of_the_hub_is_told_with_a_way_out(tmp_path: Path, equivox: Cli
 def test_a_sparse_file_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "sparse.csv"
     with path.open("wb") as file:
-        file.truncate(plain_tables.MOST_BYTES + 1)
+        file.truncate(MOST_BYTES + 1)
     with pytest.raises(RequestError, match="too large: it has 2,147,483,649 bytes, and the most is 2,147,483,648"):
         read_columns(path)
 
