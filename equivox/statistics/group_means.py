@@ -176,6 +176,7 @@ def group_means(
         return GroupMeans(**told, notes=notes, undefined=SAME)
     found = units.of_groups()[:, 0]
     null, far, exact = _null(units, n_resamples, rng, distances=distances)
+    step = p_value(np.abs(null), float(np.abs(null).max()), exact=True) if exact else 0.0
     difference = float(gap(found[None])[0])
     n_clusters = len(np.unique(units.stratum)) if design.crossed else len(units.means)
     sd = _sd(units)
@@ -206,7 +207,7 @@ def group_means(
         p=p,
         null_mean=float(np.abs(null).mean()),
         sd=sd,
-        detectable=_detectable(units, sd, n_clusters),
+        detectable=_detectable(units, sd, n_clusters, step),
         n=len(units.values),
         n_clusters=n_clusters,
         exact=exact,
@@ -349,9 +350,10 @@ def _sd(units: Units) -> float:
     return math.sqrt(float(((units.values[:, 0] - means[group]) ** 2).sum()) / freedom) if freedom else math.nan
 
 
-def _detectable(units: Units, sd: float, n_clusters: int) -> Detectable | None:
+def _detectable(units: Units, sd: float, n_clusters: int, step: float) -> Detectable | None:
     """Return the smallest difference of two groups that is found in 80 of 100 samples; None without noise.
 
+    Permutations of few clusters give few p-values, in steps of `step`: that of two groups must be the next one below.
     With more than two groups the test must find it among all pairs (studentised range), and clusters of all groups are
     taken to vary alike, because single pairs are known badly. It is that of the pair of the smallest groups.
     """
@@ -371,7 +373,8 @@ def _detectable(units: Units, sd: float, n_clusters: int) -> Detectable | None:
         freedom = units.freedom_of_noise
         # The studentised range takes long; it hardly changes within these steps, and is kept.
         freedom = math.floor(freedom * 10) / 10 if freedom < 10 else math.floor(freedom)
-    needed = [math.sqrt(square) * found_at(level, n_groups, freedom) for level in LEVELS]
+    levels = [reached(level, step) for level in LEVELS] if n_groups == 2 else LEVELS
+    needed = [math.sqrt(square) * found_at(level, n_groups, freedom) for level in levels]
     sizes = np.bincount(units.group[units.cluster_of_value])
     answers = len(units.values) / n_clusters
     effect = square / (sd**2 * max(1 / sizes[one] + 1 / sizes[other] for one, other in pairs))
@@ -383,6 +386,15 @@ def _detectable(units: Units, sd: float, n_clusters: int) -> Detectable | None:
         shift=sd * in_sd(10.0),
         sd=sd,
     )
+
+
+def reached(level: float, step: float) -> float:
+    """Return the largest p up to `level` that a test can give whose p-values lie `step` apart; `level` if it has none.
+
+    >>> reached(0.05, 2 / 64), reached(0.05, 0.0), reached(0.05, 0.1)
+    (0.03125, 0.05, 0.05)
+    """
+    return math.floor(level / step + 1e-9) * step or level if step else level
 
 
 @cache

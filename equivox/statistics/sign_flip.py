@@ -11,7 +11,7 @@ from equivox.core.detectable import LEVELS, Detectable, correlation_of
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
 from equivox.statistics.design_noise import of_ratio
-from equivox.statistics.group_means import found_at
+from equivox.statistics.group_means import found_at, reached
 from equivox.statistics.inputs import Floats, LabelColumn, NumberColumn
 from equivox.statistics.permutation import all_swaps, p_value, swaps
 
@@ -320,7 +320,7 @@ def parity_deviation(
         share_high=high,
         ci_low=0.0 if low <= 50 <= high else min(ends),
         ci_high=max(ends),
-        detectable=_detectable(found),
+        detectable=_detectable(found, 2.0 / 2**found.n_clusters),
         n=found.n,
         n_missing=tested.n_missing,
         n_clusters=found.n_clusters,
@@ -328,15 +328,15 @@ def parity_deviation(
     )
 
 
-def _detectable(found: Share) -> Detectable | None:
+def _detectable(found: Share, step: float) -> Detectable | None:
     """Return the deviation from parity that is found in 80 of 100 samples; None where all clusters are alike.
 
     The deviation is twice the distance of the share from one half, and so is its noise. Student's t over the clusters
-    stands for the permutations, which reject as often.
+    stands for the sign flips, which reject as often at the p-values that they can give, `step` apart.
     """
     if not found.error > 0:
         return None
-    needed = [2 * found.error * found_at(level, 2, found.degrees) for level in LEVELS]
+    needed = [2 * found.error * found_at(reached(level, step), 2, found.degrees) for level in LEVELS]
     answers, share = found.n / found.n_clusters, found.share
     return Detectable(
         at_5_percent=needed[0],
