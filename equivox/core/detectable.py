@@ -110,6 +110,15 @@ class Detectable:
         return math.ceil((1 - rho) / (needed - rho) - 1e-9) if needed > rho else None
 
 
+def reached(level: float, step: float) -> float:
+    """Return the largest p up to `level` that a test can give whose p-values lie `step` apart; `level` if it has none.
+
+    >>> reached(0.05, 2 / 64), reached(0.05, 0.0), reached(0.05, 0.1)
+    (0.03125, 0.05, 0.05)
+    """
+    return math.floor(level / step + 1e-9) * step or level if step else level
+
+
 def correlation_of(effect: float, answers: float) -> float:
     """Return the correlation of two answers of one cluster, 0 to 1, from how much it adds to the variance.
 

@@ -10,7 +10,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equivox.core.detectable import GOAL, LEVELS, Detectable, correlation_of
+from equivox.core.detectable import GOAL, LEVELS, Detectable, correlation_of, reached
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
 from equivox.statistics.inputs import Floats
@@ -307,7 +307,14 @@ _GRID = np.array([0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0])
 
 
 def detectable(
-    noise: Floats, lengths: Floats, errors: Floats, slices: Sequence[slice], answers: float, effect: float
+    noise: Floats,
+    lengths: Floats,
+    errors: Floats,
+    slices: Sequence[slice],
+    *,
+    answers: float,
+    effect: float,
+    step: float = 0.0,
 ) -> Detectable:
     """Return the smallest shift that is found in 80 of 100 samples with this noise.
 
@@ -326,6 +333,8 @@ def detectable(
         Answers of each cluster.
     effect
         How many times the variance is that of independent answers.
+    step
+        How far apart the p-values of the permutations lie, whose p decides where it is larger; 0 for very near.
     """
     hidden = np.zeros((1, *errors.shape))
     for part in slices:
@@ -333,9 +342,9 @@ def detectable(
     typical = float(np.median(lengths))
     drawn = noise[:N_DRAWS]
     tried = _GRID * typical
-    reached = np.array([quantile(mean_ntvd(drawn + shift * hidden, slices), 1 - GOAL) for shift in tried])
-    reached = np.maximum.accumulate(reached)
-    needed = [_crossing(tried, reached, critical) for critical in _critical(lengths)]
+    found = np.array([quantile(mean_ntvd(drawn + shift * hidden, slices), 1 - GOAL) for shift in tried])
+    found = np.maximum.accumulate(found)
+    needed = [_crossing(tried, found, critical) for critical in _critical(lengths, step)]
     return Detectable(
         at_5_percent=needed[0],
         at_5_of_10000=max(needed),
@@ -344,25 +353,25 @@ def detectable(
     )
 
 
-def _critical(lengths: Floats) -> list[float]:
-    """Return the distances that noise alone exceeds with the probabilities `LEVELS`.
+def _critical(lengths: Floats, step: float) -> list[float]:
+    """Return the distances that noise alone exceeds with the probabilities `LEVELS`, or the next that tests can give.
 
     The second is beyond what is drawn: the logarithm of a distance is close to normal in its upper half.
     """
     middle, upper = quantile(lengths, 0.5), quantile(lengths, 0.99)
     rate = float(np.log(upper / middle)) / NormalDist().inv_cdf(0.99) if middle > 0 else 0.0
     return [
-        quantile(lengths, 1 - LEVELS[0]),
-        float(middle * np.exp(rate * NormalDist().inv_cdf(1 - LEVELS[1]))),
+        quantile(lengths, 1 - reached(LEVELS[0], step)),
+        float(middle * np.exp(rate * NormalDist().inv_cdf(1 - reached(LEVELS[1], step)))),
     ]
 
 
-def _crossing(tried: Floats, reached: Floats, critical: float) -> float:
+def _crossing(tried: Floats, found: Floats, critical: float) -> float:
     """Return the shift at which the distance reaches `critical`; beyond the grid it grows as the last step does."""
-    if reached[-1] <= critical:
-        steepest = (reached[-1] - reached[-2]) / max(tried[-1] - tried[-2], 1e-300)
-        return float(tried[-1] + (critical - reached[-1]) / max(steepest, 1e-12))
-    return float(np.interp(critical, reached, tried))
+    if found[-1] <= critical:
+        steepest = (found[-1] - found[-2]) / max(tried[-1] - tried[-2], 1e-300)
+        return float(tried[-1] + (critical - found[-1]) / max(steepest, 1e-12))
+    return float(np.interp(critical, found, tried))
 
 
 def _hidden(errors: Floats) -> Floats:

@@ -310,7 +310,9 @@ def shift_numbers(evidence: Evidence, names: Sequence[str], by_group: Floats, la
         null_mean=float(np.nanmean(cluster)) if len(cluster) else null_mean_response,
         null_mean_response=null_mean_response,
         **p,
-        detectable=detectable(noise, lengths, errors, slices, evidence.answers, effect),
+        detectable=detectable(
+            noise, lengths, errors, slices, answers=evidence.answers, effect=effect, step=_step(evidence, cluster)
+        ),
         ci_low=low,
         ci_high=high,
         new_items_low=new_low,
@@ -318,6 +320,11 @@ def shift_numbers(evidence: Evidence, names: Sequence[str], by_group: Floats, la
         same_units_low=same_low,
         same_units_high=same_high,
     )
+
+
+def _step(evidence: Evidence, permuted: Floats) -> float:
+    """Return how far apart the p-values of all permutations lie: the share of the furthest; 0 where some are drawn."""
+    return n_extreme(permuted, float(permuted.max())) / len(permuted) if evidence.exact and len(permuted) else 0.0
 
 
 def _p_values(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from equivox.core.detectable import GOAL, LEVELS, Detectable, correlation_of, in_sd
+from equivox.core.detectable import GOAL, LEVELS, Detectable, correlation_of, in_sd, reached
 from equivox.statistics import inputs
 from equivox.statistics.design_noise import apart, in_all_groups, of_ratio, pulls_of
 from equivox.statistics.encode import Design, encode_design
@@ -386,15 +386,6 @@ def _detectable(units: Units, sd: float, n_clusters: int, step: float) -> Detect
         shift=sd * in_sd(10.0),
         sd=sd,
     )
-
-
-def reached(level: float, step: float) -> float:
-    """Return the largest p up to `level` that a test can give whose p-values lie `step` apart; `level` if it has none.
-
-    >>> reached(0.05, 2 / 64), reached(0.05, 0.0), reached(0.05, 0.1)
-    (0.03125, 0.05, 0.05)
-    """
-    return math.floor(level / step + 1e-9) * step or level if step else level
 
 
 @cache

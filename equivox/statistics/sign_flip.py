@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equivox.core.detectable import LEVELS, Detectable, correlation_of
+from equivox.core.detectable import LEVELS, Detectable, correlation_of, reached
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
 from equivox.statistics.design_noise import of_ratio
-from equivox.statistics.group_means import found_at, reached
+from equivox.statistics.group_means import found_at
 from equivox.statistics.inputs import Floats, LabelColumn, NumberColumn
 from equivox.statistics.permutation import all_swaps, p_value, swaps
 

@@ -110,8 +110,10 @@ def test_what_noise_alone_exceeds_once_in_twenty_and_five_times_in_ten_thousand(
     # Lengths whose logarithm is normal: their quantiles are known beyond what is drawn.
     of = stats.lognorm(0.3, scale=7)
     lengths = of.ppf((np.arange(100_000) + 0.5) / 100_000)
-    assert _critical(lengths) == pytest.approx([of.isf(0.05), of.isf(0.0005)], rel=1e-3)
-    assert _critical(np.zeros(10)) == [0, 0]
+    assert _critical(lengths, 0.0) == pytest.approx([of.isf(0.05), of.isf(0.0005)], rel=1e-3)
+    # Permutations whose p-values are multiples of 2/70 reject at .0286, and never at .0005.
+    assert _critical(lengths, 2 / 70) == pytest.approx([of.isf(2 / 70), of.isf(0.0005)], rel=1e-3)
+    assert _critical(np.zeros(10), 0.0) == [0, 0]
 
 
 def test_a_crossing_lies_between_what_was_tried_or_beyond_at_the_last_slope():
@@ -131,7 +133,7 @@ def test_the_smallest_shift_that_is_found_in_80_of_100_samples_of_normal_noise(a
     half = rng.normal(0, 0.01, 4_000)
     noise = np.stack([np.stack([half, -half], axis=1), np.stack([-half, half], axis=1)], axis=1)
     lengths = ntvd_of_shares(noise)
-    found = detectable(noise, lengths, np.full((2, 2), 0.01), [slice(0, 2)], answers, effect)
+    found = detectable(noise, lengths, np.full((2, 2), 0.01), [slice(0, 2)], answers=answers, effect=effect)
     error = 200 * 0.01  # the distance is 100 times the difference of shares, twice a deviation
     assert found.at_5_percent == pytest.approx((1.96 + 0.84) * error, rel=0.1)
     # The tail of a folded normal is shorter than that of the lognormal which is taken for it.
