@@ -80,13 +80,12 @@ def look_at(path: Path) -> Found:
     filled = {name: [cell.encode() for cell in own if cell] or [b""] for name, own in others.items()}
     lengths = {name: sum(map(len, own)) / len(own) for name, own in filled.items()}
     varied = {name for name, own in filled.items() if len({*own}) > 1}  # a system prompt is the same in every row
-    # Of a part of an object, such as `meta.gender`, the last step is the name.
-    last = {name: name.rpartition(".")[2] for name in others}
+    last = {name: _usual(name) for name in others}
     asked = [name for name in lengths if last[name] not in _ANSWERS and not filled[name][0].startswith(b"data:")]
-    text = max(asked, key=lambda name: (name in _TEXTS, name in varied, lengths[name]), default="")
+    text = max(asked, key=lambda name: (last[name] in _TEXTS, name in varied, lengths[name]), default="")
     long = [name for name in lengths if lengths[name] > 20]
-    text = text if text in (*_TEXTS, *long) else ""
-    few = {name: len({*own} - {""}) for name, own in others.items() if name != text and name not in _UNITS}
+    text = text if text in long or (text and last[text] in _TEXTS) else ""
+    few = {name: len({*own} - {""}) for name, own in others.items() if name != text and last[name] not in _UNITS}
     candidates = [name for name, n in few.items() if 2 <= n <= min(MOST_GROUPS, len(others[name]) // 2)]
     known = {name: _PEOPLE.index(last[name]) for name in candidates if last[name] in _PEOPLE}
     candidates.sort(key=lambda name: (known.get(name, len(_PEOPLE)), few[name]))
@@ -116,6 +115,15 @@ def look_at(path: Path) -> Found:
         others=tuple(dict(files)) or tuple(n for n in long if b" " in filled[n][0] or n not in asked),
         shared_id=len({*others.get("id", ())}) < len(others.get("id", ())),
     )
+
+
+def _usual(name: str) -> str:
+    """Return the name of a column as the usual names are written; of a part of an object the last step is the name.
+
+    >>> _usual("Age group"), _usual("meta.gender")
+    ('age_group', 'gender')
+    """
+    return name.rpartition(".")[2].strip().lower().replace(" ", "_")
 
 
 def _ends(cells: Sequence[str], endings: tuple[str, ...]) -> bool:
@@ -149,7 +157,8 @@ def _unit(columns: Mapping[str, Sequence[str]], group: str, text: str) -> tuple[
             found.append((name, True))
         else:
             mixed.append(name)
-    found.sort(key=lambda one: (_UNITS.index(one[0]) if one[0] in _UNITS else len(_UNITS), not one[1]))
+    places = {name: place for place, name in enumerate(_UNITS)}
+    found.sort(key=lambda one: (places.get(_usual(one[0]), len(places)), not one[1]))
     return (*(found[0] if found else ("", False)), tuple(mixed))
 
 

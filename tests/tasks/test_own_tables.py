@@ -379,6 +379,11 @@ def test_what_is_found_in_a_table(tmp_path: Path) -> None:
     ]
     found = look_at(table(tmp_path / "cases.tsv", crossed))
     assert (found.kind, found.text, found.group, found.unit, found.crossed) == ("text", "prompt", "race", "case", True)
+    # As spreadsheets name columns: an answer is no prompt, however its column is written.
+    spread = [{"Case": row["case"], "Age group": row["race"], "Years": "12"[i // 20], "Prompt": row["prompt"],
+               "Answer": f"{row['prompt']}, which is longer"} for i, row in enumerate(crossed)]  # fmt: skip
+    found = look_at(table(tmp_path / "spread.csv", spread))
+    assert (found.text, found.group, found.unit, found.crossed) == ("Prompt", "Age group", "Case", True)
     both = [{name: row[name] for name in ("her", "his")} for row in faces(tmp_path)]
     written = task_file_for(table(tmp_path / "faces.csv", both))
     assert "Each row has a file for every group (her, his)." in written
