@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
+from shlex import quote
 
 import yaml
 
@@ -48,7 +49,8 @@ class Found:
     `unit` is the column that carries the group (nested), or whose values are in every group (crossed). `candidates` are
     all columns that could be compared, `too_many` those of people with more values, `mixed` those whose values are in
     some groups only. `versions` are columns with one text or file for each group, such as `prompt_male` and
-    `prompt_female`, `others` hold further texts, or all files. `shared_id` says that rows share an `id`.
+    `prompt_female`, `others` hold further texts, or all files, and `answers` what a model may have answered.
+    `shared_id` says that rows share an `id`.
     """
 
     rows: int
@@ -65,6 +67,7 @@ class Found:
     versions: tuple[str, ...]
     too_many: tuple[str, ...]
     others: tuple[str, ...]
+    answers: str
     shared_id: bool
 
 
@@ -85,7 +88,8 @@ def look_at(path: Path) -> Found:
     text = max(asked, key=lambda name: (last[name] in _TEXTS, name in varied, lengths[name]), default="")
     long = [name for name in lengths if lengths[name] > 20]
     text = text if text in long or (text and last[text] in _TEXTS) else ""
-    few = {name: len({*own} - {""}) for name, own in others.items() if name != text and last[name] not in _UNITS}
+    usual = (*_UNITS, *_ANSWERS)  # which describe nobody
+    few = {name: len({*own} - {""}) for name, own in others.items() if name != text and last[name] not in usual}
     candidates = [name for name, n in few.items() if 2 <= n <= min(MOST_GROUPS, len(others[name]) // 2)]
     known = {name: _PEOPLE.index(last[name]) for name in candidates if last[name] in _PEOPLE}
     candidates.sort(key=lambda name: (known.get(name, len(_PEOPLE)), few[name]))
@@ -113,6 +117,7 @@ def look_at(path: Path) -> Found:
         versions=() if group or placeholders or not 2 <= len(alike) <= MOST_GROUPS else tuple(alike),
         too_many=tuple(name for name, n in few.items() if n > MOST_GROUPS and last[name] in _PEOPLE),
         others=tuple(dict(files)) or tuple(n for n in long if b" " in filled[n][0] or n not in asked),
+        answers=next((name for name in others if last[name] in _ANSWERS and name != text), ""),
         shared_id=len({*others.get("id", ())}) < len(others.get("id", ())),
     )
 
@@ -173,6 +178,10 @@ def task_file_for(table: Path) -> str:
         _comment(f"{table.name}: {found.rows:,} rows of {found.kind}. {_told(found)}{_not_asked(found)}"),
         f"name: {_word(name[:60])}",
     ]
+    if found.answers:
+        own = quote(table.name), quote(table.with_suffix(".yaml").name), quote(f"response={found.answers}")
+        scored = "equivox import {} {} --column {}".format(*own)
+        lines.insert(1, _comment(f"If {found.answers} has a model's answers, {scored} --output RUN scores them."))
     lines += [f"table: {_word(table.name)}", f"media: {found.kind}"]
     renamed: dict[str, str] = {"path": found.path} if found.path not in ("", "path") and not versions else {}
     if found.text not in ("", "text") and (found.kind != "text" or not placeholders_of(f"{{{found.text}}}")):

@@ -384,6 +384,10 @@ def test_what_is_found_in_a_table(tmp_path: Path) -> None:
                "Answer": f"{row['prompt']}, which is longer"} for i, row in enumerate(crossed)]  # fmt: skip
     found = look_at(table(tmp_path / "spread.csv", spread))
     assert (found.text, found.group, found.unit, found.crossed) == ("Prompt", "Age group", "Case", True)
+    told = (
+        "If Answer has a model's answers, equivox import spread.csv spread.yaml --column response=Answer --output RUN"
+    )
+    assert f"# {told} scores them." in task_file_for(tmp_path / "spread.csv").splitlines()
     both = [{name: row[name] for name in ("her", "his")} for row in faces(tmp_path)]
     written = task_file_for(table(tmp_path / "faces.csv", both))
     assert "Each row has a file for every group (her, his)." in written
