@@ -7,7 +7,9 @@ from pathlib import Path
 from markupsafe import Markup
 
 from equivox.compare.runs import open_comparison
+from equivox.core.text import visible
 from equivox.report.opening import opening_of_one
+from equivox.report.safe_page import kept_apart
 from equivox.report.score_tables import task_tables
 from equivox.report.table import as_html
 
@@ -24,4 +26,4 @@ def run_html(folder: Path, annotator: str | None = None) -> str:
         first.question, first.answer, sentences, " · ".join(map(str, first.trust))
     )
     tables = Markup("").join(as_html(table) for group in task_tables([run]) for table in group)
-    return str(Markup('<div class="equivox">{}{}</div>').format(head, tables))
+    return kept_apart(visible(Markup('<div class="equivox">{}{}</div>').format(head, tables)))

@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 
 from equivox.core.text import inert_record, visible
 from equivox.report.numbers import DASH
+from equivox.report.safe_page import kept_apart
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -308,7 +309,7 @@ def as_page(tables: Iterable[Table], title: str) -> str:
     body = Markup("\n").join(as_html(table) for table in tables)
     style = Markup("<style>table {border-collapse: collapse} td, th {padding: .2rem .6rem; text-align: right}</style>")
     head = Markup('<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{}</title>{}\n').format(title, style)
-    return str(head + body + Markup("\n</html>\n"))
+    return kept_apart(visible(head + body + Markup("\n</html>\n")))
 
 
 def as_csv(records: Sequence[Mapping[str, Any]]) -> str:

@@ -156,3 +156,10 @@ def test_markdown_marks_extremes_and_says_what_is_missing() -> None:
 def test_a_page_of_tables_runs_nothing() -> None:
     page = Page(as_page([table(HOSTILE), table("second")], HOSTILE))
     assert page.tags.count("table") == 2 and "script" not in page.tags and HOSTILE in page.texts
+
+
+def test_a_page_of_tables_keeps_its_numbers_where_they_stand() -> None:
+    # Hebrew words would take the number behind them to their left; a sign would turn all that follows.
+    page = as_page([table("נשים 75 %, גברים 9 %"), table("a\u202eb")], "t")
+    assert "<bdi>נשים</bdi> 75 %, <bdi>גברים</bdi> 9 %" in page
+    assert "\u202e" not in page and "a\\u202eb" in page
