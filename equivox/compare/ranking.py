@@ -30,12 +30,10 @@ from equivox.core.errors import RequestError
 from equivox.core.lazy import on_one_core
 from equivox.core.metric import Cohort, CohortMember, CohortScore, CohortTotals
 from equivox.core.plugins import told_in_one_line
-from equivox.core.scores import NAN, Score
+from equivox.core.scores import LEVEL, NAN, Score
 from equivox.run.scoring import read_scores
 from equivox.run.store import evaluations_of
 from equivox.statistics import rank_models
-
-LEVEL = 0.05
 
 
 @dataclass(frozen=True)

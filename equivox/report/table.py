@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from markupsafe import Markup, escape
 
@@ -16,10 +16,6 @@ from equivox.report.safe_page import kept_apart
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-
-T = TypeVar("T")
-K = TypeVar("K", bound=Hashable)
 
 
 Weight = Literal["", "bold", "underlined"]
