@@ -246,14 +246,14 @@ def _words(error: Exception) -> str:
     return " ".join(str(reason).split()).rstrip(".") or type(error).__name__
 
 
-def silent_wav(seconds: float, *, sampling_rate: int = 16_000) -> bytes:
-    """Return a WAV file of silence, mono, 32-bit float; at least one sample.
+def silent_wav(seconds: float) -> bytes:
+    """Return a WAV file of silence, mono, 16,000 Hz, 32-bit float; at least one sample.
 
     >>> decode_audio(silent_wav(0.5), name="silence").shape
     (8000,)
     """
-    samples = np.zeros(max(1, round(seconds * sampling_rate)), dtype=np.float32)
-    return encode_audio(samples, sampling_rate=sampling_rate, container="WAV", subtype="FLOAT")
+    samples = np.zeros(max(1, round(seconds * 16_000)), dtype=np.float32)
+    return encode_audio(samples, sampling_rate=16_000, container="WAV", subtype="FLOAT")
 
 
 def compact_audio(data: bytes, *, name: str) -> bytes:
