@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from equivox.core.files import read_document, write_document
 from equivox.core.scores import Mover, Score, ScoringOptions
 from equivox.report.board import board_rows, board_sections
 from equivox.report.comparison_tables import rank_tables
-from equivox.report.failures import lost_in
+from equivox.report.failures import annotation_failures, lost_in, request_failures
 from equivox.report.figures import draw_ranks
 from equivox.report.picture import rank_lines
 from equivox.run.pipeline import rescore
@@ -59,6 +60,19 @@ def refusing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs = tmp_path_factory.mktemp("refusing")
     sample_run(runs / "one", "random,refusal_gap=0.1", "vibe_gender:advisory")
     return runs
+
+
+def test_errors_that_are_not_listed_are_counted() -> None:
+    errors = Counter({f"error {n}": 9 - n for n in range(7)})
+    assert request_failures(errors, 6)[-2:] == [
+        "failed 4 times: error 5",
+        "… and 1 other reason, see `responses` in the run",
+    ]
+    assert annotation_failures("judge", errors, Counter(), example=False)[4:] == [
+        "judge failed 5 times: error 4",
+        "… and 2 other reasons, see `annotations/judge` in the run",
+    ]
+    assert request_failures(errors, 7)[-1] == "failed 3 times: error 6"
 
 
 def test_every_record_names_the_refusals_of_one_group(refusing: Path, equivox: Cli, tmp_path: Path) -> None:
