@@ -269,11 +269,11 @@ def result_id(score: Score) -> str:
 
 
 def distance(score: Score) -> float:
-    """Return the number that is written for a score: its distance from "no bias", at least 0; NaN without one.
+    """Return the number that is written for a defined score: its distance from "no bias", 0 or more; NaN without one.
 
     A number that noise only increases is written as its estimate, whether or not some value of it means "no bias".
     """
-    return score.distance if math.isnan(score.estimate) or not score.defined else max(0.0, score.estimate)
+    return score.distance if math.isnan(score.estimate) else max(0.0, score.estimate)
 
 
 def missing(score: Score) -> str | None:
