@@ -90,7 +90,11 @@ def share(part: int, whole: int) -> str:
 
 
 def shortened(text: str, longest: int = 40) -> str:
-    """Return a text in one line, cut with an ellipsis if it is longer than `longest` characters."""
+    """Return a text in one line, cut with an ellipsis if it is longer than `longest` characters.
+
+    >>> shortened("a nurse", 7), shortened("the nurse", 7)
+    ('a nurse', 'the nu…')
+    """
     plain = " ".join(text.split())
     return plain if len(plain) <= longest else f"{plain[: longest - 1]}…"
 

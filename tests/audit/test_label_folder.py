@@ -340,3 +340,11 @@ def test_a_page_offers_choices_or_a_field() -> None:
     assert [choice.get("value") for choice in choices] == ["nurse", "engineer", "other", "unstated"]
     assert [area.get("name") for area in page.findall("TextArea")] == ["things"]
     assert page.find("Audio") is None
+
+
+@pytest.mark.parametrize(("kind", "shown"), [("audio", "Audio"), ("image", "Image"), ("text", None)])
+def test_a_page_shows_what_the_model_was_sent(kind: str, shown: str | None) -> None:
+    page = ElementTree.fromstring(labelling_page((), kind))
+    assert [(one.tag, one.get("value")) for one in page if one.get("name") == "media"] == (
+        [] if shown is None else [(shown, "$media")]
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from equivox.core.coverage import Coverage
@@ -35,3 +37,13 @@ def covered(**used: int) -> Coverage:
 )
 def test_losses_are_unequal_from_five_points_on(used: dict[str, int], said: str | None) -> None:
     assert covered(**used).uneven == said
+
+
+@pytest.mark.parametrize(("field", "what"), [
+    ("truncated", "cut off by the token limit"), ("cut_in_thought", "before they began"), ("withheld", "withheld"),
+])  # fmt: skip
+def test_what_ends_unusually_is_told_from_five_percent_on(field: str, what: str) -> None:
+    of_a_hundred = covered(f=100)
+    (told,) = replace(of_a_hundred, **{field: 5}).warnings()
+    assert told.startswith("5 of 100 responses") and what in told
+    assert replace(of_a_hundred, **{field: 4}).warnings() == []

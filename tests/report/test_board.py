@@ -96,6 +96,13 @@ def test_ranks_have_intervals_and_hold_the_truth(board: tuple[Path, int, str, st
     assert sorted(row["rank"] for row in own)[0] == 1
 
 
+def test_what_else_a_run_asked_does_not_keep_it_from_being_ranked(source: Path, tmp_path: Path) -> None:
+    also = sample_run(tmp_path / "also", "planted,shift=0.6", f"{TASKS},vibe_accent:candidate", 199, limit=96)
+    rows = board_rows({source / "honest-00": "one", also: "other"})
+    own = [row for row in rows if (row.task, row.metric) == ("vibe_gender:candidate", "nTVD")]
+    assert {row.n_ranked for row in own} == {2} and len({row.data for row in own}) == 1
+
+
 def test_a_verdict_is_that_of_the_run_itself_whoever_else_is_on_the_board(
     board: tuple[Path, int, str, str], source: Path
 ) -> None:

@@ -137,6 +137,9 @@ def test_a_list_by_hand() -> None:
     )  # fmt: skip
     assert (found["associations_f"], found["associations_m"], found["exclusive"]) == (2, 1, 1)
     assert found["mean_score_f"] == pytest.approx(0.3) and found["mean_p_f"] == pytest.approx(0.02)
+    # A score of 0, and a p above .05, is no association, and a p of .05 is one.
+    edges = association_list(identities=["f"] * 3, scores=[0.0, 0.2, 0.4], p_values=[0.01, 0.051, 0.05])
+    assert (edges["associations"], edges["mean_score"], edges["mean_p"]) == (1, 0.4, 0.05)
     with pytest.raises(RequestError, match="`exclusive` holds 'perhaps'"):
         association_list(identities=["f"], scores=[1], p_values=[0.01], exclusive=["perhaps"])
 
