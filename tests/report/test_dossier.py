@@ -57,7 +57,8 @@ def write_keys(folder: Path, key: Ed25519PrivateKey, name: str = "key") -> tuple
 
 
 def packed(equivox: Cli, folder: Path, *arguments: object) -> tuple[dict[str, Any], str]:
-    equivox.done("dossier", *arguments, "--output", folder)
+    told = equivox.done("dossier", *arguments, "--output", folder).splitlines()
+    assert [str((folder / name).resolve()) for name in ("index.html", "dossier.json")] == told[:2]
     return json.loads((folder / "dossier.json").read_text()), (folder / "index.html").read_text()
 
 

@@ -113,11 +113,15 @@ def test_a_run_that_was_stopped_says_where(tmp_path: Path) -> None:
 
 def test_status_looks_on_while_a_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, seen = tmp_path / "run", []
+    # As if it had been killed long ago.
+    stopped = {"stage": "generate", "done": 3, "total": 9, "failed": 0, "per_second": 1.5}
+    stopped |= {"noted": 0.0, "host": "gpu7", "process": 42}
 
     def answer(request: Request) -> str:
-        if not seen:
+        while len(seen) < 2:
             assert command(["status", str(folder)]) == 1
             seen.append(capsys.readouterr().out)
+            write_document(folder / LIVE_FILE, stopped)
         for part in request.media:
             part.load()
         return "Call me Kim."
@@ -127,10 +131,9 @@ def test_status_looks_on_while_a_run_goes_on(tmp_path: Path, capsys: pytest.Capt
     execute(RunSpec(model="function:kim", tasks=tasks, output=folder, data="sample", limit=4), engine=engine)
     assert "  generate: 0 of " in seen[0]
     assert "Give the command that began this run again" not in seen[0]
+    assert "Give the command that began this run again to go on." in seen[1]
     assert not (folder / LIVE_FILE).exists()
-    # As if it had been killed long ago.
-    stopped = {"stage": "generate", "done": 3, "total": 9, "failed": 0, "per_second": 1.5}
-    write_document(folder / LIVE_FILE, stopped | {"noted": 0.0, "host": "gpu7", "process": 42})
+    write_document(folder / LIVE_FILE, stopped)
     command(["status", str(folder)])
     out = capsys.readouterr().out
     assert "  generate stopped, or hangs: 3 of 9 (noted " in out
