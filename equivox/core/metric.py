@@ -367,11 +367,6 @@ class Metric:
         if not names or len(set(names)) < len(names):
             raise RequestError(f"metric {self.name}: `measures` name each number once and at least one, got {names}")
 
-    @property
-    def no_bias(self) -> float | None:
-        """The value of the headline number that means "no bias"; None if no value does."""
-        return self.measures[0].no_bias
-
     def panel(self, kind: str) -> Panel | None:
         """Return the panel of a kind, or None."""
         return next((panel for panel in self.panels if panel.kind == kind), None)

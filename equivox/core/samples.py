@@ -337,10 +337,6 @@ class Samples:
         """Return the samples with these row numbers, in this order."""
         return replace(self, source=self.read(self.columns).take(pa.array(rows, pa.int64())))
 
-    def filter(self, mask: NDArray[np.bool_]) -> Samples:
-        """Return the samples where `mask` is true."""
-        return self if mask.all() else self.take(np.flatnonzero(mask))
-
     def coverage(self, used: NDArray[np.bool_], *, refusal_counts: bool = False) -> Coverage:
         """Count coverage, given which samples are used.
 

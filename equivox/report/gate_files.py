@@ -1,11 +1,11 @@
-"""The results of a gate as a table, in sentences and as JSON."""
+"""The results of a gate as a table and as JSON."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
 
-from equivox.compare.gate import EXIT_CODES, Check, Gate
+from equivox.compare.gate import EXIT_CODES, Gate
 from equivox.core.plain import as_plain
 from equivox.report.numbers import DASH, score_interval, score_value
 from equivox.report.table import Table
@@ -52,17 +52,6 @@ def gate_table(gate: Gate) -> Table:
         ],
         notes=list(HOW),
     )
-
-
-def sentence(check: Check) -> str:
-    """Return the result of one check in one line."""
-    if check.reason:
-        return f"{check.name}: {check.outcome}, because {check.reason}"
-    outcome = "this design cannot tell" if check.outcome == "inconclusive" else check.outcome
-    found = f"{check.difference:.2f} [{check.low:.2f}, {check.high:.2f}]"
-    further = "further from no bias" if check.against else "from no bias"
-    needed = f"; {check.would_do}" if check.would_do else ""
-    return f"{check.name}: {outcome}, {found} {further}, the limit is {check.limit:g}{needed}"
 
 
 def gate_document(gate: Gate) -> dict[str, Any]:

@@ -102,9 +102,6 @@ def write_submission(wish: Wish) -> tuple[dict[str, float], dict[str, str], dict
     manifest = public_manifest(read_manifest(wish.run))
     stored = read_scores(wish.run)
     scores = _submittable(tasks, stored)
-    if not scores:
-        known = dict.fromkeys(name for task in tasks.values() for name in submitted_metrics(task))
-        raise RequestError(f"{wish.run} has no score that is submitted; those are {', '.join(known)}")
     refuse_unfinished(wish.run)
     values = {task_id: scalar(tasks[score.task], score) for task_id, score in scores.items()}
     left_out = {
@@ -118,7 +115,7 @@ def write_submission(wish: Wish) -> tuple[dict[str, float], dict[str, str], dict
     marked = _judge(wish, manifest, tasks, scores, benchmarks, left_out, short)
     values = {task_id: value for task_id, value in values.items() if task_id not in left_out}
     if not values:
-        raise RequestError(f"no score of {wish.run} is defined: there is nothing to submit")
+        raise RequestError(f"{wish.run} has no defined score that a leaderboard takes: there is nothing to submit")
     defined = {task_id: scores[task_id] for task_id in values}
     with folder_being_written(wish.output, apart_from=wish.run) as partial:
         (partial / RESULTS).mkdir()

@@ -187,6 +187,7 @@ def test_bad_requests(submit: Cli, tmp_path: Path, run: Path, equivox: Cli) -> N
         ({"--mark": "modified"}, "`mark` is one of undefined, low-coverage, modified-data, got 'modified'"),
         ({"--benchmark": "org/one"}, "the run has 4 corpora"),
         ({"--model-repo": "model"}, "`repo` is written owner/name"),
+        ({"--benchmark": "equivox-{corpus}"}, "`repo` is written owner/name"),
     ):
         options = [part for option in (repos | changed).items() for part in option]
         assert said in equivox.refused("submit", run, *options, "-o", tmp_path / "out")
