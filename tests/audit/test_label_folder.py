@@ -23,7 +23,7 @@ from statsmodels.stats.proportion import proportion_confint
 from equivox.audit.drawing import draw
 from equivox.audit.kept import score_audit
 from equivox.audit.label_studio import exported_labels, labelling_page
-from equivox.audit.labels import by_person, comparable, label_files
+from equivox.audit.labels import Unit, by_person, comparable, label_files
 from equivox.audit.sheet import write_sheet
 from equivox.audit.stored import stored_audits
 from equivox.compare.runs import compared_run
@@ -348,3 +348,17 @@ def test_a_page_shows_what_the_model_was_sent(kind: str, shown: str | None) -> N
     assert [(one.tag, one.get("value")) for one in page if one.get("name") == "media"] == (
         [] if shown is None else [(shown, "$media")]
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "agreed"),
+    [("n", "n"), ("nn", "n"), ("nc", None), ("nnc", "n"), ("ncw", None), ("nnccw", None), ("nncw", "n"), ("", None)],
+)
+def test_what_most_people_say_is_agreed_and_a_tie_is_not(said: str, agreed: str | None, tmp_path: Path) -> None:
+    tone = Attribute(name="tone", asks="the tone", options=("n", "c", "w"))
+    people = {f"person {n}": (one,) for n, one in enumerate(said)}
+    unit = Unit(
+        item="1", run=tmp_path, attribute=tone, group="f", response="k", given=("n",), people=people
+    )  # fmt: skip
+    assert unit.agreed == (None if agreed is None else (agreed,))
+    assert replace(unit, decided=("w",)).agreed == ("w",)

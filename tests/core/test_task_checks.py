@@ -10,11 +10,12 @@ import pytest
 
 from equivox import measure
 from equivox.core.errors import RequestError
-from equivox.core.task import IMAGE, AnnotationScheme, Attribute, DataSource, Sampling, Task
+from equivox.core.task import IMAGE, AnnotationScheme, Attribute, DataSource, Sampling, Task, Tool
 from equivox.core.task_checks import check_task, tasks_in
 from equivox.tasks.registry import builtin_tasks
 
 GOOD = builtin_tasks()["vibe_gender:advisory"]
+LOOK_UP = Tool.of("look_up", "Looks a word up.", {"word": {"type": "string"}})
 CHOICE = Attribute(name="tone", asks="the tone", options=("warm", "cold"))
 
 
@@ -59,6 +60,25 @@ MISTAKES: list[tuple[Task, str]] = [
     (replace(GOOD, sampling={"temperature": 1}), "`sampling`"),  # type: ignore[arg-type]
     (replace(GOOD, sampling=Sampling(temperature=-1.0)), "`temperature`"),
     (replace(GOOD, sampling=Sampling(repeats=0)), "`repeats`"),
+    (replace(GOOD, turns=("And now?",) * 50), "`turns` has 50; a dialogue has at most 50 with the first"),
+    (replace(GOOD, turns=("And now?", " ")), "`turns`, turn 3"),
+    (replace(GOOD, turns=("And now?",), turn_media=("a", "b")), "`turn_media` names 2 columns for 1 `turns`"),
+    (
+        replace(GOOD, media=(), condition="text", turns=("And now?",), turn_media=("again",)),
+        "`turn_media` sends clips or images after a first turn without any",
+    ),
+    (
+        replace(GOOD, turns=("And now?",), prompt=replace(GOOD.prompt, spoken=True)),
+        "`turns` go on from a text; leave out `spoken`, or the turns",
+    ),
+    (
+        replace(GOOD, turns=("And now?",), prompt=replace(GOOD.prompt, tools=(LOOK_UP,))),
+        "a task with `tools` is answered by its calls: it has no `turns`",
+    ),
+    (
+        replace(GOOD, prompt=replace(GOOD.prompt, tools=(LOOK_UP,), spoken=True)),
+        "and its answer is not spoken",
+    ),
 ]
 
 

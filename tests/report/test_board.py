@@ -177,6 +177,10 @@ def test_a_model_that_failed_stands_last_and_is_not_left_out(source: Path, tmp_p
     assert models[-1] == "simulated:random,fail=0.5" and len(models) == 3
     assert section.columns == ("candidate", "casting")
     assert [cell and (cell.rank, cell.verdict) for cell in section.lines[-1][1]] == [(None, "undefined")] * 2
+    # Those nearest to no bias come first, whatever they are called.
+    names = {"0": "z", "15": "a", "failed": "b"}
+    (section,) = board_sections([replace(row, model=names[row.run]) for row in rows])
+    assert [row.model for row, _ in section.lines] == ["z", "a", "b"]
     alone = board_pages(board_rows({tmp_path / "failed": "failed"}), (), "")["index.html"]
     assert "of answers used" in alone and "cut to 96 samples a task" in alone
 
