@@ -127,6 +127,18 @@ def test_a_run_compared_with_itself_differs_in_nothing(run: Path) -> None:
     assert counts == {"matched": 96, "same": 96, "only_words": 0} and len(table) == 0
 
 
+def test_the_answers_of_two_runs_stand_side_by_side(run: Path, tmp_path: Path) -> None:
+    other = make(tmp_path / "other", "planted,shift=0.9,seed=5")
+    document, shown = build([run, other], tmp_path / "data")
+    (pair,) = document["pair"]
+    one, two = ({row["sample"]: row["text"] for row in table_of(folder).to_pylist()} for folder in shown)
+    differ = sum(one[sample] != two[sample] for sample in one)
+    assert (pair["matched"], pair["n"], pair["same"]) == (96, differ, 96 - differ) and differ > 48
+    assert pq.read_metadata(tmp_path / "data" / pair["file"]).num_rows == differ
+    with pytest.raises(RequestError, match="given a run twice"):
+        build([run, run], tmp_path / "twice")
+
+
 def test_the_document_counts_each_request_once(run: Path, tmp_path: Path) -> None:
     before = hashes_of(run)
     document = build([run], tmp_path / "data")[0]
