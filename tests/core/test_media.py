@@ -211,3 +211,18 @@ def encoded(picture: Image.Image, kind: str) -> bytes:
     buffer = io.BytesIO()
     picture.save(buffer, kind)
     return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b"", "empty file (0 bytes)"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n",
+            "a git-lfs pointer instead of an image",
+        ),
+        (b"GIF89a and more", "not PNG, JPEG or WebP (begins with 47 49 46 38 39 61 20 61)"),
+    ],
+)
+def test_a_file_that_is_no_picture_says_what_it_is(data: bytes, told: str) -> None:
+    assert str(inspect_image(data, name="a")).startswith(told)
