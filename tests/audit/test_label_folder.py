@@ -23,10 +23,11 @@ from statsmodels.stats.proportion import proportion_confint
 from equivox.audit.drawing import draw
 from equivox.audit.kept import score_audit
 from equivox.audit.label_studio import exported_labels, labelling_page
-from equivox.audit.labels import Unit, by_person, comparable, label_files
+from equivox.audit.labels import Unit, by_person, comparable, label_files, label_of
 from equivox.audit.sheet import write_sheet
 from equivox.audit.stored import stored_audits
 from equivox.compare.runs import compared_run
+from equivox.core.attributes import Number
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document
 from equivox.core.task import Attribute
@@ -362,3 +363,15 @@ def test_what_most_people_say_is_agreed_and_a_tie_is_not(said: str, agreed: str 
     )  # fmt: skip
     assert unit.agreed == (None if agreed is None else (agreed,))
     assert replace(unit, decided=("w",)).agreed == ("w",)
+
+
+@pytest.mark.parametrize(
+    ("text", "label"), [("1,200", "1200"), ("about 3.50 EUR", "3.5"), ("Unstated", "unstated"), ("nothing", None)]
+)
+def test_a_persons_number_is_written_as_the_annotators(text: str, label: str | None) -> None:
+    salary = Attribute(name="salary", asks="the salary", number=Number(unit="EUR", low=0.0))
+    if label is None:
+        with pytest.raises(RequestError, match=r"here: salary is a number in EUR, at least 0.* or unstated, got"):
+            label_of(text, salary, "here")
+    else:
+        assert label_of(text, salary, "here") == (label,)

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from equivox.core.coverage import Coverage
 from equivox.core.samples import Samples
 from equivox.core.scores import ScoringOptions
 from equivox.metrics.badf import dimensions
@@ -21,6 +22,7 @@ from equivox.metrics.badf.associations import Counts, associations, count, exact
 from equivox.metrics.badf.chance import chi2, null_counts, tally
 from equivox.metrics.badf.dimensions import Dimension
 from equivox.metrics.badf.documents import Document, Documents, unify_phrases
+from equivox.metrics.badf.scorer import _undefined
 from equivox.statistics import association_test
 from equivox.tasks.registry import resolve_tasks
 
@@ -146,6 +148,36 @@ def test_a_dimension_with_one_identity_takes_no_test_of_the_next(monkeypatch: py
     monkeypatch.setattr(dimensions, "_dimension", lambda task, *_: next(one for one in given if one is task))
     alone, both = dimensions.tested([(one, one.samples) for one in given], options)  # type: ignore[misc]
     assert (alone.phrases, [phrase.phrase for phrase in both.phrases]) == ([], ["calm"])
+
+
+@pytest.mark.parametrize(
+    ("identities", "told", "reason"),
+    [
+        (("f",), [("f", "kind")], "only f was asked about: two identities are compared"),
+        ((), [], "only nobody was asked about: two identities are compared"),
+        (("f", "m"), [("f",), ("m",)], "no story says anything about a character"),
+        (("f", "m"), [("f", "calm"), ("m", "calm")], "no phrase can be tested: each is told of everybody, or an iden"),
+        (("f", "m"), [("f", "calm"), ("m", "kind")], None),
+    ],
+)
+def test_a_dimension_of_which_nothing_can_be_known_says_why(
+    identities: tuple[str, ...], told: list[tuple[str, ...]], reason: str | None
+) -> None:
+    documents = Documents.of([document(*one) for one in told])
+    counts = [count(documents, "place", identities)]
+    own = Dimension(
+        task=resolve_tasks("badf_two:gender")[0], samples=Samples.from_rows([]), identities=identities,
+        documents=documents, by_category={}, counts=counts,
+        phrases=phrase_tests(*counts) if len(identities) > 1 else (),
+    )  # fmt: skip
+    of_f = {"f": 9}
+    every = Coverage(
+        requested=9, generated=9, answered=9, parsed=9, used=9, requested_by_group=of_f, used_by_group=of_f
+    )  # fmt: skip
+    found = _undefined(own, every, ScoringOptions())
+    assert str(found).startswith(str(reason))
+    lost = Coverage(requested=9, generated=9, answered=9, parsed=0, used=0)
+    assert _undefined(own, lost, ScoringOptions()) == "no story could be annotated"
 
 
 def test_with_more_than_two_identities_the_score_compares_with_the_least() -> None:
