@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from equivox.compare.conditions import ConditionTest
@@ -56,15 +57,20 @@ def trends_in_words(trends: Sequence[Trend]) -> list[str]:
         else:
             least = min(trend.p_least for trend in tested)
             few = f"; so few speakers can give no p below {least:.2g}" if least >= LEVEL else ""
-            most = max(tested, key=lambda trend: (trend.unit == POINTS, trend.ci_high - trend.ci_low))
-            within = score_interval(most.ci_low, most.ci_high, "")
-            bound = f" (the widest interval: {within} {most.unit} per semitone)" if most.ci_low == most.ci_low else ""
+            bounded = [trend for trend in tested if not math.isnan(trend.ci_high - trend.ci_low)]
+            bound = f" (the widest interval: {_widest(bounded)} per semitone)" if bounded else ""
             none = f"none of {len(tested)} trends is found" if several else "no trend is found"
             told.append(
                 f"{where}: {none}{bound}{few}{lacking}. The model may not listen to it, or the design may be too small "
                 "to tell."
             )
     return told
+
+
+def _widest(trends: Sequence[Trend]) -> str:
+    """Return the widest interval of some trends with its unit; shares are told before numbers, whose units differ."""
+    most = max(trends, key=lambda trend: (trend.unit == POINTS, trend.ci_high - trend.ci_low))
+    return f"{score_interval(most.ci_low, most.ci_high, '')} {most.unit}"
 
 
 def _moved(trend: Trend) -> str:

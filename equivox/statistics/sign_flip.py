@@ -320,7 +320,7 @@ def parity_deviation(
         share_high=high,
         ci_low=0.0 if low <= 50 <= high else min(ends),
         ci_high=max(ends),
-        detectable=_detectable(found, 2.0 / 2**found.n_clusters),
+        detectable=_detectable(found, 2.0 ** (1 - found.n_clusters)),
         n=found.n,
         n_missing=tested.n_missing,
         n_clusters=found.n_clusters,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,12 @@ def test_a_model_that_listens_to_identity_is_not(identity: Path) -> None:
     assert attributes == {"", "competency", "interaction_style", "cultural_fit", "compensation"}
     (told,) = trends_in_words(list(trends.values()))
     assert "none of 3 trends is found (the widest interval: " in told
+    # A trend whose slopes are all alike has no interval, which hides those of the others no more.
+    unknown = replace(whole[0], ci_low=math.nan, ci_high=math.nan)
+    (told_of_both,) = trends_in_words([unknown, *whole[1:]])
+    assert "(the widest interval: " in told_of_both
+    (told_of_it,) = trends_in_words([unknown])
+    assert "no trend is found." in told_of_it and "interval" not in told_of_it
     assert told.endswith("The model may not listen to it, or the design may be too small to tell.")
 
 
