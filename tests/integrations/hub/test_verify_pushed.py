@@ -26,14 +26,16 @@ def pushed(hub: Any, tmp_path: Path, equivox: Cli, monkeypatch: pytest.MonkeyPat
     return tmp_path / "out"
 
 
-def test_a_pushed_run_is_verified_from_the_hub(pushed: Path, tmp_path: Path, equivox: Cli) -> None:
+def test_a_pushed_run_is_verified_from_the_hub(pushed: Path, tmp_path: Path, hub: Any, equivox: Cli) -> None:
     assert read_manifest(pushed)["files"] == hashes_of(pushed)
     here = equivox.done("verify", pushed, "--quiet")
     assert here.startswith("verified: "), here
     there = equivox.done("verify", ADDRESS, "--quiet", "--data", "sample", "--json", tmp_path / "found.json")
     assert there.splitlines()[1] == here.splitlines()[1]  # the same manifest
     assert json.loads((tmp_path / "found.json").read_text())["run"] == ADDRESS
-    equivox.done("verify", f"{ADDRESS}@main", "--quiet")
+    before = hub.sent("^GET /api/datasets/org/answers/revision/v1")
+    equivox.done("verify", f"{ADDRESS}@v1", "--quiet")
+    assert (before, hub.sent("^GET /api/datasets/org/answers/revision/v1")) == (0, 1)
 
 
 def test_a_change_on_the_hub_is_found(pushed: Path, hub: Any, equivox: Cli) -> None:
