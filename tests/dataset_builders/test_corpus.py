@@ -15,7 +15,7 @@ from equivox.core import media
 from equivox.core.errors import EquivoxError, RequestError
 from equivox.core.task import DataSource
 from equivox.dataset_builders import opening, sample_source, schema
-from equivox.dataset_builders.corpus import Corpus, builder_of, text_sample
+from equivox.dataset_builders.corpus import Corpus, builder_of, table_in, text_sample
 from equivox.dataset_builders.opening import open_corpus
 from equivox.tasks.registry import resolve_tasks
 
@@ -98,6 +98,21 @@ def test_a_missing_column_is_named() -> None:
     corpus = open_corpus(DataSource(corpus="crema_d"), "sample")
     with pytest.raises(RequestError, match=r"needs the column 'mood'.*it has: .*gender"):
         corpus.require(["mood"], task="t")
+
+
+def test_a_table_is_read_where_data_says_if_it_lies_there(tmp_path: Path) -> None:
+    for folder in ("old", "new", "other"):
+        (tmp_path / folder).mkdir()
+    old, new = tmp_path / "old" / "t.csv", tmp_path / "new" / "t.csv"
+    source = DataSource(corpus="mine", kind="text", table=old, folder=tmp_path / "old" / "clips")
+    old.write_text("text\na\n")
+    # It still lies where it was, and not elsewhere.
+    assert table_in(source, None) == table_in(source, tmp_path / "new") == source
+    new.write_text("text\nb\n")
+    moved = table_in(source, tmp_path / "new")
+    assert (moved.table, moved.folder) == (new, tmp_path / "new" / "clips")
+    old.unlink()  # a table that lies nowhere is told to be missing where `data` says
+    assert table_in(source, tmp_path / "other").table == tmp_path / "other" / "t.csv"
 
 
 def test_the_sample_has_only_its_corpora() -> None:
