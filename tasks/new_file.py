@@ -176,12 +176,9 @@ def task_file_for(table: Path) -> str:
     name = name if re.match("[a-z]", name) else f"table_{name}".strip("_")
     lines = [
         _comment(f"{table.name}: {found.rows:,} rows of {found.kind}. {_told(found)}{_not_asked(found)}"),
+        *_answered(found, table),
         f"name: {_word(name[:60])}",
     ]
-    if found.answers:
-        own = quote(table.name), quote(table.with_suffix(".yaml").name), quote(f"response={found.answers}")
-        scored = "equivox import {} {} --column {}".format(*own)
-        lines.insert(1, _comment(f"If {found.answers} has a model's answers, {scored} --output RUN scores them."))
     lines += [f"table: {_word(table.name)}", f"media: {found.kind}"]
     renamed: dict[str, str] = {"path": found.path} if found.path not in ("", "path") and not versions else {}
     if found.text not in ("", "text") and (found.kind != "text" or not placeholders_of(f"{{{found.text}}}")):
@@ -263,6 +260,15 @@ def _not_asked(found: Found) -> str:
     parts = [name for name in found.columns if name.startswith(f"{first}.") and name.endswith(f".{last}")]
     others = [name for name in dict.fromkeys([*parts, *found.others]) if name not in (asked, *found.versions)]
     return f" Of its {what} {asked} alone is asked, not {', '.join(others)}." if asked and others else ""
+
+
+def _answered(found: Found, table: Path) -> list[str]:
+    """Return the line that says how answers that are in the table are scored; none where it has none."""
+    if not found.answers:
+        return []
+    given = quote(table.name), quote(table.with_suffix(".yaml").name), quote(f"response={found.answers}")
+    scored = "equivox import {} {} --column {}".format(*given)
+    return [_comment(f"If {found.answers} has a model's answers, {scored} --output RUN scores them.")]
 
 
 def _asked(kind: str, text: str) -> list[str]:
