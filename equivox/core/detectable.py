@@ -116,7 +116,9 @@ def reached(level: float, step: float) -> float:
     >>> reached(0.05, 2 / 64), reached(0.05, 0.0), reached(0.05, 0.1)
     (0.03125, 0.05, 0.05)
     """
-    return math.floor(level / step + 1e-9) * step or level if step else level
+    if step < level * 1e-9:  # so near that any level is a p
+        return level
+    return math.floor(level / step + 1e-9) * step or level
 
 
 def correlation_of(effect: float, answers: float) -> float:

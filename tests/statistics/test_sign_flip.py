@@ -158,6 +158,16 @@ def test_a_deviation_of_the_told_size_is_found_four_times_of_five(n_clusters, an
     assert 0.68 < found < 0.92
 
 
+@pytest.mark.parametrize("n_clusters", [1_050, 1_200])
+def test_a_thousand_contexts_have_a_deviation_that_is_found(n_clusters):
+    # A float holds no 2 ** 1024, and one over 2 ** 1050 only as a number by which nothing can be divided.
+    choices = np.arange(n_clusters) % 2
+    found = parity_deviation(choices, clusters=None, n_resamples=99, rng=generator())
+    # Single choices of both kinds have a share of 1/2: the error is 1/2 / sqrt(n - 1), and that of the deviation twice.
+    expected = 100 / math.sqrt(n_clusters - 1) * (stats.norm.ppf(0.975) + stats.norm.ppf(0.8))
+    assert found.detectable.at_5_percent == pytest.approx(expected, rel=0.01)
+
+
 def test_contexts_of_unequal_size_need_a_larger_deviation():
     # 2, 2 and 4 answers are as 8/3 contexts of one size: Student's t has 5/3 degrees of freedom, and not 2.
     found = parity_deviation([1, 0, 1, 1, 1, 0, 0, 0, np.nan], clusters=[*"aabbccccd"], rng=generator())
