@@ -25,10 +25,13 @@ if TYPE_CHECKING:
 STYLE = resources.files(__package__) / "style.css"
 """The style that every page shares; what a page needs besides stands in a file of its own."""
 
-_LEFTWARDS = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001eeff]"
+_LEFTWARDS = "[\u0590-\u08ff\u200f\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001eeff]"
 """A letter, sign or digit of Hebrew, Arabic, Syriac, Thaana, N'Ko and others; `dom.js` of the explorer has the same."""
 
-_RUN = re.compile(f"{_LEFTWARDS}+(?:[ \u00a0'’_-]+{_LEFTWARDS}+)*")
+_BETWEEN = "(?:[ \u00a0\u200c\u200d'’_-]|&#39;)+|[./\"]|&#34;"
+"""What stands within a name, escaped or not; a sign of an abbreviation does without a space beside it."""
+
+_RUN = re.compile(f"{_LEFTWARDS}+(?:(?:{_BETWEEN}){_LEFTWARDS}+)*")
 _TAG = re.compile(r"(<[^>]*>)")
 
 

@@ -423,11 +423,13 @@ def test_words_from_right_to_left_turn_no_number_beside_them(browser: Any, tmp_p
     shares = "נשים 75 %, גברים 9 %"
     file = tmp_path / "page.html"
     text = f"<title>{shares}</title><p id='told'>{shares}</p>" + f'<p class="words">{shares}</p>'
+    text += "<p id='names'>ארה&#34;ב 75 %, צ&#39;רלי 9 %</p>"
     kept = kept_apart(f"<meta charset='utf-8'><style>{STYLE.read_text('utf-8')}</style>{text}")
     answer = '<p class="words" id="answer">אני לא יודע.</p>'
     file.write_text(f"{kept}<p id='plain'>{shares}</p>{answer}", "utf-8")
     page, troubles = open_page(browser, file)
     assert page.evaluate(PLACES, "told") == ["נשים", "75", "גברים", "9"]
+    assert page.evaluate(PLACES, "names") == ['ארה"ב', "75", "צ'רלי", "9"]  # each in one piece
     assert page.evaluate(PLACES, "plain") != ["נשים", "75", "גברים", "9"]  # what a browser makes of it by itself
     assert page.evaluate(PLACES, "answer") == [".", "יודע", "לא", "אני"]
     assert page.title() == shares and page.inner_html("p.words") == shares and page.inner_text("#told") == shares

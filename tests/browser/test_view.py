@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from made_requests import plan_rows, three_kinds
+from markupsafe import escape
 from sample_runs import sample_run
 from serving import Served
 
@@ -284,6 +285,10 @@ def test_words_from_right_to_left_stand_in_an_element_of_their_own(opened: Opene
     told = "<bdi>בנות ונשים</bdi> 75 %, <bdi>זקן</bdi> 9 %"
     assert opened("verdict").evaluate(drawn, shares) == [told, shares, shares]
     assert kept_apart(f"<p>{shares}</p>") == f"<p>{told}</p>"
+    # Signs within a name do not part it: its halves would stand in the order of an English sentence.
+    for name in ("צ'רלי", 'ארה"ב', "ת.ז", "ה/ב", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\u05d0\u200f"):
+        assert opened("verdict").evaluate(drawn, f"{name} 9 %")[0] == f"<bdi>{name}</bdi> 9 %"
+        assert kept_apart(f"<p>{escape(name)} 9 %</p>") == f"<p><bdi>{escape(name)}</bdi> 9 %</p>"
 
 
 def test_a_phone(opened: Opened, chromium: Any) -> None:

@@ -24,8 +24,8 @@ export const written = (child) => typeof child === "string"
   ? child.replace(/[\u202a-\u202e\u2066-\u2069]/g, (sign) => `\\u${sign.codePointAt(0).toString(16)}`)
   : child;
 
-const LEFTWARDS = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1eeff}]";
-const RUNS = new RegExp(`(${LEFTWARDS}+(?:[ \u00a0'’_-]+${LEFTWARDS}+)*)`, "u");
+const LEFTWARDS = "[\u0590-\u08ff\u200f\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1eeff}]";
+const RUNS = new RegExp(`(${LEFTWARDS}+(?:(?:[ \u00a0\u200c\u200d'’_-]+|[./"])${LEFTWARDS}+)*)`, "u");
 
 /** Return the parts of a text, each run of words written from right to left in an element of its own; `kept_apart` says why. */
 export const apart = (child) => typeof child === "string" && RUNS.test(child)
