@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ import yaml
 from equivox.core.errors import RequestError
 from equivox.core.files import write_text
 from equivox.core.task import in_single_braces, placeholders_of
+from equivox.core.text import visible
 from equivox.dataset_builders.embedded import media_in
 from equivox.dataset_builders.own_tables import PATH
 from equivox.dataset_builders.parts import flattened
@@ -32,7 +34,10 @@ _PEOPLE = (
     "nationality", "country",
 )  # fmt: skip
 _TEXTS = ("text", "prompt")
-_ANSWERS = ("response", "answer", "output", "completion", "reply", "target")
+_ANSWERS = ("response", "answer", "output", "completion", "reply")
+_TARGET = "target"
+"""What should be answered, or whom a text is about."""
+
 _UNITS = ("speaker", "speaker_id", "person", "client_id", "name", "item", "id", "cv", "case", "photo")
 _MEDIA = {
     "audio": (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a"),
@@ -84,7 +89,9 @@ def look_at(path: Path) -> Found:
     lengths = {name: sum(map(len, own)) / len(own) for name, own in filled.items()}
     varied = {name for name, own in filled.items() if len({*own}) > 1}  # a system prompt is the same in every row
     last = {name: _usual(name) for name in others}
-    asked = [name for name in lengths if last[name] not in _ANSWERS and not filled[name][0].startswith(b"data:")]
+    asked = [
+        name for name in lengths if last[name] not in (*_ANSWERS, _TARGET) and not filled[name][0].startswith(b"data:")
+    ]
     text = max(asked, key=lambda name: (last[name] in _TEXTS, name in varied, lengths[name]), default="")
     long = [name for name in lengths if lengths[name] > 20]
     text = text if text in long or (text and last[text] in _TEXTS) else ""
@@ -263,11 +270,13 @@ def _not_asked(found: Found) -> str:
 
 
 def _answered(found: Found, table: Path) -> list[str]:
-    """Return the line that says how answers that are in the table are scored; none where it has none."""
+    """Return the line that says how answers that are in the table are scored, if it has some and a line can say so."""
     if not found.answers:
         return []
     given = quote(table.name), quote(table.with_suffix(".yaml").name), quote(f"response={found.answers}")
     scored = "equivox import {} {} --column {}".format(*given)
+    if _comment(scored) != f"# {scored}" or re.search("^-|,", table.name):  # it would name other files
+        return []
     return [_comment(f"If {found.answers} has a model's answers, {scored} --output RUN scores them.")]
 
 
@@ -287,7 +296,7 @@ def _asked(kind: str, text: str) -> list[str]:
 
 
 def _comment(text: str) -> str:
-    return f"# {' '.join(text.split())}"
+    return f"# {' '.join(visible(text).split())}"
 
 
 def _word(text: str) -> str:
@@ -297,7 +306,9 @@ def _word(text: str) -> str:
     ('"sex: f/m"', '"no"', 'clips.csv')
     """
     plain = re.fullmatch(r"[^\W\d][\w ./-]*", text) and yaml.safe_load(text) == text
-    return text if plain else json.dumps(text, ensure_ascii=False)
+    if plain:
+        return text
+    return yaml.safe_dump(text, default_style='"', allow_unicode=True, width=math.inf).rstrip("\n")
 
 
 def write_task_file(table: Path) -> Path:

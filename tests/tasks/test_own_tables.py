@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import soundfile
+import yaml
 from commands import Cli, csv_rows, write_rows
 from PIL import Image
 
@@ -352,6 +353,26 @@ def _asked(file: Path) -> set[str]:
     nobody = EngineIdentity(engine="none", model="none", revision="")
     plan = make_plan([task], {task.data.corpus: open_corpus(task.data, None)}, nobody)
     return {request.text for request in plan.requests()}
+
+
+@pytest.mark.parametrize("name", ["two  spaces", "a,b", "-x", "\x7f"])
+def test_a_new_task_file_gives_no_command_that_names_another_file(tmp_path: Path, name: str) -> None:
+    """A comment has no line breaks, tasks are parted by commas, and what begins with a dash is an option."""
+    rows: list[dict[str, object]] = [
+        {"sex\x7f": "fm"[i % 2], "text": f"Somebody asks about matter {i}.", "answer": f"Number {i}."} for i in range(9)
+    ]
+    path = table(tmp_path / f"{name}.csv", rows)
+    written = task_file_for(path)
+    assert yaml.safe_load(written)["table"] == path.name and yaml.safe_load(written)["group"] == "sex\x7f"
+    assert "equivox import" not in written
+
+
+def test_a_target_may_be_whom_a_text_is_about(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"text": f"A sentence about somebody, number {i}.", "target": ("men", "women")[i % 2]} for i in range(12)
+    ]
+    written = task_file_for(table(tmp_path / "about.csv", rows))
+    assert "\ngroup: target\n" in written and "equivox import" not in written
 
 
 def test_what_is_found_in_a_table(tmp_path: Path) -> None:
