@@ -123,7 +123,8 @@ def warnings_of(model: str, annotator: str, tasks: Sequence[Task]) -> str:
 @takes_settings("limit", "sampling", "retry_failed", "stop_after", "trust_remote_code")
 def import_(
     responses: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Responses made elsewhere, a row each: CSV, TSV, JSON(L) or parquet.")
+        Path,
+        typer.Argument(metavar="FILE", help="Responses made elsewhere, a row each: CSV, TSV, JSON(L), parquet, Excel."),
     ],
     tasks: TasksArgument,
     output: Annotated[Path, output_option("Where the run goes; a started one is resumed.", resumed=True)],

@@ -7,6 +7,7 @@ import shutil
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -52,7 +53,7 @@ def _write(table: Path | None) -> None:
         raise RequestError("`tasks new` needs a table: equivox tasks new my_table.csv")
     path = write_task_file(table)
     echo(path.read_text("utf-8"))
-    echo(f"Written to {path}. Read it, change it, then: equivox run MODEL {path} --annotator ANNOTATOR")
+    echo(f"Written to {path}. Read it, change it, then: equivox run MODEL {quote(str(path))} --annotator ANNOTATOR")
 
 
 def _list(tasks: Sequence[Task]) -> None:

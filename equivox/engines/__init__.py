@@ -219,7 +219,7 @@ def model_label(model: str) -> str:
 
     >>> model_label("vllm:model_name=Qwen/Qwen2-Audio-7B-Instruct,dtype=bfloat16"), model_label("simulated:biased")
     ('vllm:Qwen/Qwen2-Audio-7B-Instruct', 'simulated:biased')
-    >>> model_label("vllm:/models/omni.yaml"), model_label("transformers:pretrained=/models/tiny,device=cpu")
+    >>> model_label("vllm:/models/omni.yaml"), model_label("transformers:device=cpu, pretrained=/models/tiny")
     ('vllm:omni', 'transformers:tiny')
     >>> model_label("models/omni.yaml")
     'omni'
@@ -229,7 +229,7 @@ def model_label(model: str) -> str:
         return PurePath(model).stem
     if scheme not in schemes() or scheme == "simulated" or not rest:
         return model
-    named = named_model(dict(part.partition("=")[::2] for part in rest.split(","))) or rest
+    named = named_model(dict(part.partition("=")[::2] for part in map(str.strip, rest.split(",")))) or rest
     path = PurePath(named)
     return f"{scheme}:{path.stem if path.suffix in {'.yaml', '.yml'} else path.name if path.is_absolute() else named}"
 

@@ -57,7 +57,7 @@ def kept_apart(page: str) -> str:
     """Return HTML with `<bdi>` around words that are written from right to left, so that they turn nothing beside them.
 
     Without it a browser sets "women 75 %, men 9 %" in Arabic so that 9 stands beside the women. Attributes, the title,
-    and answers and prompts (class `words`, whose style gives them a direction of their own) stay as they are.
+    and whole texts (answers, prompts, cards), to which the style gives a direction of their own, stay as they are.
 
     >>> kept_apart("<li>\u05d0 75 %, \u05d1 9 %</li>") == "<li><bdi>\u05d0</bdi> 75 %, <bdi>\u05d1</bdi> 9 %</li>"
     True
@@ -66,7 +66,7 @@ def kept_apart(page: str) -> str:
         return page
     parts = _TAG.split(page)  # texts in even places, tags in odd ones
     for place in range(2, len(parts), 2):
-        if 'class="words"' not in parts[place - 1] and parts[place - 1] != "<title>":
+        if not re.search('^<(title|pre)\\b|class="words"', parts[place - 1]):
             parts[place] = _RUN.sub(r"<bdi>\g<0></bdi>", parts[place])
     return "".join(parts)
 

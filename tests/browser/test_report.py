@@ -425,6 +425,8 @@ def test_words_from_right_to_left_turn_no_number_beside_them(browser: Any, tmp_p
     text = f"<title>{shares}</title><p id='told'>{shares}</p>" + f'<p class="words">{shares}</p>'
     text += "<p id='names'>ארה&#34;ב 75 %, צ&#39;רלי 9 %</p>"
     kept = kept_apart(f"<meta charset='utf-8'><style>{STYLE.read_text('utf-8')}</style>{text}")
+    card = "<pre>נשים, גברים. ילדים</pre>"
+    assert kept_apart(card) == card and kept_apart(f"<pre tabindex='0'>{shares}</pre>").count("bdi") == 0
     answer = '<p class="words" id="answer">אני לא יודע.</p>'
     file.write_text(f"{kept}<p id='plain'>{shares}</p>{answer}", "utf-8")
     page, troubles = open_page(browser, file)
