@@ -25,7 +25,7 @@ from equivox.statistics.inputs import Bools, Floats, Ints
 from equivox.statistics.intervals import invert
 from equivox.statistics.noise import N_NOISE, Noise, of_deviations
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
-from equivox.statistics.permutation import n_extreme, p_value
+from equivox.statistics.permutation import n_extreme, p_step, p_value
 from equivox.statistics.results import ShiftNumbers
 
 MANY = 2**63 - 1
@@ -288,6 +288,7 @@ def shift_numbers(evidence: Evidence, names: Sequence[str], by_group: Floats, la
     p = _p_values(evidence, columns, published, partial(_p_of_noise, seen_lengths, observed, further))
     null_mean_response = float(np.nanmean(evidence.response[:, columns].mean(axis=1)))
     cluster = evidence.cluster[:, columns].mean(axis=1)
+    step = p_step(cluster, exact=evidence.exact)
     untested = partial(invert, deviations, slices=slices, confidence=evidence.confidence, most=largest)
     interval = partial(untested, rejected=_rejects(evidence, p))
     low, high = interval(noise, errors, lengths=lengths, alike=alike)
@@ -310,9 +311,7 @@ def shift_numbers(evidence: Evidence, names: Sequence[str], by_group: Floats, la
         null_mean=float(np.nanmean(cluster)) if len(cluster) else null_mean_response,
         null_mean_response=null_mean_response,
         **p,
-        detectable=detectable(
-            noise, lengths, errors, slices, answers=evidence.answers, effect=effect, step=_step(evidence, cluster)
-        ),
+        detectable=detectable(noise, lengths, errors, slices, answers=evidence.answers, effect=effect, step=step),
         ci_low=low,
         ci_high=high,
         new_items_low=new_low,
@@ -320,11 +319,6 @@ def shift_numbers(evidence: Evidence, names: Sequence[str], by_group: Floats, la
         same_units_low=same_low,
         same_units_high=same_high,
     )
-
-
-def _step(evidence: Evidence, permuted: Floats) -> float:
-    """Return how far apart the p-values of all permutations lie: the share of the furthest; 0 where some are drawn."""
-    return n_extreme(permuted, float(permuted.max())) / len(permuted) if evidence.exact and len(permuted) else 0.0
 
 
 def _p_values(

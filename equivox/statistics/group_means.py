@@ -19,7 +19,7 @@ from equivox.statistics.encode import Design, encode_design
 from equivox.statistics.inputs import Floats, LabelColumn, NumberColumn
 from equivox.statistics.intervals import freedom_of, student_half, student_p
 from equivox.statistics.noise import N_NOISE
-from equivox.statistics.permutation import Labels, p_value, row_blocks
+from equivox.statistics.permutation import Labels, p_step, p_value, row_blocks
 from equivox.statistics.unit_means import (
     NO_NOISE,
     NO_SUPPORT,
@@ -176,12 +176,12 @@ def group_means(
         return GroupMeans(**told, notes=notes, undefined=SAME)
     found = units.of_groups()[:, 0]
     null, far, exact = _null(units, n_resamples, rng, distances=distances)
-    step = p_value(np.abs(null), float(np.abs(null).max()), exact=True) if exact else 0.0
+    null = np.abs(null)
     difference = float(gap(found[None])[0])
     n_clusters = len(np.unique(units.stratum)) if design.crossed else len(units.means)
     sd = _sd(units)
     size = units.size()
-    p = p_value(np.abs(null), abs(difference), exact=exact, size=size)
+    p = p_value(null, abs(difference), exact=exact, size=size)
     p_noise, half = _noise_of_difference(units, difference, n_resamples, confidence, rng)
     p = max(p, p_noise)
     low, high = _interval(units, difference, half, p, confidence)
@@ -205,9 +205,9 @@ def group_means(
         new_items_low=new_low,
         new_items_high=new_high,
         p=p,
-        null_mean=float(np.abs(null).mean()),
+        null_mean=float(null.mean()),
         sd=sd,
-        detectable=_detectable(units, sd, n_clusters, step),
+        detectable=_detectable(units, sd, n_clusters, p_step(null, exact=exact)),
         n=len(units.values),
         n_clusters=n_clusters,
         exact=exact,
