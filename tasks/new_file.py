@@ -95,8 +95,8 @@ def look_at(path: Path) -> Found:
     text = max(asked, key=lambda name: (last[name] in _TEXTS, name in varied, lengths[name]), default="")
     long = [name for name in lengths if lengths[name] > 20]
     text = text if text in long or (text and last[text] in _TEXTS) else ""
-    usual = (*_UNITS, *_ANSWERS)  # which describe nobody
-    few = {name: len({*own} - {""}) for name, own in others.items() if name != text and last[name] not in usual}
+    no_groups = (*_UNITS, *_ANSWERS)
+    few = {name: len({*own} - {""}) for name, own in others.items() if name != text and last[name] not in no_groups}
     candidates = [name for name, n in few.items() if 2 <= n <= min(MOST_GROUPS, len(others[name]) // 2)]
     known = {name: _PEOPLE.index(last[name]) for name in candidates if last[name] in _PEOPLE}
     candidates.sort(key=lambda name: (known.get(name, len(_PEOPLE)), few[name]))

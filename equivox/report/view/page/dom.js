@@ -28,7 +28,7 @@ const LEFTWARDS = "[\u0590-\u08ff\u200f\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10
 const RUNS = new RegExp(`(${LEFTWARDS}+(?:(?:[ \u00a0\u200c\u200d'’_-]+|[./"])${LEFTWARDS}+)*)`, "u");
 
 /** Return the parts of a text, each run of words written from right to left in an element of its own; `kept_apart` says why. */
-export const apart = (child) => typeof child === "string" && RUNS.test(child)
+const apart = (child) => typeof child === "string" && RUNS.test(child)
   ? written(child).split(RUNS).filter(Boolean).map((part) => {
     if (!RUNS.test(part)) return part;
     const kept = document.createElement("bdi");

@@ -1,6 +1,6 @@
 // Answers side by side: one sentence a row, one column a group.
 import { answer, BASE } from "../answer.js";
-import { apart, count, el, many, named, sought } from "../dom.js";
+import { count, el, many, named, sought } from "../dom.js";
 import { ends, moves, searchBox, taskChooser } from "../parts.js";
 import { Pages, read } from "./pages.js";
 
@@ -37,7 +37,7 @@ const best = (app, url, columns, options) => {
   const [often, seldom] = told.shares.map((share) => `${Math.round(share)} %`);
   const shares = el("span", {});
   read(url, told.rows, columns).then((found) => {
-    shares.append(...[apart(`${found[0].group} ${often}, ${found[1].group} ${seldom} of the answers${told.among && ` to “${told.among}”`}. `)].flat());
+    shares.append(el("span", {}, `${found[0].group} ${often}, ${found[1].group} ${seldom} of the answers${told.among && ` to “${told.among}”`}. `));
     cells.replaceChildren(el("article", { class: "row" }, found.map((row) => answer(task, row, options))));
   }).catch((error) => cells.replaceChildren(el("p", { class: "warn" }, error.message)));
   const close = () => app.go({ pair: null });
