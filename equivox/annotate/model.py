@@ -21,6 +21,7 @@ from equivox.core.annotation import Annotation, Annotator, AnnotatorIdentity, Jo
 from equivox.core.progress import STOP_AFTER, until_outage
 from equivox.core.redact import cleaned
 from equivox.core.requests import Engine, Request
+from equivox.core.samples import WITHHELD
 from equivox.core.segments import Segment
 from equivox.core.task import OTHER, UNSTATED, Attribute, Sampling, Task, WorkedExample, digest
 from equivox.core.text import parsed_json
@@ -86,6 +87,9 @@ class ModelAnnotator(Annotator):
                 errors.pop(job.key, None)
                 if response.error is not None:
                     errors[job.key] = cleaned(response.error)
+                    continue
+                if response.finish_reason == WITHHELD and not response.text:
+                    errors[job.key] = "the annotator's provider withheld its answer"
                     continue
                 outputs[job.key] = response.text
                 filled = _validated(job.segment, response.text)

@@ -35,10 +35,12 @@ _ENDINGS = {
     "model_context_window_exceeded": TRUNCATED,
     **dict.fromkeys(["refusal", "safety", "prohibited_content", "blocklist", "spii", "recitation"], WITHHELD),
     **dict.fromkeys(["content_filter", "content_filtered", "guardrail_intervened"], WITHHELD),
-    **dict.fromkeys(["sensitive", "error_toxic"], WITHHELD),
+    **dict.fromkeys(["sensitive", "error_toxic", "content_policy_violation", "data_inspection_failed"], WITHHELD),
+    "responsibleaipolicyviolation": WITHHELD,
     **dict.fromkeys(["error", "abort", "insufficient_system_resource", "network_error"], BROKEN),
 }
-"""Why an answer ended in the words of services: Anthropic, OpenAI, Mistral, Google, Amazon, Zhipu, Cohere, others."""
+"""Why an answer ended, or was never begun, in the words of services: Alibaba, Amazon, Anthropic, Azure, Cohere, Google,
+Mistral, OpenAI, Zhipu, others."""
 
 
 def ending(told: str | None) -> str | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from equivox.core.calls import Call
 from equivox.core.media import MOST_SOUND_BYTES, MediaError, container_of
+from equivox.core.samples import WITHHELD, ending
 
 
 def said(content: Any) -> str:
@@ -62,3 +63,17 @@ def _field(part: Any, name: str) -> Any:
 def count(given: Any) -> int:
     """Return a count of tokens; 0 where the server sent none that is one."""
     return given if type(given) is int and 0 <= given < 2**53 else 0
+
+
+def withheld(error: Any) -> bool:
+    """Return whether an error says that the provider's filter turned a prompt away, so that no model read it.
+
+    Azure says so in the error or in one inside of it, which LiteLLM hands on in a place of its own; OpenRouter quotes
+    the words that were flagged.
+    """
+    said: Mapping[str, Any] = error if isinstance(error, Mapping) else {}
+    handed_on, quoted = said.get("provider_specific_fields"), said.get("metadata")
+    inside = [one.get("innererror") for one in (said, handed_on) if isinstance(one, Mapping)]
+    codes = [one.get(name) for one in (said, *inside) if isinstance(one, Mapping) for name in ("code", "type")]
+    flagged = isinstance(quoted, Mapping) and "flagged_input" in quoted
+    return flagged or WITHHELD in [ending(code) for code in codes if isinstance(code, str)]

@@ -30,7 +30,7 @@ from equivox.core.redact import remember_secrets, without_credentials
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.samples import WITHHELD, ending
 from equivox.core.task import Need, Sampling
-from equivox.engines.completions import calls, count, parts, said, spoken
+from equivox.engines.completions import calls, count, parts, said, spoken, withheld
 from equivox.engines.messages import RESAMPLED, chat_messages, chat_of, split_thinking
 from equivox.engines.servers import Servers, no_money, short, unreached
 
@@ -266,6 +266,9 @@ class EndpointEngine(Engine):
             completion = self._complete(messages, request)
             return self._response(request, completion)
         except Exception as error:  # any failure of a request is stored as its response
+            if withheld(getattr(error, "body", None)):
+                # No model read the prompt, so it need not show that media arrived.
+                return Response(key=request.key, text="", finish_reason=WITHHELD, media_items=len(request.media))
             # Whatever fails a server that never answered may fail everything: wrong settings, sound it does not take.
             fatal = _fatal(error) or (None if self._used["requests"] else type(error).__name__)
             return Response(key=request.key, text=None, error=short(error), fatal=fatal)

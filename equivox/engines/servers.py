@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from equivox.core.errors import RequestError
 from equivox.core.redact import cleaned, without_credentials
 from equivox.core.samples import BROKEN, ending
+from equivox.engines.completions import withheld
 
 if TYPE_CHECKING:
     import openai
@@ -240,6 +241,7 @@ class NotAnAnswer(ValueError):
 
     def __init__(self, told: str, said: object = None) -> None:
         super().__init__(told)
+        self.body = said
         code = said.get("code") if isinstance(said, dict) else None
         self.status_code = code if isinstance(code, int) else None
 
@@ -276,6 +278,8 @@ def unreached(error: BaseException | None) -> bool:
 
 def _passes(error: BaseException) -> bool:
     """Return whether the same request may be answered if it is sent again."""
+    if withheld(getattr(error, "body", None)):
+        return False
     status = getattr(error, "status_code", None)
     if isinstance(status, int):
         return (status in (408, 409, 429) or status >= 500) and not no_money(error)

@@ -19,6 +19,7 @@ from equivox.dataset_builders.corpus import Corpus, text_sample
 from equivox.dataset_builders.parts import names_of, renamed
 from equivox.dataset_builders.plain_tables import Columns, as_columns
 from equivox.dataset_builders.table_limits import refuse_large
+from equivox.engines.completions import withheld
 from equivox.engines.messages import split_thinking
 from equivox.run.presented import placeholders
 
@@ -92,11 +93,12 @@ class Table:
     def answer(self, row: int) -> Response:
         """Return the response of a row, with its error and why it ended where columns say so."""
         answer = self.answers[row]
-        error = answer.error or _message(self.columns[ERROR][row] if ERROR in self.columns else None)
+        if answer.error is None and ERROR in self.columns:
+            answer = _of_error(self.columns[ERROR][row], answer)
         ended = ending(answer.finish_reason or self.cell(ENDED, row))
         if ended == BROKEN:
-            return replace(_NO_ANSWER, error=error or "the service broke off the answer")
-        return replace(answer, error=error, finish_reason=ended)
+            return replace(_NO_ANSWER, error=answer.error or "the service broke off the answer")
+        return replace(answer, finish_reason=ended)
 
     def record(self, row: int) -> dict[str, Any]:
         """Return a row by the names of its columns."""
@@ -131,13 +133,11 @@ def _answers(entry: Any, depth: int = 8) -> list[Response] | None:
         return _of_choice(entry)
     # A completion as OpenAI's API has it stands in the body of a line of a batch file.
     body = entry.get("body", entry)
-    if isinstance(body, Mapping) and ("choices" in body or body.get("error")):
-        return (
-            _answers(body["choices"], depth - 1)
-            if "choices" in body
-            else [replace(_NO_ANSWER, error=_message(body["error"]))]
-        )
-    return None
+    if not isinstance(body, Mapping):
+        return None
+    if "choices" in body:
+        return _answers(body["choices"], depth - 1)
+    return [_of_error(body["error"])] if body.get("error") else None
 
 
 def _of_choice(choice: Mapping[str, Any]) -> list[Response] | None:
@@ -150,9 +150,11 @@ def _of_choice(choice: Mapping[str, Any]) -> list[Response] | None:
     return [replace(one, finish_reason=WITHHELD if refusal else plain(choice[ENDED])) for one in found]
 
 
-def _message(error: Any) -> str | None:
-    """Return an error as text: what a service says of it, where it is an object."""
-    return plain(error.get("message") or error if isinstance(error, Mapping) else error)
+def _of_error(error: Any, answer: Response = _NO_ANSWER) -> Response:
+    """Return a response with the error beside it, as a service words it; withheld where the error is of a filter."""
+    if withheld(error):
+        return replace(answer, text=answer.text or "", finish_reason=WITHHELD)
+    return replace(answer, error=plain(error.get("message") or error if isinstance(error, Mapping) else error))
 
 
 def plain(value: Any) -> str | None:

@@ -219,6 +219,18 @@ def test_an_annotator_without_an_answer_has_failed() -> None:
     assert annotation.status == "unparsed"
 
 
+@pytest.mark.parametrize(("said", "status"), [("", "failed"), ("no json", "unparsed"), (form(ADVISORY), "parsed")])
+def test_an_annotator_whose_provider_withheld_its_answer_has_failed(said: str, status: str) -> None:
+    engine = ScriptedReader(lambda request: said)
+    original = engine.generate
+    engine.generate = lambda requests: (  # type: ignore[method-assign]
+        replace(response, finish_reason="content_filter") for response in original(requests)
+    )
+    (annotation,) = ModelAnnotator("scripted", engine, sampling=GREEDY).annotate([job(ADVISORY)])
+    assert annotation.status == status
+    assert ("withheld" in str(annotation.output)) == (status == "failed")
+
+
 def test_an_engine_that_gives_no_response_has_failed() -> None:
     engine = ScriptedReader(lambda request: None)
     engine.generate = lambda requests: iter(())  # type: ignore[method-assign]

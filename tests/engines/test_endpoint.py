@@ -610,6 +610,55 @@ def test_what_every_request_would_meet_is_fatal(
     assert response.text is None and response.fatal == fatal and server.asked["b"] == asked
 
 
+AZURE = {"code": "ResponsibleAIPolicyViolation", "content_filter_result": {"hate": {"filtered": True}}}
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, {"code": "content_filter", "type": None, "param": "prompt", "status": 400, "innererror": AZURE}),
+        (400, {"code": "400", "type": None, "provider_specific_fields": {"innererror": AZURE}}),  # LiteLLM
+        (500, {"code": "500", "type": "server_error", "innererror": AZURE}),
+        (400, {"code": "data_inspection_failed", "type": "data_inspection_failed"}),  # Alibaba
+        (400, {"code": None, "type": "content_policy_violation"}),
+        (
+            403,
+            {"code": 403, "message": "flagged", "metadata": {"reasons": ["hate"], "flagged_input": "a"}},
+        ),  # OpenRouter
+        (200, {"code": 403, "message": "flagged", "metadata": {"reasons": ["hate"], "flagged_input": "a"}}),
+    ],
+)
+def test_a_prompt_that_the_providers_filter_turned_away_is_withheld_and_no_failure(
+    server: Server, clip: bytes, status: int, error: dict[str, Any]
+) -> None:
+    refused = json.dumps({"error": error}).encode()
+    server.reply = lambda handler, body, kind: server.send(handler, status, refused)  # type: ignore[method-assign]
+    for asked, n_media in ((request("a"), 0), (request("b", clip=clip), 1)):
+        (response,) = engine(server).generate([asked])
+        assert (response.text, response.error, response.fatal) == ("", None, None)
+        assert (response.finish_reason, response.media_items, response.media_tokens) == (
+            "content_filter",
+            n_media,
+            None,
+        )
+    assert set(server.asked.values()) == {1}  # the same prompt would be turned away again
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"code": "400", "innererror": "content_filter", "provider_specific_fields": ["innererror"], "metadata": "x"},
+        {"code": "invalid_request_error", "message": "content_filter is no field", "metadata": {"provider_name": "x"}},
+        "content_filter",
+    ],
+)
+def test_another_error_that_names_a_filter_is_a_failure(server: Server, error: object) -> None:
+    refused = json.dumps({"error": error}).encode()
+    server.reply = lambda handler, body, kind: server.send(handler, 400, refused)  # type: ignore[method-assign]
+    (response,) = engine(server).generate([request("a")])
+    assert response.text is None and response.error
+
+
 def test_a_server_that_never_answered_is_not_asked_everything(server: Server, equivox: Cli, tmp_path: Path) -> None:
     """As a model does that takes no sound, or not the settings: each request is refused with 400."""
     question = f"audio + {PROMPTS['advisory'].text}"

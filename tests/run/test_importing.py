@@ -316,17 +316,27 @@ def test_what_became_of_each_request_of_a_batch_is_kept(tmp_path: Path, equivox:
     lines = [
         batch_line(None, refusal=sorry), batch_line("", "content_filter"), batch_line("Try yo", "length"),
         {"response": {"status_code": 429, "body": limit}, "error": None}, batch_line("Try yo", "error"),
-        *[batch_line("Try yoga.")] * 3,
+        {"response": {"status_code": 400, "body": {"error": {"code": "content_filter", "message": "filtered"}}}},
+        {"response": None, "error": {"code": "content_filter", "message": "filtered"}}, batch_line("Try yoga."),
     ]  # fmt: skip
     told = [{**row, **line} for row, line in zip(hobbies(), lines, strict=True)]
     (tmp_path / "batch.jsonl").write_text("\n".join(map(json.dumps, told)))
     command = ("import", tmp_path / "batch.jsonl", "vibe_gender:advisory", "-o", tmp_path / "run", "-q")
     _, out, _ = equivox(*command, "--scoring", "min_count=1,n_resamples=99")
     answers = eq.open_run(tmp_path / "run").to_pandas("responses")
-    assert answers["status"].tolist() == ["refused", "empty", "unparsed", "failed", "failed", *["parsed"] * 3]
+    assert answers["status"].tolist() == [
+        "refused",
+        "empty",
+        "unparsed",
+        "failed",
+        "failed",
+        "empty",
+        "empty",
+        "parsed",
+    ]
     assert answers["text"][0] == sorry and "failed 1 time: Rate limit reached" in out
     ended = dict(answers["finish_reason"].value_counts())
-    assert ended == {"content_filter": 2, "length": 1, "stop": 3}
+    assert ended == {"content_filter": 4, "length": 1, "stop": 1}
     assert equivox("verify", tmp_path / "run")[0] == 0
 
 
