@@ -631,6 +631,7 @@ AZURE = {"code": "ResponsibleAIPolicyViolation", "content_filter_result": {"hate
 def test_a_prompt_that_the_providers_filter_turned_away_is_withheld_and_no_failure(
     server: Server, clip: bytes, status: int, error: dict[str, Any]
 ) -> None:
+    """As Azure, LiteLLM, Alibaba, OpenAI and OpenRouter say it."""
     refused = json.dumps({"error": error}).encode()
     server.reply = lambda handler, body, kind: server.send(handler, status, refused)  # type: ignore[method-assign]
     for asked, n_media in ((request("a"), 0), (request("b", clip=clip), 1)):
