@@ -17,7 +17,7 @@ from equivox.core.annotation import RULES, Annotation, Annotator, AnnotatorIdent
 from equivox.core.segments import Segment, Status, Value, measured_in_sound
 from equivox.core.task import Attribute, Task
 
-VERSION = "1"
+VERSION = "2"
 """Raised whenever the rules annotate a response differently."""
 
 
