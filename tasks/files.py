@@ -83,6 +83,7 @@ from equivox.dataset_builders.own_tables import ITEM, PATH
 from equivox.dataset_builders.plain_tables import column_names, read_columns
 from equivox.metrics.ntvd import METRIC as WORDS
 from equivox.metrics.numbers import METRIC as NUMBERS
+from equivox.tasks.units import unit_of
 from equivox.tasks.vibe import PROMPTS, vibe_task
 
 
@@ -179,7 +180,7 @@ class _TaskFile(_Form):
     values: dict[str, Annotated[list[str], Field(min_length=1)]] = {}
     media: Literal["audio", "image", "text"] | None = None
     swap: dict[str, dict[str, Annotated[list[str], Field(min_length=1)]] | str] = {}
-    cluster: str = "speaker"
+    cluster: str | None = None
     strata: Names = ()
     blocks: Names = ()
     items: Names = ()
@@ -240,7 +241,10 @@ def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
     if swap:
         # Each row is in every group; what else the file names as the unit would be swapped with it.
         declared = declared.model_copy(update={"cluster": ITEM, "card": _with_swaps(declared, path, swap)})
-    declared = _with_unit(path.parent / declared.table, kind, declared)
+    unit = unit_of(
+        path.parent / declared.table, kind, f"task file {path}", named=declared.cluster, group=declared.group,
+        columns=declared.columns, only=declared.where,
+    )  # fmt: skip
     placeholders = [name for swaps in swap.values() for name in swaps]
     files = _swapped_files(swap, f"task file {path}: {declared.table}") if kind != "text" else ()
     data = DataSource(
@@ -260,7 +264,7 @@ def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
     # A column may be called as no task can be.
     family = re.sub(r"[\s:/\\,]+", "_", f"{declared.name}_{'_'.join(declared.group)}")
     card = declared.card or f"Corpus declared in {path.name}, with the prompts of VIBE (arXiv 2604.17248)."
-    design = {name: getattr(declared, name) for name in ("group", "cluster", "strata", "blocks", "items")}
+    design = {name: getattr(declared, name) for name in ("group", "strata", "blocks", "items")} | {"cluster": unit}
     tasks = [
         vibe_task(family, prompt, data=data, card=card, **design)
         for prompt in declared.prompts or (() if declared.questions else PROMPTS)
@@ -278,26 +282,6 @@ def _kind(table: Path, declared: _TaskFile) -> Literal["audio", "text"]:
     if "path" in declared.columns or not (table.is_file() or table.is_dir()):
         return "audio"
     return "audio" if "path" in column_names(table) else "text"
-
-
-def _with_unit(table: Path, kind: str, declared: _TaskFile) -> _TaskFile:
-    """Return a task file that names the unit: a row of texts is one by itself, and nobody speaks.
-
-    RequestError for recordings whose speakers are not known, unless another column is the unit.
-    """
-    if declared.cluster != "speaker" or not table.is_file():
-        return declared
-    names = column_names(table)
-    if declared.columns.get("speaker", "speaker") in names:
-        return declared
-    if kind == "audio":
-        raise RequestError(
-            f"{table}: column 'speaker' is missing; its columns are {', '.join(names)}; name the one that says who "
-            "speaks (`columns: {speaker: …}`), or the unit that is in every group as `cluster`"
-        )
-    # A column of the table that is called so may stand for something else.
-    of_rows = kind == "text" and ITEM not in (*names, *declared.columns)
-    return declared.model_copy(update={"cluster": ITEM}) if of_rows else declared
 
 
 def _swaps(declared: _TaskFile, path: Path) -> _Swaps:

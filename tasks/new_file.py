@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -22,6 +21,7 @@ from equivox.dataset_builders.embedded import media_in
 from equivox.dataset_builders.own_tables import PATH
 from equivox.dataset_builders.parts import flattened
 from equivox.dataset_builders.plain_tables import read_columns
+from equivox.tasks.units import PEOPLE, USUAL_UNITS, unit_among, usual
 
 MOST_GROUPS = 12
 """A column with more values is no group of people that a first comparison would have."""
@@ -29,16 +29,11 @@ MOST_GROUPS = 12
 _COMPARED, _BEGINNING = 20, 300
 """The rows, and the signs of each, by which columns are found that say the same in other words."""
 
-_PEOPLE = (
-    "gender", "sex", "race", "ethnicity", "accent", "dialect", "age_group", "age", "origin", "religion", "group",
-    "nationality", "country",
-)  # fmt: skip
 _TEXTS = ("text", "prompt")
 _ANSWERS = ("response", "answer", "output", "completion", "reply")
 _TARGET = "target"
 """What should be answered, or whom a text is about."""
 
-_UNITS = ("speaker", "speaker_id", "person", "client_id", "name", "item", "id", "cv", "case", "photo")
 _MEDIA = {
     "audio": (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a"),
     "image": (".png", ".jpg", ".jpeg", ".webp"),
@@ -88,20 +83,20 @@ def look_at(path: Path) -> Found:
     filled = {name: [cell.encode() for cell in own if cell] or [b""] for name, own in others.items()}
     lengths = {name: sum(map(len, own)) / len(own) for name, own in filled.items()}
     varied = {name for name, own in filled.items() if len({*own}) > 1}  # a system prompt is the same in every row
-    last = {name: _usual(name) for name in others}
+    last = {name: usual(name) for name in others}
     asked = [
         name for name in lengths if last[name] not in (*_ANSWERS, _TARGET) and not filled[name][0].startswith(b"data:")
     ]
     text = max(asked, key=lambda name: (last[name] in _TEXTS, name in varied, lengths[name]), default="")
     long = [name for name in lengths if lengths[name] > 20]
     text = text if text in long or (text and last[text] in _TEXTS) else ""
-    no_groups = (*_UNITS, *_ANSWERS)
+    no_groups = (*USUAL_UNITS, *_ANSWERS)
     few = {name: len({*own} - {""}) for name, own in others.items() if name != text and last[name] not in no_groups}
     candidates = [name for name, n in few.items() if 2 <= n <= min(MOST_GROUPS, len(others[name]) // 2)]
-    known = {name: _PEOPLE.index(last[name]) for name in candidates if last[name] in _PEOPLE}
-    candidates.sort(key=lambda name: (known.get(name, len(_PEOPLE)), few[name]))
+    known = {name: PEOPLE.index(last[name]) for name in candidates if last[name] in PEOPLE}
+    candidates.sort(key=lambda name: (known.get(name, len(PEOPLE)), few[name]))
     group = candidates[0] if candidates and (candidates[0] in known or len(candidates) == 1) else ""
-    unit, crossed, mixed = _unit(others, group, text) if group else ("", False, ())
+    unit, crossed, mixed = unit_among(others, others[group], (group, text)) if group else ("", False, ())
     placeholders = dict.fromkeys(
         name for cell in others.get(text, ()) for name in placeholders_of(in_single_braces(cell))
     )
@@ -122,20 +117,11 @@ def look_at(path: Path) -> Found:
         mixed=mixed,
         placeholders=tuple(name for name in placeholders if name not in columns),
         versions=() if group or placeholders or not 2 <= len(alike) <= MOST_GROUPS else tuple(alike),
-        too_many=tuple(name for name, n in few.items() if n > MOST_GROUPS and last[name] in _PEOPLE),
+        too_many=tuple(name for name, n in few.items() if n > MOST_GROUPS and last[name] in PEOPLE),
         others=tuple(dict(files)) or tuple(n for n in long if b" " in filled[n][0] or n not in asked),
         answers=next((name for name in others if last[name] in _ANSWERS and name != text), ""),
         shared_id=len({*others.get("id", ())}) < len(others.get("id", ())),
     )
-
-
-def _usual(name: str) -> str:
-    """Return the name of a column as the usual names are written; of a part of an object the last step is the name.
-
-    >>> _usual("Age group"), _usual("meta.gender")
-    ('age_group', 'gender')
-    """
-    return name.rpartition(".")[2].strip().lower().replace(" ", "_")
 
 
 def _ends(cells: Sequence[str], endings: tuple[str, ...]) -> bool:
@@ -148,30 +134,6 @@ def _alike(cells: Sequence[str], texts: Sequence[str]) -> bool:
     both = [(cell, text) for cell, text in zip(cells[:_COMPARED], texts, strict=False) if cell and text]
     pairs = [(cell[:_BEGINNING], text[:_BEGINNING]) for cell, text in both]
     return bool(pairs) and all(SequenceMatcher(None, *pair, autojunk=False).ratio() > 0.6 for pair in pairs)
-
-
-def _unit(columns: Mapping[str, Sequence[str]], group: str, text: str) -> tuple[str, bool, tuple[str, ...]]:
-    """Return the column of the unit, whether each unit is in every group, and the columns that are in some groups only.
-
-    A unit has several rows. Columns of usual names come first, then those whose units are in every group.
-    """
-    every = {*columns[group]} - {""}
-    found, mixed = [], []
-    for name, cells in columns.items():
-        of = defaultdict(set)
-        for cell, label in zip(cells, columns[group], strict=True):
-            of[cell].add(label)
-        if name in (group, text) or len(of) < 4 or len(of) == len(cells):
-            continue
-        if all(len(labels) == 1 for labels in of.values()):
-            found.append((name, False))
-        elif all(labels >= every for labels in of.values()):
-            found.append((name, True))
-        else:
-            mixed.append(name)
-    places = {name: place for place, name in enumerate(_UNITS)}
-    found.sort(key=lambda one: (places.get(_usual(one[0]), len(places)), not one[1]))
-    return (*(found[0] if found else ("", False)), tuple(mixed))
 
 
 def task_file_for(table: Path) -> str:

@@ -6,6 +6,7 @@ import io
 import json
 import re
 import unicodedata
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -177,6 +178,41 @@ def test_rows_of_texts_without_a_unit_are_items_and_nobody_speaks(tmp_path: Path
         assert task.cluster == "speaker"
     (task,) = load_task_file(task_file(tmp_path, f"columns: {{item: person}}\n{question}", rows))
     assert task.cluster == "speaker"
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({}, "share a 'who', and each has one group; say `cluster: who` if it is who they are about"),
+        ({"item": lambda i: f"x{i}"}, "or `cluster: speaker` if each row counts by itself"),
+        ({"name": lambda i: f"n{i % 16}"}, "share a 'name'"),  # a usual name comes first
+        ({"who": lambda i: f"p{i // 2 % 8}"}, ""),  # in both groups
+        ({"who": lambda i: f"p{i % 2}"}, ""),  # another word for the group
+        ({"who": lambda i: i % 8}, ""),  # a number, of which the digits say nothing
+        ({"who": lambda i: f"{i % 8 / 2:.1f}".replace(".", ",")}, ""),
+        ({"speaker": lambda i: f"s{i % 8}"}, ""),  # the unit, which the table names
+        ({"gender": lambda i: "" if i < 16 else ["female", "male"][i % 2]}, ""),  # those that are asked are alone
+    ],
+)
+def test_rows_that_share_a_unit_that_nobody_named_are_refused(
+    tmp_path: Path, more: dict[str, Callable[[int], object]], told: str
+) -> None:
+    """Their answers counted as independent ones."""
+    made = {
+        "who": lambda i: f"p{i % 8}", "gender": lambda i: ("female", "male")[i % 2], "cv": lambda i: f"Text {i}.",
+    } | more  # fmt: skip
+    rows = [{name: make(i) for name, make in made.items()} for i in range(24)]
+    text = "group: sex\ncolumns: {sex: gender}\n" + QUESTION.replace("{name}", "")
+    with pytest.raises(RequestError, match=re.escape(told)) if told else nullcontext():
+        load_task_file(task_file(tmp_path, text, rows))
+    for unit in ("who", "item", "speaker"):
+        (task,) = load_task_file(task_file(tmp_path, f"cluster: {unit}\n{text}", rows))
+        assert task.cluster in (unit, "item", "speaker")
+    if set(more) <= {"name"}:
+        part = [row | {"part": "one" if i < 8 else "other"} for i, row in enumerate(rows)]
+        load_task_file(task_file(tmp_path, f"where: {{part: one}}\n{text}", part))
+        with pytest.raises(RequestError, match="share a"):
+            load_task_file(task_file(tmp_path, f"where: {{part: [other]}}\n{text}", part))
 
 
 def test_a_column_called_item_is_kept(tmp_path: Path) -> None:
@@ -636,6 +672,17 @@ def test_a_table_in_another_script(tmp_path: Path) -> None:
     ]
     path = table(tmp_path / "申请.csv", rows)
     assert (look_at(path).text, look_at(path).group) == ("文本", "性别")
+    german: list[dict[str, object]] = [
+        {
+            "Vorname": f"N{i % 8}",
+            "Geschlecht": "wm"[i % 2],
+            "Beruf": "abc"[i // 8],
+            "Frage": f"Was rät man N{i % 8}? {i}",
+        }
+        for i in range(24)
+    ]
+    found = look_at(table(tmp_path / "fragen.csv", german))
+    assert (found.text, found.group, found.unit, found.crossed) == ("Frage", "Geschlecht", "Vorname", False)
     assert "name: table\n" in task_file_for(path)
     nothing: list[dict[str, object]] = [{"gender": "fm"[i % 2], "age": i % 5} for i in range(12)]
     assert '"{FILL_IN}"' in task_file_for(table(tmp_path / "people.csv", nothing))

@@ -1,0 +1,141 @@
+"""The unit of a table: the column that carries the group, or whose values are in every group."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from equivox.core.errors import RequestError
+from equivox.dataset_builders.own_tables import ITEM
+from equivox.dataset_builders.parts import flattened, renamed
+from equivox.dataset_builders.plain_tables import column_names, read_columns
+
+SPEAKER = "speaker"
+"""The unit of a task file that names none."""
+
+USUAL_UNITS = (SPEAKER, "speaker_id", "person", "client_id", "name", "item", "id", "cv", "case", "photo")
+PEOPLE = (
+    "gender", "sex", "race", "ethnicity", "accent", "dialect", "age_group", "age", "origin", "religion", "group",
+    "nationality", "country",
+)  # fmt: skip
+"""What columns of units, and of traits by which people are compared, are often called."""
+
+_ELSEWHERE = {
+    "gender": "geschlecht sexe sexo género genero sesso genere geslacht płeć пол cinsiyet 性别 性別 성별",
+    "age": "alter âge edad idade età leeftijd wiek возраст yaş 年龄 年齢 나이",
+    "age_group": "altersgruppe grupo_de_edad fascia_d'età faixa_etária leeftijdsgroep",
+    "origin": "herkunft origine origen origem afkomst pochodzenie",
+    "name": "vorname prénom nombre nome naam imię имя isim 姓名 名前 이름",
+    "text": "texte texto testo tekst текст metin frage pregunta pergunta domanda vraag 文本 问题 質問 질문",
+}
+"""Names of columns in other languages, by what they are called here."""
+_USUAL = {theirs: ours for ours, names in _ELSEWHERE.items() for theirs in names.split()}
+
+FEWEST_UNITS = 4
+"""A column of fewer values is a trait of people, or of texts."""
+
+
+def usual(name: str) -> str:
+    """Return the name of a column as the usual names are written; of a part of an object the last step is the name.
+
+    >>> usual("Age group"), usual("meta.gender"), usual("Geschlecht")
+    ('age_group', 'gender', 'gender')
+    """
+    plain = name.rpartition(".")[2].strip().lower().replace(" ", "_")
+    return _USUAL.get(plain, plain)
+
+
+def unit_among(
+    columns: Mapping[str, Sequence[str]], groups: Sequence[str], but: Sequence[str] = ()
+) -> tuple[str, bool, tuple[str, ...]]:
+    """Return the column of the unit, whether each unit is in every group, and the columns that are in some groups only.
+
+    `groups` has the group of each row, empty where there is none, and the columns in `but` are no units. A unit has
+    several rows. Columns of usual names come first, then those whose units are in every group. The first name is empty
+    if no column has several rows a unit.
+    """
+    every = {*groups} - {""}
+    found, mixed = [], []
+    for name, cells in columns.items():
+        of = defaultdict(set)
+        for cell, group in zip(cells, groups, strict=True):
+            of[cell].add(group)
+        if name in but or usual(name) in PEOPLE or len(of) < FEWEST_UNITS or len(of) == len(cells):
+            continue
+        if all(len(own) == 1 for own in of.values()):
+            # As many values as groups are another word for them; a number is seldom whom a row is about.
+            if len(of) > len(every) and (usual(name) in USUAL_UNITS or not all(map(_is_number, of))):
+                found.append((name, False))
+        elif all(own >= every for own in of.values()):
+            found.append((name, True))
+        else:
+            mixed.append(name)
+    places = {name: place for place, name in enumerate(USUAL_UNITS)}
+    found.sort(key=lambda one: (places.get(usual(one[0]), len(places)), not one[1]))
+    return (*(found[0] if found else ("", False)), tuple(mixed))
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell.replace(",", "."))
+    except ValueError:
+        return False
+    return True
+
+
+def unit_of(
+    table: Path,
+    kind: str,
+    where: str,
+    *,
+    named: str | None,
+    group: Sequence[str],
+    columns: Mapping[str, str],
+    only: Mapping[str, str | list[str]],
+) -> str:
+    """Return the column that is the unit of a table of a `kind`: the one that is `named`, else the row of texts.
+
+    `group` names the columns that are compared, `columns` says what is called otherwise in the table, and `only` which
+    rows are asked. RequestError, beginning with `where`, for recordings whose speakers are not known; and for rows that
+    share a unit which nobody named, because the answers about one unit are no independent ones.
+    """
+    if named not in (None, SPEAKER) or not table.is_file():
+        return named or SPEAKER
+    names = column_names(table)
+    if columns.get(SPEAKER, SPEAKER) in names:
+        return SPEAKER
+    if kind == "audio":
+        raise RequestError(
+            f"{table}: column 'speaker' is missing; its columns are {', '.join(names)}; name the one that says who "
+            "speaks (`columns: {speaker: …}`), or the unit that is in every group as `cluster`"
+        )
+    if kind != "text":
+        return SPEAKER
+    # A column of the table that is called `item` may stand for something else.
+    row = SPEAKER if ITEM in (*names, *columns) else ITEM
+    if named is None and (unit := _shared(table, group, columns, only)):
+        raise RequestError(
+            f"{where}: rows of {table.name} share a {unit!r}, and each has one group; say `cluster: {unit}` if it is "
+            f"who they are about, whose answers belong together, or `cluster: {row}` if each row counts by itself"
+        )
+    return row
+
+
+def _shared(table: Path, group: Sequence[str], columns: Mapping[str, str], only: Mapping[str, str | list[str]]) -> str:
+    """Return a column that several rows share, and each of whose values has one group; empty if there is none."""
+    read = flattened(renamed(read_columns(table), columns, where=table.name, option="columns.{}"))
+    if {*group, *only} - {*read}:
+        return ""  # which is told where the table is opened
+    cells = {name: ["" if cell is None else str(cell) for cell in own] for name, own in read.items()}
+    wanted = {name: [own] if isinstance(own, str) else own for name, own in only.items()}
+    labels = ["\n".join(own) if all(own) else "" for own in zip(*(cells[name] for name in group), strict=True)]
+    kept = [
+        row
+        for row, label in enumerate(labels)
+        if label and all(cells[name][row] in own for name, own in wanted.items())
+    ]
+    asked = {name: [own[row] for row in kept] for name, own in cells.items()}
+    compared = [*group, *(columns[name] for name in group if name in columns)]
+    unit, crossed, _ = unit_among(asked, [labels[row] for row in kept], compared)
+    return "" if crossed else unit
