@@ -21,7 +21,9 @@ _SCALES = {
     "조": 1e12, "हजार": 1e3, "ह\u091c\u093cार": 1e3, "लाख": 1e5, "करोड़": 1e7, "พัน": 1e3, "หมื่น": 1e4, "แสน": 1e5,
     "ล้าน": 1e6, "ألف": 1e3, "الف": 1e3, "آلاف": 1e3, "مليون": 1e6, "مليار": 1e9, "אלף": 1e3, "מיליון": 1e6,
     "milyon": 1e6, "milyar": 1e9, "tys": 1e3, "mln": 1e6, "mld": 1e9, "тыс": 1e3, "млн": 1e6, "млрд": 1e9,
-    "χιλιάδες": 1e3, "εκατομμύρια": 1e6,
+    "χιλιάδες": 1e3, "εκατομμύρια": 1e6, "тысяч": 1e3, "тысячи": 1e3, "тис": 1e3, "тисяч": 1e3, "tysięcy": 1e3,
+    "bin": 1e3, "mille": 1e3, "mila": 1e3, "duizend": 1e3, "tusen": 1e3, "ribu": 1e3, "nghìn": 1e3, "ngàn": 1e3,
+    "millones": 1e6, "milhões": 1e6, "milioni": 1e6, "miljoen": 1e6, "juta": 1e6, "triệu": 1e6, "tỷ": 1e9,
 }  # fmt: skip
 _SCALE = "|".join(word if word >= "\u0e00" else rf"{word}(?!\w)" for word in sorted(_SCALES, key=len, reverse=True))
 # A number does not begin within a word ("A4"), unless a currency's three letters stand before it ("EUR52,000"), or a
@@ -35,7 +37,7 @@ _WRITTEN = re.compile(
     rf"|{_SIGN}\d{{1,3}}(?:\.\d{{3}}){{2,}}(?!\d)|{_SIGN}\d{{1,3}}(?:\.\d{{3}})+(?=,\d{{1,2}}(?![\d,]))|{_SIGN}\d+)"
     r"(?:(?P<point>\.\d+)|,(?P<comma>\d{1,2})(?![\d,]))?(?P<power>e[-+\u2212]?\d{1,3}(?!\w))?"
     # Of a range, such as 65-70k or $65 to $70k, the end says the scale of both; not of 800-1.2k.
-    rf"(?:\s?(?P<scale>{_SCALE})|(?=\s?(?:[-\u2013\u2014~\uff5e至到]|(?:to|bis|(?P<and>and|und))\b)\s?[$€£¥₹]?"
+    rf"(?:\s?(?P<scale>{_SCALE})|(?=\s?(?:[-\u2013\u2014~\uff5e至到]|(?:to|bis|à|tot|до|(?P<and>and|und))\b)\s?[$€£¥₹]?"
     rf"(?P<end>\d[\d.,]*)\s?(?P<both>{_SCALE})))?",
     re.IGNORECASE,
 )

@@ -28,7 +28,7 @@ def metric(
         Path | None,
         typer.Argument(
             metavar="[FILE]",
-            help="A table that ends in .csv, .tsv, .json, .jsonl or .parquet; without one, the columns are listed.",
+            help="A table, such as answers.csv or answers.xlsx; without one, the columns are listed.",
         ),
     ] = None,
     column: Annotated[
