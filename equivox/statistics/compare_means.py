@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from equivox.statistics import inputs
-from equivox.statistics.comparison import added_by_noise, bracketed, least_p_distance
+from equivox.statistics.comparison import bracketed, least_p_distance
 from equivox.statistics.encode import encode_design
 from equivox.statistics.inputs import Floats, LabelColumn, NumberColumn
 from equivox.statistics.intervals import student_half, student_p
@@ -231,6 +232,19 @@ def _most_added(means: Floats, noise: Floats) -> float:
     """
     upper = np.where(2 * np.argsort(np.argsort(means, kind="stable"), kind="stable") >= len(means), 0.5, -0.5)
     observed = float(np.ptp(means))
-    return added_by_noise(
+    return _added_by_noise(
         observed, lambda size: float(np.ptp(size * upper + noise, axis=1).mean()), xtol=min(2e-12, ROUNDED * observed)
     )
+
+
+def _added_by_noise(observed: float, longer: Callable[[float], float], xtol: float) -> float:
+    """Return what noise has added to an observed distance, to `xtol`; `longer` is the mean with noise of a true one."""
+    from scipy.optimize import brentq
+
+    def beyond(size: float) -> float:
+        return longer(size) - observed
+
+    if beyond(0.0) >= 0.0:
+        return observed
+    # On average noise increases the distance, so what it adds is not negative.
+    return observed - float(brentq(beyond, 0.0, observed, xtol=xtol)) if beyond(observed) > 0.0 else 0.0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ from equivox.statistics.intervals import TINY, spreads
 from equivox.statistics.noise import N_NOISE
 from equivox.statistics.permutation import all_swaps, p_value, swaps
 from equivox.statistics.two_models import ContrastNoise, Counted, Singles, TwoTables, counted_for_both
+
+_KNOTS = np.array([0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0])
+"""Distances at which it is computed what noise adds, in lengths of the noise; it hardly changes beyond them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,8 +233,10 @@ def _swapped(tables: TwoTables, n_resamples: int, rng: np.random.Generator) -> t
 def _distance(tables: TwoTables, n_draws: int, confidence: float, rng: np.random.Generator) -> dict[str, Any]:
     """Return estimates, interval and p-value of the difference of the population nTVDs, by the names of the result.
 
-    Noise adds to each nTVD by an amount between that of the densest and that of the sparsest spread; the interval is
-    that of the observed difference less the difference of these.
+    Noise adds to each nTVD by an amount between that of the densest and that of the sparsest spread (`_Added`). The
+    end of the interval that is nearer to zero, and with it p, is that of the observed difference less the difference
+    of these amounts. An end beyond zero is where a true difference, with what noise then adds to both models, would
+    seldom be seen as the observed one: a model that is further from parity by many small steps seems to be so by less.
     """
     if tables.fewest_clusters() < 2:
         return {}
@@ -245,23 +251,36 @@ def _distance(tables: TwoTables, n_draws: int, confidence: float, rng: np.random
     seen = tables.contrasts(model.errors(seen=True))
     noise = drawn(N_NOISE)
     whole = noise.astype(np.float64)
-    bias: list[list[float]] = []
-    estimates = []
+    pairs = [own.stop - own.start == 2 for own in tables.slices]
+    added, estimates = [], []
+    starts = deviations.copy()
     for which, part in enumerate(of):
         estimates.append(_estimate(tables, deviations[which], seen[:, part]))
         both = spreads(deviations[which], whole[:, :, part], errors[:, part], tables.slices)
-        bias.append([_bias(tables, deviations[which], spread, noise[:, :, part]) for spread in both])
+        added.append(_Added(tables, both, noise[:, :, part]))
+        for own, pair in zip(tables.slices, pairs, strict=True):
+            if pair:
+                # Around a deviation that chance made small, the noise of a distance seems small as well. With more
+                # values that averages out.
+                starts[which][:, own] = both[1][:, own]
     changes: list[Floats] = []
     left = max(n_draws, N_NOISE)
     while left > 0:
         moved = (noise if not changes else drawn(N_NOISE))[:left]
-        longer = [tables.lengths(deviations[which], moved[:, :, part]) for which, part in enumerate(of)]
+        longer = [tables.lengths(starts[which], moved[:, :, part]) for which, part in enumerate(of)]
         changes.append(longer[0] - longer[1])
         left -= len(moved)
-    difference = tables.length(deviations[0]) - tables.length(deviations[1])
-    least = difference - (max(bias[0]) - min(bias[1]))
-    most = difference - (min(bias[0]) - max(bias[1]))
+    lengths = [tables.length(own) for own in deviations]
+    difference, total = lengths[0] - lengths[1], sum(estimates)
+    # Two equal distances of two values each have one spread, so that nothing but the noise tells them apart.
+    bias = [own.at(total / 2) if all(pairs) else own.to(length) for own, length in zip(added, lengths, strict=True)]
+    least, most = difference - (bias[0][1] - bias[1][0]), difference - (bias[0][0] - bias[1][1])
     p, low, high = bracketed(np.concatenate(changes), least, most, confidence, degrees=model.joint_degrees)
+    seen_as = partial(_seen_as, added, total)
+    if low < 0.0:
+        low = min(low, _crossing(lambda true: seen_as(true)[1], difference + low - least))
+    if high > 0.0:
+        high = max(high, _crossing(lambda true: seen_as(true)[0], difference + high - most))
     return {
         "p_distance": p,
         "estimate": float(np.clip(estimates[0] - estimates[1], -100.0, 100.0)),
@@ -270,6 +289,48 @@ def _distance(tables: TwoTables, n_draws: int, confidence: float, rng: np.random
         "ci_low": max(-100.0, low),
         "ci_high": min(100.0, high),
     }
+
+
+class _Added:
+    """The least and the most that noise adds to a distance on average, over the spreads that the truth may have.
+
+    Where no spread has a length, the truth may be spread as the first draw of noise is.
+    """
+
+    def __init__(self, tables: TwoTables, shapes: Sequence[Floats], noise: Singles) -> None:
+        self._knots = float(tables.lengths(np.zeros_like(shapes[0]), noise).mean()) * _KNOTS
+        known = [shape for shape in shapes if tables.length(shape) > 0] or [noise[0].astype(np.float64)]
+        units = [shape / max(tables.length(shape), TINY) for shape in known]
+        longer = [[float(tables.lengths(t * unit, noise).mean()) for t in self._knots] for unit in units]
+        self._added = [np.array(own) - self._knots for own in longer]
+
+    def at(self, true: float) -> tuple[float, float]:
+        """Return both for a true distance."""
+        each = [float(np.interp(true, self._knots, own)) for own in self._added]
+        return min(each), max(each)
+
+    def to(self, observed: float) -> tuple[float, float]:
+        """Return both for the true distance that noise has made the observed one; at most all of it is noise."""
+        each = [min(observed, float(np.interp(observed, self._knots + own, own))) for own in self._added]
+        return max(0.0, min(each)), max(0.0, *each)
+
+
+def _seen_as(added: Sequence[_Added], total: float, true: float) -> tuple[float, float]:
+    """Return the least and the most that a true difference would be seen as, on average, of distances with a sum."""
+    of_b = max(0.0, (total - true) / 2, -true)
+    (least_a, most_a), (least_b, most_b) = added[0].at(of_b + true), added[1].at(of_b)
+    return true + least_a - most_b, true + most_a - least_b
+
+
+def _crossing(rising: Callable[[float], float], level: float) -> float:
+    """Return where a rising function of a difference reaches `level`, from -100 to 100."""
+    from scipy.optimize import brentq
+
+    if rising(-100.0) >= level:
+        return -100.0
+    if rising(100.0) <= level:
+        return 100.0
+    return float(brentq(lambda true: rising(true) - level, -100.0, 100.0, xtol=1e-3))
 
 
 def bracketed(
@@ -287,19 +348,6 @@ def bracketed(
     return min(1.0, 2 * (1 + further) / (1 + len(change))), *ends
 
 
-def added_by_noise(observed: float, longer: Callable[[float], float], xtol: float) -> float:
-    """Return what noise has added to an observed distance, to `xtol`; `longer` is the mean with noise of a true one."""
-    from scipy.optimize import brentq
-
-    def beyond(size: float) -> float:
-        return longer(size) - observed
-
-    if beyond(0.0) >= 0.0:
-        return observed
-    # On average noise increases the distance, so what it adds is not negative.
-    return observed - float(brentq(beyond, 0.0, observed, xtol=xtol)) if beyond(observed) > 0.0 else 0.0
-
-
 def _estimate(tables: TwoTables, contrasts: Floats, errors: Floats) -> float:
     """Return the weighted mean of a model's estimated nTVDs."""
     if tables.n_groups == 2:
@@ -314,13 +362,3 @@ def least_p_distance(n_resamples: int) -> float:
     0.0002
     """
     return 2.0 / (1 + max(n_resamples, N_NOISE))
-
-
-def _bias(tables: TwoTables, deviations: Floats, spread: Floats, noise: Singles) -> float:
-    """Return the increase of the observed distance by noise, if the truth is spread like `spread`."""
-    length = tables.length(spread)
-    if length == 0.0:
-        return 0.0
-    return added_by_noise(
-        tables.length(deviations), lambda t: float(tables.lengths(t / length * spread, noise).mean()), xtol=1e-3
-    )

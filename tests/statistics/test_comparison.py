@@ -9,7 +9,7 @@ from seeded import generator
 
 from equivox.core.errors import RequestError
 from equivox.statistics import compare_joint_shift, ntvd
-from equivox.statistics.comparison import _bias, bracketed
+from equivox.statistics.comparison import _Added, _crossing, bracketed
 from equivox.statistics.noise import Noise
 from equivox.statistics.two_models import ContrastNoise, _short
 
@@ -367,9 +367,66 @@ def test_p_and_interval_of_a_bracketed_difference_by_hand(least, most, p):
     assert found == pytest.approx((p, least - 1, most + 1))
 
 
-def test_noise_adds_nothing_to_a_distance_that_has_no_direction():
-    tables = SimpleNamespace(length=lambda spread: np.abs(spread).sum())
-    assert _bias(tables, np.zeros((2, 3)), np.zeros((2, 3)), np.ones((9, 2, 3))) == 0
+@pytest.mark.parametrize("shape", [[[0.2, -0.2]], [[0.0, 0.0]]])
+def test_noise_adds_to_a_distance_of_two_values_what_it_adds_to_a_folded_normal_number(shape):
+    tables = SimpleNamespace(
+        length=lambda spread: float(np.abs(spread).sum()),
+        lengths=lambda start, noise: np.abs(start + noise).sum(axis=(1, 2)),
+    )
+    normal = stats.norm.ppf((np.arange(4000) + 0.5) / 4000)
+    added = _Added(tables, [np.array(shape)] * 2, 3.0 * normal[:, None, None] * np.array([[0.5, -0.5]]))
+    for true in (0.0, 1.0, 2.0, 4.5, 9.0, 40.0):
+        longer = stats.foldnorm.mean(true / 3.0, scale=3.0)
+        assert added.at(true) == pytest.approx([longer - true] * 2, abs=0.06)
+        # Where noise alone would be as long, the true distance is seen as it is at 0.
+        assert added.to(longer) == pytest.approx([longer - true] * 2, abs=0.25)
+    assert added.to(1.5) == (1.5, 1.5)  # shorter than noise is on its own: all of it may be noise
+    nothing = _Added(tables, [np.array(shape)], np.zeros((9, 1, 2)))
+    assert (nothing.at(5.0), nothing.to(5.0)) == ((0.0, 0.0), (0.0, 0.0))
+
+
+def test_a_crossing_ends_where_differences_end():
+    assert [_crossing(lambda true: true + 30.0, level) for level in (-90.0, 10.0, 140.0)] == [
+        -100.0,
+        pytest.approx(-20.0),
+        100.0,
+    ]
+
+
+def test_the_interval_of_yes_and_no_holds_the_truth_where_clusters_are_few_and_unequal():
+    """Both models are 20 from parity. Chance brings one of them near 0, where its noise seemed small."""
+    rng = generator(1)
+    sizes = np.tile([80, 40, 10, 5, 5, 5], 2)
+    clusters = np.arange(12).repeat(sizes)
+    sides = np.where(np.arange(12) < 6, 0.6, 0.4)
+    held = 0
+    for _ in range(300):
+        a, b = ([[str(yes)] for yes in rng.random(290) < rng.beta(8 * sides, 8 - 8 * sides)[clusters]] for _ in "ab")
+        found = compare_shift(
+            a, b, [str(c < 6) for c in clusters], clusters=clusters.astype(str), min_count=1, n_resamples=499, rng=rng
+        )
+        held += found.ci_low <= 0.0 <= found.ci_high
+    assert held >= 264  # 90 % of 600 samples hold it; 83 % did
+
+
+def test_the_interval_holds_a_difference_of_many_small_steps():
+    """One model is 15 from parity, over 40 values, the other is not: its many steps hide in the noise."""
+    rng = generator(2)
+    clusters = np.arange(24).repeat(20)
+    steps = np.where(np.arange(40) < 20, 0.15 / 40, -0.15 / 40)
+    held = []
+    for _ in range(60):
+        a, b = (
+            [[str(rng.choice(40, p=shares))] for own in range(24) for shares in [
+                rng.dirichlet(50 * (1 / 40 + (steps if own < 12 else -steps) * biased))
+            ] for _ in range(20)]
+            for biased in (1, 0)
+        )  # fmt: skip
+        found = compare_shift(
+            a, b, [str(c < 12) for c in clusters], clusters=clusters.astype(str), min_count=1, n_resamples=499, rng=rng
+        )
+        held.append(found.ci_low <= 15.0 <= found.ci_high)
+    assert sum(held) >= 53  # 98 % of 200 samples hold it; 62 % did
 
 
 def test_models_are_swapped_in_single_clusters_of_a_stratum():
