@@ -64,29 +64,8 @@ class Effort:
     cost: float = math.nan
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelEstimate:
-    """Estimated cost of one model in one setting, and of the annotators of its answers."""
-
-    setting: str
-    target: Effort
-    annotators: Sequence[Effort]
-
-    @property
-    def annotator_calls(self) -> int:
-        """The number of requests to the annotators, at most."""
-        return sum(reader.calls for reader in self.annotators)
-
-    @property
-    def hours(self) -> float:
-        """The hours on the clock while model and annotators answer, one after the other; none of models on a server."""
-        return self.target.hours + sum(reader.hours for reader in self.annotators)
-
-    @property
-    def cost(self) -> float:
-        """The price of model and annotators; NaN if no prices are known."""
-        known = [one.cost for one in (self.target, *self.annotators) if not math.isnan(one.cost)]
-        return sum(known) if known else math.nan
+EstimatedModel = tuple[str, Effort, Sequence[Effort]]
+"""A setting, the effort of one of its models, and those of the annotators of its answers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +75,7 @@ class Estimate:
     The hours on the clock are those with `workers` workers, all of them busy.
     """
 
-    models: Sequence[ModelEstimate]
+    models: Sequence[EstimatedModel]
     tasks: int
     sources: Sequence[str]
     assumptions: Sequence[EstimateFields]
@@ -111,7 +90,7 @@ def estimate(settings: Sequence[Setting], output: Path | None = None, *, workers
     for each annotator and evaluation. Speed and length of the answers are those of the runs under `output`, where a
     model has one with enough responses; otherwise guesses.
     """
-    models: list[ModelEstimate] = []
+    models: list[EstimatedModel] = []
     sources: list[str] = []
     opened_in: defaultdict[str | None, dict[str, Corpus]] = defaultdict(dict)
     for setting in settings:
@@ -126,7 +105,7 @@ def estimate(settings: Sequence[Setting], output: Path | None = None, *, workers
                 for name in setting.file.annotators
                 if name != RULES
             ]
-            models.append(ModelEstimate(setting=setting.name, target=target, annotators=annotators))
+            models.append((setting.name, target, annotators))
     return Estimate(
         models=models,
         tasks=sum(len(setting.varied) for setting in settings),

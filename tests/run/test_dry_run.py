@@ -210,12 +210,12 @@ def test_a_plan_names_the_hours_and_the_prices(equivox: Cli, tmp_path: Path) -> 
         "estimate: {completion_tokens: 100, prompt_tokens: 500}\n"
     )
     settings = settings_of(open_run_file(str(file)), resolve_tasks)
-    on_gpu, on_server = estimate(settings, workers=4).models
-    assert on_gpu.hours == pytest.approx(on_gpu.target.gpu_hours / 4)
+    (_, on_gpu, readers), (_, on_server, _) = estimate(settings, workers=4).models
+    assert on_gpu.hours == pytest.approx(on_gpu.gpu_hours / 4) and readers == []
     assert math.isnan(on_gpu.cost)
     assert on_server.cost == pytest.approx(288 * (500 * 1 + 100 * 4) / 1e6)
     out = equivox("reproduce", file, "--dry-run")[1]
     assert "hours on 4 workers" in out and "0.26" in out
-    assert estimate(settings).workers == 1 and estimate(settings).models[0].hours == 4 * on_gpu.hours
+    assert estimate(settings).workers == 1 and estimate(settings).models[0][1].hours == 4 * on_gpu.hours
     assert "hours on 8 workers" in equivox("reproduce", file, "--dry-run", "--workers", 8)[1]
     assert "hours on" not in equivox("reproduce", file, "--dry-run", "--workers", 1)[1]

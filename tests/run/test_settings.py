@@ -85,7 +85,7 @@ def test_settings_with_different_data_have_corpora_of_their_own(equivox: Cli, tm
     used = [read_manifest(run.folder)["identity"]["corpora"]["crema_d"] for run in finished]
     assert used == [record["fingerprint"] for record in built] and used[0] != used[1]
     # 24 speakers and 8 of them, each with 12 clips.
-    assert [model.target.calls for model in estimate(settings).models] == [288, 96]
+    assert [target.calls for _, target, _ in estimate(settings).models] == [288, 96]
     shutil.rmtree(tmp_path / "few")
     (gone,) = (why for kind, why in reproducing.missing(settings, tmp_path / "runs") if kind == "data")
     assert str(tmp_path / "few") in gone
@@ -421,11 +421,14 @@ def test_what_reproducing_vibe_takes(equivox: Cli) -> None:
     found = reckoned(open_run_file("vibe"))
     # 7,442 clips and 24 speakers × 600 sentences, five prompts each; 2,847 contexts in six orders.
     per_model, choices = 5 * (7_442 + 24 * 600), 6 * 2_847
-    counted = {setting: [m for m in found.models if m.setting == setting] for setting in ("open_ended", "choices")}
+    counted = {setting: [m for m in found.models if m[0] == setting] for setting in ("open_ended", "choices")}
     assert [len(models) for models in counted.values()] == [11, 10]  # Table 2 has the open models alone
-    assert {(m.target.calls, m.annotator_calls) for m in counted["open_ended"]} == {(per_model, per_model)}
-    assert {(m.target.calls, m.annotator_calls) for m in counted["choices"]} == {(choices, choices)}
-    hours = {m.target.name: m.target.gpu_hours for m in counted["open_ended"]}
+    calls = {
+        setting: {(target.calls, *(one.calls for one in readers)) for _, target, readers in own}
+        for setting, own in counted.items()
+    }
+    assert calls == {"open_ended": {(per_model, per_model)}, "choices": {(choices, choices)}}
+    hours = {target.name: target.gpu_hours for _, target, _ in counted["open_ended"]}
     assert hours["qwen2-audio-7b-instruct"] == pytest.approx(per_model * 300 / 2500 / 3600)
     assert hours["gemini-2.5-flash"] == 0
     # Its server answers eight at a time, each at 40 tokens a second.
@@ -439,7 +442,10 @@ def test_what_reproducing_vibe_takes(equivox: Cli) -> None:
 
 def test_items_are_counted_where_the_data_are_there() -> None:
     found = reckoned(open_run_file("vibe", data="sample", limit=48))
-    assert {(m.setting, m.target.calls) for m in found.models} == {("open_ended", 10 * 48), ("choices", 6 * 48)}
+    assert {(setting, target.calls) for setting, target, _ in found.models} == {
+        ("open_ended", 10 * 48),
+        ("choices", 6 * 48),
+    }
     assert "crema_d: 288 samples in sample" in found.sources
 
 
@@ -449,8 +455,8 @@ def test_repeats_of_published_items_are_requests_too(tmp_path: Path) -> None:
     calls = []
     for more in ("", "sampling: temperature=0.5,repeats=3\n", "limit: 10\n"):
         file.write_text(text + more)
-        (model,) = reckoned(open_run_file(str(file))).models
-        calls.append(model.target.calls)
+        ((_, target, _),) = reckoned(open_run_file(str(file))).models
+        calls.append(target.calls)
     assert calls == [7_442, 3 * 7_442, 10]
 
 
@@ -491,7 +497,7 @@ def test_many_models_in_one_command(equivox: Cli, tmp_path: Path) -> None:
     file.write_text(RUN_FILE)
     found = reckoned(open_run_file(str(file)))
     # Shuffling deals the groups anew and asks nothing.
-    assert {(m.target.calls, m.annotator_calls) for m in found.models} == {(96, 0)}
+    assert [(target.calls, readers) for _, target, readers in found.models] == [(96, [])] * 2
     assert "vibe_gender:candidate@shuffled" in equivox.done("reproduce", file, "--output", tmp_path / "runs")
     for name in ("oracle", "biased"):
         assert read_manifest(tmp_path / "runs" / name)["identity"]["limit"] == 48
@@ -529,13 +535,13 @@ def test_a_plan_takes_the_speed_of_runs_and_marks_guesses(equivox: Cli, tmp_path
     model = "vllm:model_name=org/model"
     file.write_text(f"models: ['{model}']\ntasks: vibe_gender:story\ndata: sample\nlimit: 48\n")
     (setting,) = settings_of(open_run_file(str(file)), resolve_tasks)
-    (guess,) = estimate([setting], tmp_path / "runs").models
-    assert (guess.target.tokens_per_second, guess.target.measured) == (2500, False)
+    ((_, guess, _),) = estimate([setting], tmp_path / "runs").models
+    assert (guess.tokens_per_second, guess.measured) == (2500, False)
     assert "2,500?" in equivox("reproduce", file, "--dry-run", "--output", tmp_path / "runs")[1]
     folder = setting.spec(model, tmp_path / "runs").output
     # Two starts of 40 and 60 responses, 10,000 tokens in 50 seconds: 200 a second, 100 a response.
     add_speed(folder, Speed(responses=40, tokens=6_000, seconds=20.0))
     add_speed(folder, Speed(responses=60, tokens=4_000, seconds=30.0))
-    (found,) = estimate([setting], tmp_path / "runs").models
-    assert (found.target.tokens_per_second, found.target.measured) == (200, True)
-    assert found.target.gpu_hours == pytest.approx(48 * 100 / 200 / 3600)
+    ((_, found, _),) = estimate([setting], tmp_path / "runs").models
+    assert (found.tokens_per_second, found.measured) == (200, True)
+    assert found.gpu_hours == pytest.approx(48 * 100 / 200 / 3600)

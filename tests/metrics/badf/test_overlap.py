@@ -58,14 +58,17 @@ def test_what_the_published_settings_take() -> None:
     two, alone = 29_580, 59_160
     settings = settings_of(open_run_file("badf"), resolve_tasks)
     found = estimate(settings)
-    assert {(m.setting, m.target.name): m.target.calls for m in found.models} == {
+    assert {(setting, target.name): target.calls for setting, target, _ in found.models} == {
         ("single", "llama-3.2-3b-instruct"): alone,
         **{("two", name): two for name in ("llama-3.2-3b-instruct", "llama-3.2-11b-vision-instruct", "qwen3-8b")},
         **{(name, "llama-3.2-3b-instruct"): two for name in ("balanced", "negative")},
         ("openbox", "llama-3.2-3b-instruct-transformers"): two,
     }
-    assert all(m.annotator_calls == 4 * m.target.calls and m.target.gpu_hours > 0 for m in found.models)
-    hours = {m.target.name: m.target.gpu_hours for m in found.models if m.setting in ("two", "openbox")}
+    assert all(
+        sum(one.calls for one in readers) == 4 * target.calls and target.gpu_hours > 0
+        for _, target, readers in found.models
+    )
+    hours = {target.name: target.gpu_hours for setting, target, _ in found.models if setting in ("two", "openbox")}
     # The models on transformers tell one story at a time; the others do not.
     assert hours["llama-3.2-11b-vision-instruct"] > 20 * hours["qwen3-8b"]
     for setting in settings:
