@@ -66,12 +66,11 @@ def _shared(path: Path, copy: Path) -> None:
 class Replayed(Annotator):
     """Annotator that repeats what is stored of another annotator, and reads a model's outputs again.
 
-    A text of which nothing is stored is `missing`.
+    A text of which nothing is stored has failed.
     """
 
     identity: AnnotatorIdentity
     records: Mapping[str, Mapping[str, Any]] = field(repr=False)
-    missing: str = "no annotation is stored for this text"
 
     @property
     def is_model(self) -> bool:
@@ -83,7 +82,7 @@ class Replayed(Annotator):
         for job in jobs:
             record = self.records.get(job.key)
             again = read_again(job, record) if self.is_model and record is not None else None
-            yield again or stored(job, record, self.missing)
+            yield again or stored(job, record, "no annotation is stored for this text")
 
 
 def stored(job: Job, record: Mapping[str, Any] | None, missing: str) -> Annotation:

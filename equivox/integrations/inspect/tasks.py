@@ -10,7 +10,6 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -70,7 +69,6 @@ from equivox.integrations.inspect.layout import (
     task_metadata,
 )
 from equivox.integrations.inspect.recorded import annotate_response, score_recorded
-from equivox.run.annotating import run_jobs
 from equivox.run.plan import make_plan
 from equivox.tasks.registry import builtin_tasks
 
@@ -307,15 +305,10 @@ def annotation(annotator: str | None = None, **settings: Any) -> Scorer:
         made = {}
         if answer.text is not None:
             given = (task, state.metadata["metadata"], answer.text, str(state.sample_id), chosen)
-            made = await anyio.to_thread.run_sync(partial(_annotated, *given))
+            made = await anyio.to_thread.run_sync(annotate_response, *given)
         return log_score(task, state.metadata["metadata"], answer, made, chosen.identity)
 
     return score
-
-
-def _annotated(task: Task, metadata: Mapping[str, str], text: str, key: str, annotator: Annotator) -> Any:
-    read = partial(run_jobs, annotator=annotator)
-    return annotate_response(task, metadata, text, key, annotator.identity, read)
 
 
 @metric(name=f"{_PREFIX}bias", scores="unreduced")
