@@ -22,6 +22,7 @@ from equivox.core.errors import RequestError
 from equivox.core.files import file_hash
 from equivox.core.lazy import pc
 from equivox.core.metric import Measure, Metric, Panel
+from equivox.core.plain import split_by
 from equivox.core.redact import redacted_text
 from equivox.core.scores import DEFAULT_OPTIONS, NAN, Score, ScoringOptions, unusual_options
 from equivox.core.task import Task
@@ -121,6 +122,13 @@ class ComparedRun:
     def value_shares(self) -> list[ValueShares]:
         """The shares of every value of every attribute, the most common first if they have no order."""
         return _value_shares(self)
+
+    @cached_property
+    def wordings(self) -> Mapping[tuple[str, str], list[str]]:
+        """The wordings that count as each open value, by its attribute and the value."""
+        rows = read_records(self.folder, "", "open_values", self.annotator) or ()
+        found = split_by(rows, lambda row: (row["attribute"], row["counts_as"]))
+        return {of: [row["value"] for row in own] for of, own in found.items()}
 
     @cached_property
     def metric_of_tasks(self) -> dict[str, Metric]:

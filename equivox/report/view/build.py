@@ -14,7 +14,7 @@ from equivox.core.lazy import pa
 from equivox.core.version import __version__
 from equivox.engines import model_label
 from equivox.report.view.answers import RunTables, answers_table, write_answers
-from equivox.report.view.document import Shares, picture_document, run_document, task_document
+from equivox.report.view.document import picture_document, run_document, task_document
 from equivox.report.view.pairs import paired
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
@@ -97,14 +97,14 @@ def _build(folders: Sequence[Path], left_out: Sequence[LeftOut], output: Path) -
 
 def _tasks(run: ComparedRun, output: Path, number: int, *, keep: bool) -> Built:
     """Write the answers to each task of a run; what is returned has them too, where `keep` says so."""
-    shares, tasks = Shares.of(run), read_tasks(run.folder)
+    tasks = read_tasks(run.folder)
     if not (run.folder / PLAN_FILE).is_file():
         return {}  # stopped before it was planned: the page shows how far it is
     tables = RunTables.of(run.folder, run.annotator)
     found: dict[str, tuple[pa.Table, dict[str, Any]]] = {}
     for place, task in enumerate(tasks):
         table, reason = answers_table(tables, task)
-        entry = task_document(run, task, table, reason, shares) | {"file": f"run{number}-task{place}.parquet"}
+        entry = task_document(run, task, table, reason) | {"file": f"run{number}-task{place}.parquet"}
         write_answers(output / entry["file"], table)
         found[task.name] = (table if keep else table.slice(0, 0), entry)
     return found

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from equivox.compare.runs import ComparedRun, ValueShares
 from equivox.core.errors import RequestError
-from equivox.core.files import read_table
 from equivox.core.lazy import pa
 from equivox.core.plain import as_plain
 from equivox.core.redact import redacted_text, without_places
@@ -23,7 +21,6 @@ from equivox.report.score_tables import marked
 from equivox.report.view.pairs import Telling, losing_pair, telling_pair
 from equivox.report.view.results import offered
 from equivox.run.manifest import public_manifest, read_manifest
-from equivox.run.scoring import tables_folder
 
 SHOWN_VALUES = 8
 """Values of an attribute that are offered as filters, those whose shares differ most."""
@@ -47,7 +44,7 @@ def run_document(run: ComparedRun) -> dict[str, Any]:
     return dict(without_places(document))
 
 
-def task_document(run: ComparedRun, task: Task, table: pa.Table, reason: str | None, shares: Shares) -> dict[str, Any]:
+def task_document(run: ComparedRun, task: Task, table: pa.Table, reason: str | None) -> dict[str, Any]:
     """Return what the page knows of a task before it reads any answer; `reason` says why values are not known."""
     title = task.card.strip().splitlines()[0] if task.card.strip() else ""
     named = title.partition(": ")
@@ -67,7 +64,7 @@ def task_document(run: ComparedRun, task: Task, table: pa.Table, reason: str | N
         "statuses": _counts(table),
         "columns": [name for name in table.column_names if name.startswith(("values.", "metadata."))],
         "attributes": [{"name": a.name, "asks": a.asks, "role": a.role} for a in task.attributes],
-        "moves": _moves(run, task, shares),
+        "moves": _moves(run, task),
         "telling": {
             name: found and asdict(found)
             for name, found in (("outcome", telling_of(run, task, table)), ("lost", losing_pair(table)))
@@ -104,42 +101,26 @@ def _counts(table: pa.Table) -> list[list[Any]]:
     return sorted([row["status"], row["group"], row["count_all"]] for row in counted.to_pylist())
 
 
-@dataclass(frozen=True)
-class Shares:
-    """The shares of the values of a run's attributes, and the wordings that count as each value."""
+def _moves(run: ComparedRun, task: Task) -> list[dict[str, Any]]:
+    """Return the attributes of a task, outcomes with the largest estimate first, with the values that differ most.
 
-    by_attribute: Mapping[tuple[str, str], Sequence[ValueShares]]
-    wordings: Mapping[tuple[str, str], Sequence[str]]
-
-    @classmethod
-    def of(cls, run: ComparedRun) -> Shares:
-        """Return what the run stores of them; empty where its metrics store no shares."""
-        found: defaultdict[tuple[str, str], list[ValueShares]] = defaultdict(list)
-        if run.scores:
-            with suppress(RequestError):
-                for one in run.value_shares:
-                    found[one.task, one.attribute].append(one)
-        wordings: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-        with suppress(FileNotFoundError):
-            table = read_table(tables_folder(run.folder / "scores.json") / "open_values.parquet")
-            for row in table.select(["attribute", "value", "counts_as"]).to_pylist():
-                wordings[row["attribute"], row["counts_as"]].append(row["value"])
-        return cls(found, wordings)
-
-
-def _moves(run: ComparedRun, task: Task, shares: Shares) -> list[dict[str, Any]]:
-    """Return the attributes of a task, outcomes with the largest estimate first, with the values that differ most."""
+    A value has the wordings that count as it. There are no values where the task's metric stores no shares.
+    """
     parts = [s for s in run.scores if s.task == task.name and s.mover is not None and s.attribute and not s.subset]
     parts.sort(key=lambda s: (s.role != "outcome", -s.headline if math.isfinite(s.headline) else 1))
+    shares: list[ValueShares] = []
+    if parts:
+        with suppress(RequestError):
+            shares = [one for one in run.value_shares if one.task == task.name]
     found = []
     for score in parts:
         name = str(score.attribute)
-        own = sorted(shares.by_attribute.get((task.name, name), ()), key=lambda one: -one.spread)[:SHOWN_VALUES]
+        own = sorted((one for one in shares if one.attribute == name), key=lambda one: -one.spread)[:SHOWN_VALUES]
         values = [
             {
                 "value": one.value,
                 "shares": {group: as_plain(percent) for group, percent in sorted(one.by_group.items())},
-                "wordings": [*shares.wordings.get((name, one.value), (one.value,))],
+                "wordings": run.wordings.get((name, one.value), [one.value]),
             }
             for one in own
         ]
