@@ -319,14 +319,10 @@ def correlation_tables(found: Sequence[TaskCorrelation]) -> list[Table]:
     tables = []
     for key, pairs in split_by(found, lambda c: (c.dimension, c.condition, c.metric)).items():
         missing = Counter(c.undefined for c in pairs if c.undefined)
-        caption = f"Pearson's r of the tasks' {key[2]} over models, {key[0]}, condition {key[1]}"
-        remarks = [f"{DASH} {n} of {how_many(len(pairs), 'pair')}: {reason}" for reason, n in missing.items()]
-        if all(math.isnan(c.r) for c in pairs):
-            tables.append(Table(caption=caption, remarks=remarks))
-            continue
+        shown = [] if all(math.isnan(c.r) for c in pairs) else pairs
         tables.append(
             Table(
-                caption=caption,
+                caption=f"Pearson's r of the tasks' {key[2]} over models, {key[0]}, condition {key[1]}",
                 columns=("task", "task", "models", "r", "95 % interval", "p", "q", "r of estimates"),
                 align="llrrrrrr",
                 rows=[
@@ -335,9 +331,9 @@ def correlation_tables(found: Sequence[TaskCorrelation]) -> list[Table]:
                         *(score_interval(c.ci_low, c.ci_high, "r"), p_value(c.p), p_value(c.q)),
                         score_value(c.r_estimate, "r"),
                     ]
-                    for c in pairs
+                    for c in shown
                 ],
-                remarks=remarks,
+                remarks=[f"{DASH} {n} of {how_many(len(pairs), 'pair')}: {reason}" for reason, n in missing.items()],
             )
         )
     return tables

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 from equivox.core.plain import as_plain
@@ -67,17 +68,7 @@ def _shown(value: Any) -> str:
 
 def verification_document(found: Verification) -> dict[str, Any]:
     """Return the result as plain JSON values; a number that is not there is null."""
-    return {
-        "outcome": found.outcome,
-        "exit_code": EXIT_CODES[found.outcome],
-        "manifest_sha256": found.manifest,
-        "files": found.files,
-        "numbers": found.numbers,
-        "wrong_files": dict(found.wrong_files),
-        "differences": [
-            as_plain(vars(entry)) for entry in found.differences
-        ],
-        "problems": list(found.problems),
-        "not_verified": list(found.not_verified),
-        "remarks": list(found.remarks),
-    }  # fmt: skip
+    names = ("files", "numbers", "wrong_files", "differences", "problems", "not_verified", "remarks")
+    known = as_plain(asdict(found))
+    told = {"outcome": found.outcome, "exit_code": EXIT_CODES[found.outcome], "manifest_sha256": found.manifest}
+    return told | {name: known[name] for name in names}
