@@ -114,7 +114,7 @@ def _of_run(one: OpenedRun, n_resamples: int) -> Iterator[Trend]:
             together.setdefault((first.family, first.dimension, change, first.towards), []).append(sided)
     for tasks in together.values():
         if len(tasks) > 1:
-            yield _overall(tasks, n_resamples)
+            yield _overall(tasks)
 
 
 @dataclass(frozen=True)
@@ -163,43 +163,30 @@ class _Arms:
                 return f"{self.change}={dose:g}: {reason}"
         return None
 
-    def column(self, values: Sequence[NDArray[np.float64]]) -> _Column:
-        """Return a number of each answer, an array for each dose, with the answers' doses, speakers and samples."""
-        return _Column(
-            values=np.concatenate(values),
-            doses=np.concatenate([np.full(len(arm.samples), dose) for dose, arm in self.by_dose.items()]),
-            clusters=self.labels("cluster"),
-            items=self.labels("sample_id"),
-        )
+    @cached_property
+    def doses(self) -> NDArray[np.float64]:
+        """The dose of each answer, dose after dose."""
+        return np.concatenate([np.full(len(arm.samples), dose) for dose, arm in self.by_dose.items()])
 
-    def tested(self, trend: Trend, columns: Sequence[_Column], *, floor: bool = True) -> Trend:
-        """Return `trend` with the numbers of some columns of this task together."""
-        used = np.any([~np.isnan(column.values) for column in columns], axis=0)
+    def tested(self, trend: Trend, columns: Sequence[NDArray[np.float64]], *, floor: bool = True) -> Trend:
+        """Return `trend` with the slope of some columns together: a number of each answer, NaN where there is none."""
+        used = np.any([~np.isnan(column) for column in columns], axis=0)
         trend = replace(trend, n_used=int(used.sum()))
         if reason := self.shortfall(used) if floor else None:
             return replace(trend, undefined=reason)
-        return _slope(trend, columns, self.n_resamples)
+        return _slope(trend, [(self, column) for column in columns])
 
 
-@dataclass(frozen=True)
-class _Column:
-    """A number of each answer, NaN where there is none, with its dose, its speaker and its sample."""
-
-    values: NDArray[np.float64]
-    doses: NDArray[np.float64]
-    clusters: EncodedLabels
-    items: EncodedLabels
-
-
-def _slope(trend: Trend, columns: Sequence[_Column], n_resamples: int) -> Trend:
-    """Return `trend` with the slope of some columns together; a sample is compared with itself in one column alone."""
-    starts = np.cumsum([0, *(len(column.items.names) for column in columns)])
+def _slope(trend: Trend, columns: Sequence[tuple[_Arms, NDArray[np.float64]]]) -> Trend:
+    """Return `trend` with the slope of columns of some tasks together; a sample is compared in one column alone."""
+    items = [arms.labels("sample_id") for arms, _ in columns]
+    starts = np.cumsum([0, *(len(own.names) for own in items)])
     found: DoseSlope = dose_slope(
-        np.concatenate([column.values for column in columns]),
-        np.concatenate([column.doses for column in columns]),
-        clusters=EncodedLabels.concatenated([column.clusters for column in columns]),
-        items=np.concatenate([column.items.codes + start for column, start in zip(columns, starts, strict=False)]),
-        n_resamples=n_resamples,
+        np.concatenate([values for _, values in columns]),
+        np.concatenate([arms.doses for arms, _ in columns]),
+        clusters=EncodedLabels.concatenated([arms.labels("cluster") for arms, _ in columns]),
+        items=np.concatenate([own.codes + start for own, start in zip(items, starts, strict=False)]),
+        n_resamples=columns[0][0].n_resamples,
         rng=paired_generator("doses", trend.task, trend.change, trend.attribute, trend.towards),
     )
     return replace(
@@ -222,9 +209,7 @@ def _of_task(arms: _Arms) -> Iterator[Trend]:
     refused = np.concatenate([samples.has_status("refused") for samples in statuses])
     if refused.any():
         answered = np.concatenate([samples.has_status("parsed", "unparsed", "refused") for samples in statuses])
-        yield arms.tested(
-            arms.empty(REFUSED), [arms.column([np.where(answered, 100.0 * refused, np.nan)])], floor=False
-        )
+        yield arms.tested(arms.empty(REFUSED), [np.where(answered, 100.0 * refused, np.nan)], floor=False)
 
 
 def _of_number(arms: _Arms, attribute: Attribute) -> Trend:
@@ -232,7 +217,7 @@ def _of_number(arms: _Arms, attribute: Attribute) -> Trend:
     unit = attribute.number.unit if attribute.number is not None else ""
     trend = arms.tested(
         arms.empty(attribute.name, unit=unit),
-        [arms.column([arm.samples.numbers(attribute).kept for arm in arms.by_dose.values()])],
+        [np.concatenate([arm.samples.numbers(attribute).kept for arm in arms.by_dose.values()])],
     )
     groups = arms.labels("group").names
     if arms.plain is None or len(groups) != 2:
@@ -264,13 +249,14 @@ def _of_words(arms: _Arms) -> Iterator[Trend]:
 
 @dataclass(frozen=True)
 class _Sided:
-    """The sides of one task's answers: its trend, the columns of its attributes, and the sides as declared.
+    """The sides of one task's answers: its trend, a column of each attribute, and the sides as declared.
 
     `constant` names the attributes whose values are the same in every answer.
     """
 
+    arms: _Arms
     trend: Trend
-    columns: Mapping[str, _Column]
+    columns: Mapping[str, NDArray[np.float64]]
     plain: Mapping[str, NDArray[np.float64]]
     constant: Sequence[str]
 
@@ -283,13 +269,13 @@ def _sided(arms: _Arms) -> Iterator[_Sided]:
     groups = plain.samples.groups.names
     for group in groups[: 1 if len(groups) == 2 else len(groups)]:
         columns = {
-            attribute.name: arms.column([_sides(arm, plain, attribute, group) for arm in arms.by_dose.values()])
+            attribute.name: np.concatenate([_sides(arm, plain, attribute, group) for arm in arms.by_dose.values()])
             for attribute in words
         }
         own = {attribute.name: _sides(plain, plain, attribute, group) for attribute in words}
         empty = arms.empty("", towards=group, gap=_gap(plain, list(own.values()), group))
         trend = _unless_constant(arms.tested(empty, list(columns.values())), constant, len(words))
-        yield _Sided(trend, columns, own, constant)
+        yield _Sided(arms, trend, columns, own, constant)
 
 
 def _is_constant(arms: _Arms, attribute: Attribute) -> bool:
@@ -313,7 +299,7 @@ def _has_sides(asked: Asked) -> bool:
     return asked.task.metric.panel("shares") is not None and bool(asked.task.group)
 
 
-def _overall(tasks: Sequence[_Sided], n_resamples: int) -> Trend:
+def _overall(tasks: Sequence[_Sided]) -> Trend:
     """Return the trend of all tasks of a family together; undefined if that of any task is."""
     first = tasks[0].trend
     trend = replace(
@@ -325,7 +311,7 @@ def _overall(tasks: Sequence[_Sided], n_resamples: int) -> Trend:
             model=first.model, dimension=first.dimension, family=first.family, task=trend.task, change=first.change,
             attribute="", towards=first.towards, undefined=reason,
         )  # fmt: skip
-    return _slope(trend, [column for one in tasks for column in one.columns.values()], n_resamples)
+    return _slope(trend, [(one.arms, column) for one in tasks for column in one.columns.values()])
 
 
 def _sides(asked: Asked, plain: Asked, attribute: Attribute, group: str) -> NDArray[np.float64]:

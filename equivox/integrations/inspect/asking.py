@@ -82,9 +82,6 @@ def asked(settings: Settings) -> tuple[Task, Mapping[str, Corpus]]:
 
     RequestError for data that are missing, for a setting that is none, and for a task that an evaluation cannot ask.
     """
-    if not isinstance(settings.seed, int) or not isinstance(settings.limit, int | None):
-        wrong = ("limit", settings.limit) if isinstance(settings.seed, int) else ("seed", settings.seed)
-        raise RequestError(f"`{wrong[0]}` is a whole number, got {wrong[1]!r}; give it as `-T {wrong[0]}=24`")
     spec = settings.spec(Path(), ANY_MODEL.model)
     if len(spec.compare) > 1:
         raise RequestError(f"`compare` is a single comparison, got {settings.compare!r}; evaluate each by itself")

@@ -267,7 +267,7 @@ def test_media_that_do_not_arrive_stop_the_evaluation(tmp_path: Path, chat_serve
         ("vibe_gender:story", {}, "vibe_gender:story reads the corpus crema_d: give `-T data=sample`"),
         ("vibe_gender:story", {"data": "sample"}, "who reads the free answers? Give a model by `--model-role grader="),
         ("vibe_gender:story", {"data": "sample", "annotator": "gpt"}, "`annotator` is rules or left out, got 'gpt'"),
-        ("vibe_gender:story", {"data": "sample", "limit": "ten"}, "`limit` is a whole number, got 'ten'"),
+        ("vibe_gender:story", {"data": "sample", "limit": "ten"}, "`limit` is an int, got 'ten'"),
         ("vibe_gender:story", {"data": "sample", "limit": 0}, "`limit` must be at least 1, got 0"),
         ("vibe_gender:story", {"data": "sample", "condition": "all"}, "`condition` is a single one, got 'all'"),
         ("vibe_gender:story", {"data": "sample", "condition": "loud"}, "has no condition 'loud'"),
