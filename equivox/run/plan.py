@@ -45,6 +45,11 @@ COLUMN = "column."
 """What the names of the corpus's columns begin with in a plan."""
 FOLLOWS = "follows"
 """The column with the keys of the turns before a request, in order; a plan without dialogues does not have it."""
+DESCRIBED = [
+    *("task", "sample_id", "repeat", "condition", "group", "cluster", "stratum", "block", "item"),
+    *("seed", "media_sha256"),
+]
+"""The columns that say which request a row is, and its place in the design."""
 MOST_GROUPS = 100
 """Columns of more values are no groups; a plan does not keep them."""
 
@@ -92,11 +97,11 @@ class Plan:
         return [keys or () for keys in self.table[FOLLOWS].take(rows).to_pylist()]
 
     def described(self) -> Iterator[tuple[Mapping[str, Any], Request]]:
-        """Yield each row's task, condition and group, and its request.
+        """Yield each row, as the table has it (`DESCRIBED`), and its request.
 
         The group differs from that of the request in the shuffled condition, and where another task asked it.
         """
-        return zip(self.table.select(["task", "condition", "group"]).to_pylist(), self.requests(), strict=True)
+        return zip(self.table.select(DESCRIBED).to_pylist(), self.requests(), strict=True)
 
     def problem(self, row: int) -> str | None:
         """Return why the sample of a row cannot be sent (unusable media or a missing text), or None."""

@@ -75,21 +75,8 @@ def generate_config(sampling: Sampling) -> GenerateConfig:
 
 def sample_metadata(row: Mapping[str, Any], request: Request) -> dict[str, Any]:
     """Return what a log says of one request of a plan; the model does not see it."""
-    labels = request.labels
-    named = {
-        "task": row["task"],
-        "sample_id": request.sample_id,
-        "repeat": request.repeat,
-        "condition": row["condition"],
-        "group": row["group"],
-        "cluster": labels.cluster,
-        "stratum": labels.stratum,
-        "block": labels.block,
-        "item": labels.item,
-        "seed": request.seed,
-        "metadata": dict(labels.metadata),
-    }
-    return named | ({"media_sha256": [part.sha256 for part in request.media]} if request.media else {})
+    told = {name: value for name, value in row.items() if name != "media_sha256" or value}
+    return {**told, "metadata": dict(request.labels.metadata)}
 
 
 def task_metadata(task: Task, settings: Settings) -> dict[str, Any]:

@@ -148,7 +148,7 @@ def _response(texts: Mapping[str, str], request: Request) -> Response:
     return Response(key=request.key, text=text, thinking=thinking)
 
 
-def _document_row(position: int, group: str, request: Request) -> dict[str, Any]:
+def _document_row(position: int, row: Mapping[str, Any], request: Request) -> dict[str, Any]:
     """Return one request as plain values: the prompt, the group and the media that it needs.
 
     `needs` is empty for text only, else words such as `audio`; media are named by digest, not included.
@@ -161,13 +161,9 @@ def _document_row(position: int, group: str, request: Request) -> dict[str, Any]
     return {
         "position": position,
         "prompt": request.text,
-        "sample_id": request.sample_id,
-        "repeat": request.repeat,
-        "group": group,
-        "cluster": request.labels.cluster,
-        "stratum": request.labels.stratum,
+        **{name: row[name] for name in ("sample_id", "repeat", "group", "cluster", "stratum")},
         "needs": " and ".join(needs),
-        "media_sha256": " ".join(part.sha256 for part in request.media),
+        "media_sha256": " ".join(row["media_sha256"]),
     }
 
 
@@ -189,7 +185,7 @@ class Runs:
             check(annotator, [task])
         check_tools([task])
         plan = self._plan([task], _NOBODY)
-        rows = [_document_row(n, row["group"], request) for n, (row, request) in enumerate(plan.described())]
+        rows = [_document_row(n, row, request) for n, (row, request) in enumerate(plan.described())]
         name = f"{task.name.replace(':', '-')}-{digest([task.fingerprint, rows])[:16]}"
         folder = cache_folder("lighteval") / name
         file = folder / "test-00000-of-00001.parquet"
