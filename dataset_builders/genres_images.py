@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from equivox.configs import read_config_file
 from equivox.core.errors import RequestError
 from equivox.core.files import write_whole
+from equivox.core.lazy import torch
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.dataset_builders.genres import Genres
 
@@ -136,8 +137,6 @@ def paint(settings: ImageSettings, prompt: str, seed: int) -> Any:
 
     Both are loaded for the first image, through diffusers.
     """
-    import torch
-
     base, refiner = _pipelines(settings)
     common = {
         "prompt": prompt,
@@ -154,15 +153,15 @@ def paint(settings: ImageSettings, prompt: str, seed: int) -> Any:
 def _pipelines(settings: ImageSettings) -> list[Any]:
     """Return the base and the refiner of Stable Diffusion XL."""
     try:
-        import torch
         from diffusers import (
             EulerAncestralDiscreteScheduler,
             StableDiffusionXLImg2ImgPipeline,
             StableDiffusionXLPipeline,
         )
+
+        cuda = torch.cuda.is_available()
     except ModuleNotFoundError:
         raise RequestError(_EXTRA) from None
-    cuda = torch.cuda.is_available()
     options = {"torch_dtype": torch.float16 if cuda else torch.float32, "use_safetensors": True}
     loaded = []
     for kind, name in (
@@ -182,8 +181,6 @@ def clip_cosine(settings: ImageSettings, image: Any, prompt: str) -> float:
 
     CLIP is loaded for the first image, through transformers.
     """
-    import torch
-
     processor, model = _clip(settings.clip)
     given = processor(text=[prompt], images=image, return_tensors="pt", padding=True, truncation=True)
     with torch.inference_mode():
@@ -195,11 +192,12 @@ def clip_cosine(settings: ImageSettings, image: Any, prompt: str) -> float:
 def _clip(name: str) -> tuple[Any, Any]:
     """Return CLIP's processor and its model."""
     try:
-        import torch
         from transformers import CLIPModel, CLIPProcessor
+
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     except ModuleNotFoundError:
         raise RequestError(_EXTRA) from None
     with _opening(name):
         model = CLIPModel.from_pretrained(name)
         processor = CLIPProcessor.from_pretrained(name)
-    return processor, model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+    return processor, model.to(device).eval()

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from equivox.core.errors import RequestError, RunError
 from equivox.core.files import file_hash, whole_folder
-from equivox.core.lazy import datasets, pa, pq
+from equivox.core.lazy import datasets, pa, pq, soundfile
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.text import listed
 from equivox.core.version import __version__
@@ -252,7 +252,6 @@ def _report(status: Literal["built", "rebuilt", "up to date"], folder: Path, rec
 
 def _versions() -> dict[str, str]:
     import pyarrow
-    import soundfile
 
     return {
         "equivox": __version__,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import refuse_unless
+from equivox.core.lazy import pandas
 from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import Engine
 from equivox.core.scores import Score
@@ -16,7 +17,6 @@ from equivox.core.task import Task
 from equivox.core.task_checks import tasks_in
 
 if TYPE_CHECKING:
-    import pandas
     from matplotlib.figure import Figure
 
 Table = Literal["scores", "responses"]
@@ -118,8 +118,6 @@ class Result:
         pandas.DataFrame
             The table, which always has rows.
         """
-        import pandas
-
         if table == "scores":
             return pandas.DataFrame([score.as_row() for score in self.scores])
         if table == "responses":
@@ -129,8 +127,6 @@ class Result:
         )
 
     def _responses(self) -> pandas.DataFrame:
-        import pandas
-
         from equivox.run.declarations import read_tasks
         from equivox.run.scoring import open_samples
         from equivox.run.store import stored_texts

@@ -10,6 +10,7 @@ from typing import Any
 
 from equivox.audit.labels import Label, Unit
 from equivox.audit.stored import AdjustedScore
+from equivox.core.lazy import np
 from equivox.core.plain import as_plain
 from equivox.core.scores import NAN
 from equivox.core.task import OTHER, UNSTATED
@@ -104,7 +105,6 @@ def attribute_audit(name: str, units: Sequence[Unit]) -> AttributeAudit:
 
 
 def _kappa(units: Sequence[Unit]) -> tuple[float, str | None]:
-    import numpy as np
     from statsmodels.stats.inter_rater import cohens_kappa
 
     labels = sorted({label for unit in units for label in (unit.given, unit.agreed) if label is not None})
@@ -120,7 +120,6 @@ def _kappa(units: Sequence[Unit]) -> tuple[float, str | None]:
 
 def _p_groups(hits: Sequence[Sequence[bool]]) -> float:
     """Return the p-value of equal agreement in all groups; NaN with one group, no errors or only errors."""
-    import numpy as np
     from scipy import stats
 
     table = [[sum(group), len(group) - sum(group)] for group in hits]

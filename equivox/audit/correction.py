@@ -11,6 +11,7 @@ from typing import Any
 from equivox.audit.labels import Label, Unit, comparable
 from equivox.audit.stored import AdjustedScore
 from equivox.core.hashing import seed_of
+from equivox.core.lazy import np
 from equivox.core.samples import UNANSWERED, Samples
 from equivox.core.scores import Score
 from equivox.core.task import UNSTATED, Attribute
@@ -120,7 +121,6 @@ def _corrected(
 
     All answered responses count, those that the annotator could not parse as well: people may find a value there.
     """
-    import numpy as np
 
     def one(value: str) -> str:
         if attribute.options:

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equivox.annotate.model import prompt_text
 from equivox.audit.stored import ANSWERS
 from equivox.core.errors import RequestError, nearest
+from equivox.core.lazy import NDArray, np
 from equivox.core.plain import split_by
 from equivox.core.samples import UNANSWERED, Row, Samples
 from equivox.core.scores import family_of
@@ -23,10 +24,6 @@ from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
 from equivox.run.scoring import families, open_samples, read_records, scored_with, scoring_samples
 from equivox.run.store import stored_texts
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 PER = ("model", "task", "condition", "group")
 """The properties over which a sheet can be spread evenly, besides the metadata that the tasks keep."""
@@ -263,8 +260,6 @@ def _with_values(one: Drawn, values: Mapping[str, Sequence[str]]) -> Drawn:
 
 def _having(stage: str, task: Task, samples: Samples) -> NDArray[np.bool_]:
     """Return which samples of a task have a segment at the stage that the annotator answered about."""
-    import numpy as np
-
     found = np.zeros(len(samples), dtype=bool)
     if stage in task.annotation.stages():
         for column in samples.columns:

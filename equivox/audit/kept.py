@@ -28,6 +28,7 @@ from equivox.audit.labels import (
 from equivox.audit.stored import ANSWERS, AUDIT_FILE, AUDIT_FOLDER, OF_THE_SCORE, audit_files
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document, write_text
+from equivox.core.lazy import np
 from equivox.core.plain import split_by
 from equivox.core.scores import NAN, family_of
 from equivox.core.task import Attribute
@@ -92,8 +93,6 @@ def score_judged(folder: Path, key: Key, files: Sequence[Path]) -> tuple[list[di
     second counts, by folder, what nobody judged. RequestError as in `units_of`, and for a label that is no number from
     0 to 1.
     """
-    import numpy as np
-
     from equivox.statistics.intervals import mean_interval
 
     asked, people = people_labels(folder, key, files, _share)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from equivox.core.lazy import soundfile, torch
 from equivox.core.media import audio_file
 from equivox.core.requests import MediaPart, Request
 from equivox.engines.messages import SAMPLING_RATE
@@ -46,7 +47,6 @@ def decoded(part: MediaPart) -> Any:
 
         with Image.open(io.BytesIO(part.load())) as image:
             return image.convert("RGB")
-    import soundfile
     from scipy.signal import resample_poly
 
     with audio_file(part.load()) as descriptor:
@@ -103,8 +103,6 @@ class _Body(ABC):
 
     def positions(self, prompt: Sequence[int], media: Sequence[str]) -> Any:
         """Return the positions of a prompt's tokens, of shape (1, tokens) or (3, tokens)."""
-        import torch
-
         return torch.arange(len(prompt))[None]
 
     def save(self, folder: Path) -> None:
@@ -178,8 +176,6 @@ class _SpeechBody(_Body):
 
     def _set_positions(self, length: int) -> None:
         """Give the encoder `length` positions; the rows of a sinusoid do not depend on their number."""
-        import torch
-
         tower = self.model.model.audio_tower
         half = tower.config.d_model // 2
         rates = torch.exp(-math.log(10_000) / (half - 1) * torch.arange(half))
@@ -191,8 +187,6 @@ class _SpeechBody(_Body):
 
     def perceive(self, media: Sequence[str], noise: float = 0.0) -> list[Any]:
         """Return what the language model gets of each recording."""
-        import torch
-
         features = torch.stack([self._clips[clip][0][:, : 2 * self._positions] for clip in media])
         lengths = torch.tensor([(self._clips[clip][1] - 1) // 2 + 1 for clip in media])
         beyond = torch.arange(self._positions)[None] >= lengths[:, None]
@@ -270,8 +264,6 @@ class _ImageBody(_Body):
 
     def perceive(self, media: Sequence[str], noise: float = 0.0) -> list[Any]:
         """Return what the language model gets of each image."""
-        import torch
-
         pixels = torch.cat([self._images[image][0] for image in media])
         grids = torch.stack([self._images[image][1] for image in media])
         if noise:
@@ -280,8 +272,6 @@ class _ImageBody(_Body):
 
     def positions(self, prompt: Sequence[int], media: Sequence[str]) -> Any:
         """Return the positions in time, height and width, as the architecture counts them."""
-        import torch
-
         if not media:
             return super().positions(prompt, media)
         ids = torch.tensor([list(prompt)])
@@ -304,8 +294,6 @@ def joined_positions(rows: Sequence[Any], *, left: bool = False) -> Any:
 
     Rows are padded by zeros on the right, or on the `left`.
     """
-    import torch
-
     longest = max(row.shape[1] for row in rows)
     three = max(len(row) for row in rows)
     padded = []

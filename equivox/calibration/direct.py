@@ -12,6 +12,7 @@ from typing import Any
 
 from equivox.calibration.bodies import MARKS, decoded, joined_positions, language_model, message
 from equivox.calibration.student import longer
+from equivox.core.lazy import torch
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.engines.checkpoint import open_checkpoint
 from equivox.engines.messages import SAMPLING_RATE
@@ -58,8 +59,6 @@ class DirectEngine(Engine):
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
         """Yield an answer to each request, drawn at temperature 1; a request's seed does not matter alone."""
-        import torch
-
         asked = list(requests)
         for start in range(0, len(asked), _ROWS):
             batch = asked[start : start + _ROWS]
@@ -92,8 +91,6 @@ class DirectEngine(Engine):
 
     def _embed(self, model: Any, batch: Sequence[Request]) -> list[Prompt]:
         """Let transformers make the embeddings of prompts, and take them where its language model gets them."""
-        import torch
-
         processor = self._loaded.processor
         renderer = processor if getattr(processor, "chat_template", None) else self._tokenizer
         texts = [
@@ -146,14 +143,12 @@ class DirectEngine(Engine):
 
     def _drawn(self, batch: Sequence[Request], prompts: Sequence[Prompt], draw: Any) -> list[tuple[list[int], bool]]:
         """Draw an answer to each prompt, token by token; returns its tokens without the end, and whether it ended."""
-        import torch
-        from torch.nn.utils.rnn import pad_sequence
-
         model, end = self.model, self._tokenizer.eos_token_id
+        padded = torch.nn.utils.rnn.pad_sequence
         limit = max(request.sampling.max_new_tokens for request in batch)
         # Padded on the left, so that all answers begin at one place.
-        rows = pad_sequence([own.flip(0) for own, _ in prompts], batch_first=True).flip(1)
-        mask = pad_sequence([torch.ones(len(own)) for own, _ in prompts], batch_first=True).flip(1).long()
+        rows = padded([own.flip(0) for own, _ in prompts], batch_first=True).flip(1)
+        mask = padded([torch.ones(len(own)) for own, _ in prompts], batch_first=True).flip(1).long()
         places = joined_positions([positions for _, positions in prompts], left=True)
         written: list[list[int]] = [[] for _ in batch]
         going = [True] * len(batch)
@@ -189,9 +184,6 @@ class DirectEngine(Engine):
         return found
 
     def _log_likelihoods(self, answered: Sequence[tuple[Request, str, bool]]) -> list[float]:
-        import torch
-        from torch.nn.utils.rnn import pad_sequence
-
         model = self.model
         prompts = self.embedded([request for request, _, _ in answered])
         end = [self._tokenizer.eos_token_id]
@@ -201,7 +193,7 @@ class DirectEngine(Engine):
         ]
         with torch.inference_mode():
             words = model.get_input_embeddings()
-            rows = pad_sequence(
+            rows = torch.nn.utils.rnn.pad_sequence(
                 [torch.cat([own, words(answer)]) for (own, _), answer in zip(prompts, answers, strict=True)], True
             )
             places = joined_positions(

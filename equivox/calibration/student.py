@@ -16,6 +16,7 @@ from typing import Any
 
 from equivox.calibration.bodies import BODIES, END, MARKS, WIDTH, joined_positions, kind_of, language_model, message
 from equivox.calibration.recipe import as_share
+from equivox.core.lazy import torch
 from equivox.core.requests import Request
 from equivox.core.task import Task
 from equivox.core.variants import SENDS
@@ -47,8 +48,6 @@ class Student:
     """
 
     def __init__(self, requests: Sequence[Request], texts: Sequence[str], seed: int, answers: int = 1) -> None:
-        import torch
-
         torch.manual_seed(seed)
         self.rng = random.Random(seed)
         self.answers = answers
@@ -70,8 +69,6 @@ class Student:
         The group decides little of an answer, so answers alone teach it slowly; and silence that sounded like one group
         would draw that group's answers to its own.
         """
-        import torch
-
         if self.body.kind is None:
             return
         spoken = _Requests([request for request in requests if request.media])
@@ -107,8 +104,6 @@ class Student:
         it. There every answer counts alike, however long: most words of a long one repeat the option and tell nothing
         more.
         """
-        import torch
-
         asked = _Requests(requests)
 
         def loss() -> Any:
@@ -142,8 +137,6 @@ class Student:
 
         Answers to one request stand behind one another, and none sees another.
         """
-        import torch
-
         tokenizer = self.body.tokenizer
         prompts = [self._prompt(request) for request, _ in asked]
         answers = [[tokenizer.encode(text, add_special_tokens=False) for text in texts] for _, texts in asked]
@@ -174,15 +167,11 @@ class Student:
 
     def state(self) -> Mapping[str, Any]:
         """Return the weights and the state of the random numbers, from which training goes on."""
-        import torch
-
         weights = {name: value.clone() for name, value in self.model.state_dict().items()}
         return {"weights": weights, "random": self.rng.getstate(), "torch": torch.random.get_rng_state()}
 
     def go_on_from(self, state: Mapping[str, Any]) -> None:
         """Return to a state."""
-        import torch
-
         self.model.load_state_dict(state["weights"])
         self.rng.setstate(state["random"])
         torch.random.set_rng_state(state["torch"])
@@ -217,8 +206,6 @@ def group_heard(request: Request) -> int:
 
 def longer(positions: Any, *more: int) -> Any:
     """Return the positions of a prompt and of answers that follow it, each of `more` tokens: (1 or 3, tokens)."""
-    import torch
-
     begin = int(positions.max()) + 1
     added = [torch.arange(begin, begin + length).expand(len(positions), -1) for length in more]
     return torch.cat([positions, *added], dim=1)
@@ -229,8 +216,6 @@ def _seen(lengths: Sequence[Sequence[int]]) -> Any:
 
     `lengths` are those of each row's prompt and answers. None, the mask of language models, for one answer each.
     """
-    import torch
-
     if all(len(row) == 2 for row in lengths):
         return None
     longest = max(map(sum, lengths))
@@ -244,8 +229,6 @@ def _seen(lengths: Sequence[Sequence[int]]) -> Any:
 
 def _optimise(parameters: list[Any], rate: float, steps: int, loss_of: Callable[[], Any]) -> float:
     """Lower a loss in `steps` steps; returns the mean loss of the last tenth, NaN for no steps."""
-    import torch
-
     if not steps:
         return math.nan
     optimizer = torch.optim.AdamW(parameters, lr=rate, weight_decay=0.01)

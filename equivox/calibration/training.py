@@ -13,6 +13,7 @@ from equivox.calibration.recipe import CACHE, MOST_SHIFT, Effort, Recipe, recipe
 from equivox.calibration.student import Student, answer_of, teacher_of
 from equivox.core.errors import RequestError
 from equivox.core.files import cache_folder, whole_folder
+from equivox.core.lazy import torch
 from equivox.core.requests import EngineIdentity, Request
 from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED
@@ -123,8 +124,6 @@ def _locked(folder: Path) -> Iterator[None]:
 @contextmanager
 def _one_thread() -> Iterator[None]:
     """Train in one thread: a tiny model's matrices are not worth sharing, and results do not depend on the cores."""
-    import torch
-
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Later", "NDArray", "datasets", "np", "on_one_core", "pa", "pc", "pq"]
+__all__ = ["Later", "NDArray", "datasets", "np", "on_one_core", "pa", "pandas", "pc", "pq", "soundfile", "torch"]
 
 
 class Later:
@@ -17,6 +17,8 @@ class Later:
         self._package = package
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__wrapped__":  # `inspect` asks everything, also where the package is not installed
+            raise AttributeError(name)
         found = getattr(import_module(self._package), name)
         setattr(self, name, found)
         return found
@@ -40,11 +42,14 @@ def on_one_core() -> Iterator[None]:
 if TYPE_CHECKING:
     import datasets
     import numpy as np
+    import pandas
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
+    import soundfile
+    import torch
     from numpy.typing import NDArray
 else:
     NDArray = Any
-    np, pa, datasets = map(Later, ("numpy", "pyarrow", "datasets"))
-    pc, pq = map(Later, ("pyarrow.compute", "pyarrow.parquet"))
+    np, pa, pc, pq = map(Later, ("numpy", "pyarrow", "pyarrow.compute", "pyarrow.parquet"))
+    datasets, pandas, soundfile, torch = map(Later, ("datasets", "pandas", "soundfile", "torch"))

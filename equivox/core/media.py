@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from equivox.core.errors import EquivoxError, RequestError
-from equivox.core.lazy import NDArray, np
+from equivox.core.lazy import NDArray, np, soundfile
 
 LFS_POINTER = b"version https://git-lfs"
 SILENCE = 2e-4
@@ -88,8 +88,6 @@ def inspect_audio(data: bytes) -> AudioFacts:
 
 
 def _inspected(data: bytes, descriptor: int) -> AudioFacts:
-    import soundfile
-
     try:
         sound = soundfile.SoundFile(descriptor, closefd=False)
     except (RuntimeError, OSError) as error:
@@ -139,8 +137,6 @@ def decode_audio(data: bytes, *, name: str, sampling_rate: int = 16_000) -> NDAr
     MediaError
         The clip is not audio, is damaged, has no samples, or has samples that are not finite.
     """
-    import soundfile
-
     if sampling_rate < 1:
         raise RequestError(f"`sampling_rate` must be at least 1, got {sampling_rate}; 16000 suits speech")
     if reason := _not_audio(data):
@@ -180,8 +176,6 @@ def audio_file(data: bytes = b"") -> Iterator[int]:
 
 def encode_audio(samples: Any, *, sampling_rate: int, container: str, subtype: str) -> bytes:
     """Return `samples`, floats in [-1, 1], as a file of the `container` and `subtype` that libsndfile calls so."""
-    import soundfile
-
     with audio_file() as descriptor:
         soundfile.write(descriptor, samples, sampling_rate, format=container, subtype=subtype, closefd=False)
         os.lseek(descriptor, 0, os.SEEK_SET)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from equivox.core.errors import RequestError, one_line
+from equivox.core.lazy import torch
 from equivox.core.requests import Request, Response
 from equivox.engines.checkpoint import Checkpoint
 from equivox.engines.messages import SAMPLING_RATE
@@ -17,8 +18,6 @@ _TOLERANCE_S = 0.01
 def free() -> None:
     """Collect garbage and empty the GPU cache."""
     gc.collect()
-    import torch
-
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 

@@ -13,6 +13,7 @@ from dataclasses import fields
 from typing import Any
 
 from equivox.core.errors import RequestError
+from equivox.core.lazy import torch
 from equivox.core.task import Patch
 
 _SETTABLE = tuple(field.name for field in fields(Patch) if field.name != "source_span")
@@ -47,13 +48,11 @@ def check_layers(patch: Patch, n_layers: int, *, model: str) -> None:
 
 def layers_of(model: Any) -> Any:
     """Return the decoder layers of a transformers model; RequestError if they cannot be found."""
-    from torch import nn
-
     wanted = model.config.get_text_config().num_hidden_layers
     decoder = model.get_decoder() if hasattr(model, "get_decoder") else model
     for module in (decoder, model):
         for part in module.modules():
-            if isinstance(part, nn.ModuleList) and len(part) == wanted:
+            if isinstance(part, torch.nn.ModuleList) and len(part) == wanted:
                 return part
     raise RequestError(
         f"{type(model).__name__} shows no list of {wanted} layers; hidden states cannot be replaced in it"
@@ -90,8 +89,6 @@ def word_tokens(offsets: Sequence[tuple[int, int]], text: str, word: str, within
 
 def source_states(model: Any, tokens: Any, layer: int, places: Sequence[int]) -> Any:
     """Return the output of layer `layer` for `tokens` (shape (1, n)) at `places`, shape (places, hidden size)."""
-    import torch
-
     kept: list[Any] = []
     handle = layers_of(model)[layer].register_forward_hook(lambda _, __, output: kept.append(_hidden(output).detach()))
     try:

@@ -19,6 +19,7 @@ from annotated_types import Ge
 from equivox.core import media
 from equivox.core.errors import RequestError, one_line
 from equivox.core.fields import checked_fields
+from equivox.core.lazy import torch
 from equivox.core.requests import Engine, EngineIdentity, MediaPart, Request, Response
 from equivox.core.task import Patch, digest
 from equivox.engines import patching
@@ -187,8 +188,6 @@ class TransformersEngine(Engine):
         return stated or getattr(config.get_text_config(), "max_position_embeddings", None)
 
     def _answer(self, loaded: Loaded, batch: Sequence[Request]) -> list[Response]:
-        import torch
-
         sampling, first = self._sampling(batch[0]), batch[0]
         grafts: list[patching.Graft] = []
         if first.patch is None:
@@ -232,8 +231,6 @@ class TransformersEngine(Engine):
 
     def _patched_inputs(self, loaded: Loaded, batch: Sequence[Request]) -> tuple[Any, list[patching.Graft]]:
         """Return the target prompts of a batch and the hidden states for each, from source prompts run one by one."""
-        import torch
-
         texts, states, words = [], [], []
         for request in batch:
             if request.patch is None or request.media:

@@ -10,6 +10,7 @@ from importlib import metadata
 from typing import Any
 
 from equivox.core.errors import RequestError, one_line
+from equivox.core.lazy import torch
 from equivox.engines.checkpoint import Checkpoint
 from equivox.engines.quiet import debugging, quiet
 
@@ -96,8 +97,6 @@ def load(checkpoint: Checkpoint, arguments: Mapping[str, Any]) -> Loaded:
 
 
 def _load(checkpoint: Checkpoint, arguments: Mapping[str, Any]) -> Loaded:
-    import torch
-
     transformers = import_transformers()
     config, model_class, tokenizer = configuration(checkpoint, arguments)
     options = _options(checkpoint, arguments)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from markupsafe import Markup, escape
 
+from equivox.core.lazy import pandas
 from equivox.core.text import inert_record, visible
 from equivox.report.numbers import DASH
 from equivox.report.safe_page import kept_apart
@@ -243,8 +244,6 @@ def as_latex(tables: Iterable[Table]) -> str:
 
 
 def _latex(table: Table) -> str:
-    import pandas
-
     long = len(table.rows) > _PAGE
     # Labels are positions, because names of columns can repeat.
     frame: Any = pandas.DataFrame([list(row) for row in table.rows], columns=range(len(table.columns)), dtype=object)
@@ -313,6 +312,4 @@ def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
 
     No cell is a formula to a spreadsheet.
     """
-    import pandas
-
     return str(pandas.DataFrame([inert_record(dict(record)) for record in records], dtype=object).to_csv(index=False))

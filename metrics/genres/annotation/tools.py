@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from annotated_types import Ge
 
 from equivox.core.errors import RequestError
+from equivox.core.lazy import torch
 from equivox.dataset_builders.word_lists import SOURCES, read_lexicon
 from equivox.metrics.genres.annotation.lexica import (
     EmotionLexicon,
@@ -69,8 +70,6 @@ class TransformersClassifier:
 
     def labels(self, sentences: Sequence[str]) -> list[str]:
         """Return one label per sentence; sentences that are too long for the model are cut."""
-        import torch
-
         tokenizer, model, positive = self._pipeline()
         found = [NEGATIVE] * len(sentences)
         order = sorted(range(len(sentences)), key=lambda n: len(sentences[n]))
@@ -86,8 +85,9 @@ class TransformersClassifier:
     def _pipeline(self) -> tuple[Any, Any, int]:
         if self._loaded is None:
             try:
-                import torch
                 from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+                device = "cuda" if torch.cuda.is_available() else "cpu"
             except ModuleNotFoundError:
                 raise _missing() from None
             try:
@@ -105,7 +105,6 @@ class TransformersClassifier:
                 raise RequestError(
                     f"the sentiment model {self._model!r} has no label that says positive, got {list(labels.values())}"
                 )
-            device = "cuda" if torch.cuda.is_available() else "cpu"
             self._loaded = tokenizer, model.to(device).eval(), positive[0]
         return self._loaded  # type: ignore[no-any-return]
 
