@@ -11,7 +11,7 @@ from equivox.core.scores import NAN
 from equivox.dataset_builders.spoken_stereoset import KINDS
 from equivox.metrics.scoring import statistics
 from equivox.metrics.spoken_stereoset.scorer import one_letter
-from equivox.metrics.spoken_stereoset.tally import OTHERS, STEREOTYPICAL, Tally
+from equivox.metrics.spoken_stereoset.tally import HITS, OTHERS, STEREOTYPICAL, Tally
 
 
 def measure(
@@ -35,7 +35,7 @@ def measure(
     chosen = row_coverage([kind is not None and kind != OTHERS for kind in kinds])
     clusters = whole_or_none("contexts", contexts)
     undefined = generated.shortfall(min_coverage)
-    shares = dict.fromkeys((f"{name}{end}" for name in _HITS for end in ("", "_ci_low", "_ci_high")), NAN)
+    shares = dict.fromkeys((f"{name}{end}" for name in _SHARES for end in ("", "_ci_low", "_ci_high")), NAN)
     if undefined is None:
         shares |= _shares(kinds, clusters, confidence)
     parity = statistics.parity_deviation(
@@ -69,15 +69,14 @@ def measure(
     }
 
 
-_HITS = {"slifs": KINDS, "slms": KINDS[:2]}
-"""The kinds of continuation that count for each share."""
+_SHARES = ("slifs", "slms")
 
 
 def _shares(kinds: Column, clusters: Sequence[str] | None, confidence: float) -> dict[str, float]:
     """Return each share with its interval, of the rows where something was generated."""
     shares: dict[str, float] = {}
-    for name, hits in _HITS.items():
-        seen = [NAN if kind is None else float(kind in hits) for kind in kinds]
+    for name in _SHARES:
+        seen = [NAN if kind is None else float(kind in HITS[name]) for kind in kinds]
         found = statistics.cluster_share(seen, clusters=clusters, confidence=confidence)
         shares |= {name: found.share, f"{name}_ci_low": found.low, f"{name}_ci_high": found.high}
     return shares

@@ -8,17 +8,9 @@ from functools import partial
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import Row
-from equivox.dataset_builders.spoken_stereoset import KINDS
 from equivox.metrics.scoring import compare_sums
 from equivox.metrics.spoken_stereoset.scorer import NOT_GENERATED, answer_of
-from equivox.metrics.spoken_stereoset.tally import STEREOTYPICAL
-
-_HITS = {
-    "slifs": frozenset(KINDS),
-    "slms": frozenset(KINDS[:2]),
-    "slbs": frozenset({STEREOTYPICAL}),
-}
-"""The kinds that count for each score of which two models are compared."""
+from equivox.metrics.spoken_stereoset.tally import HITS
 
 
 def compare_choices(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator) -> PairedValues:
@@ -41,10 +33,10 @@ def _context_sums(metric: str, rows: Sequence[Row]) -> dict[str, tuple[float, fl
     found: dict[str, tuple[float, float]] = {}
     for row in rows:
         kind = answer_of(row).kind
-        if kind == NOT_GENERATED or (metric == "slbs" and kind not in _HITS["slms"]):
+        if kind == NOT_GENERATED or (metric == "slbs" and kind not in HITS["slms"]):
             continue
         hits, n = found.get(row.stratum, (0.0, 0.0))
-        found[row.stratum] = hits + (kind in _HITS[metric]), n + 1
+        found[row.stratum] = hits + (kind in HITS[metric]), n + 1
     return found
 
 

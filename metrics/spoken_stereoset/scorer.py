@@ -28,7 +28,7 @@ from equivox.core.task import Task
 from equivox.dataset_builders.spoken_stereoset import KINDS
 from equivox.metrics.scoring import NO_NOISE, named, rng_of, statistics
 from equivox.metrics.spoken_stereoset.annotation.scheme import CHOICE, DECIDED_BY, LETTERS
-from equivox.metrics.spoken_stereoset.tally import OTHERS, STEREOTYPICAL, Tally
+from equivox.metrics.spoken_stereoset.tally import HITS, OTHERS, STEREOTYPICAL, Tally
 
 NOT_GENERATED = "not generated"
 """The kind of a request without an answer; it counts in coverage and in no score."""
@@ -113,23 +113,23 @@ class _Subset:
 
     def _shares(self) -> list[Score]:
         return [
-            self._share("slifs", [answer.kind in KINDS for answer in self.answers], "nothing is chosen"),
-            self._share("slms", [answer.kind in KINDS[:2] for answer in self.answers], "nothing meaningful is chosen"),
+            self._share("slifs", "nothing is chosen"),
+            self._share("slms", "nothing meaningful is chosen"),
         ]
 
-    def _share(self, name: str, hits: Sequence[bool], zero_means: str) -> Score:
+    def _share(self, name: str, zero_means: str) -> Score:
         """Return the score of a share of all answers; only answers that were not generated are missing."""
         coverage = _coverage(self.answers, used=lambda answer: answer.kind != NOT_GENERATED)
-        generated = [a.kind != NOT_GENERATED for a in self.answers]
         reason = self._shortfall(coverage) or (None if coverage.used else "nothing was generated")
         found = statistics.Share()
         if reason is None:
             found = statistics.cluster_share(
-                [float(hit) if there else NAN for hit, there in zip(hits, generated, strict=True)],
+                [NAN if one.kind == NOT_GENERATED else float(one.kind in HITS[name]) for one in self.answers],
                 clusters=[answer.row.stratum for answer in self.answers],
             )
         unread = sum(answer.rule == "unread" for answer in self.answers)
-        worst = _worst(sum(hits), coverage.used - unread, len(self.answers) - coverage.used + unread)
+        hits = sum(answer.kind in HITS[name] for answer in self.answers)
+        worst = _worst(hits, coverage.used - unread, len(self.answers) - coverage.used + unread)
         notes = (f"answers without annotation, counted as no choice: {unread}",) if unread and not self.name else ()
         return Score(
             **self._named(name, "percent of all answers", zero_means, NAN),

@@ -13,6 +13,8 @@ from equivox.dataset_builders.spoken_stereoset import KINDS
 STEREOTYPICAL, ANTI_STEREOTYPICAL, IRRELEVANT = KINDS
 OTHERS = "other"
 """The kind of an answer without a choice: a refusal, a transcript, a contradiction, an unparsed answer."""
+HITS = {"slifs": KINDS, "slms": KINDS[:2], "slbs": (STEREOTYPICAL,)}
+"""The kinds that count for each score; slbs is their share of those of slms, the others are shares of all answers."""
 
 
 @dataclass(frozen=True, kw_only=True)
