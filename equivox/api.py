@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -292,8 +293,6 @@ def open_run(folder: str | Path, *, tasks: str = "") -> Result:
     `tasks` names the task files, separated by commas, whose code the run needs. RequestError if there is no run, and
     for a folder that holds what no run holds.
     """
-    import warnings
-
     from equivox.run.opening import open_run as opened
     from equivox.run.scoring import read_scores
     from equivox.tasks.registry import resolve_tasks

@@ -10,7 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+import matplotlib as mpl
+from matplotlib import font_manager
+from matplotlib.backends import backend_agg, backend_pdf, backend_svg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from equivox.core.plugins import warned
 from equivox.report.numbers import shortened
@@ -71,8 +75,6 @@ def drawing(
     height: float, width: float = WIDTH, title: str = "", shape: tuple[int, int] = (1, 1)
 ) -> Iterator[tuple[Figure, list[Any]]]:
     """Yield a transparent figure in the style of all figures, and its axes row by row."""
-    import matplotlib as mpl
-
     with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
         figure = _ShownFigure(figsize=(width, height), layout="constrained")
         figure.patch.set_alpha(0.0)
@@ -86,9 +88,6 @@ def drawing(
 
 def rendered(figure: Figure, kind: Format, *, dpi: int = 300) -> bytes:
     """Return a figure as the bytes of a file; the same figure always gives the same bytes."""
-    import matplotlib as mpl
-    from matplotlib.backends import backend_agg, backend_pdf, backend_svg
-
     canvas = {
         "svg": backend_svg.FigureCanvasSVG,
         "png": backend_agg.FigureCanvasAgg,
@@ -111,9 +110,6 @@ def rendered(figure: Figure, kind: Format, *, dpi: int = 300) -> bytes:
 
 def _set_fonts(figure: Figure) -> str:
     """Let installed fonts draw what the usual one lacks, such as Chinese, and return the signs that none has."""
-    from matplotlib import font_manager
-    from matplotlib.text import Text
-
     texts = [one for one in figure.findobj(Text) if isinstance(one, Text)]
     signs = {sign for one in texts for sign in one.get_text() if sign.isprintable()}
     usual = font_manager.get_font(font_manager.findfont(font_manager.FontProperties()))

@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from matplotlib.colors import LinearSegmentedColormap
+
 from equivox.compare.pairs import open_runs, paired_tests
 from equivox.compare.ranking import Rank, is_ranked, rank_all
 from equivox.compare.runs import ComparedRun, Comparison, ValueShares, open_comparison, task_correlations
@@ -223,8 +225,6 @@ def draw_metric_panel(rows: Sequence[tuple[str, Score]], title: str = "", *, sid
     a negative score favour. Colours are scaled within a measure. Only scores that differ from no bias beyond chance
     (q < 0.05) are coloured.
     """
-    from matplotlib.colors import LinearSegmentedColormap
-
     labels = list(dict.fromkeys(label for label, _ in rows))
     names = list(dict.fromkeys(score.name for _, score in rows))
     cells = {(label, score.name): score for label, score in rows}

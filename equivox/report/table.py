@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 
 from equivox.core.lazy import pandas
 from equivox.core.text import inert_record, visible
+from equivox.core.version import __version__
 from equivox.report.numbers import DASH
 from equivox.report.safe_page import kept_apart
 
@@ -236,8 +237,6 @@ def _tex_cell(cell: Content) -> str:
 
 def as_latex(tables: Iterable[Table]) -> str:
     """Return tables for a paper (booktabs), with remarks and notes below each; empty if no table has a row."""
-    from equivox.core.version import __version__
-
     texts = [_latex(table) for table in tables if table.rows]
     packages = r"Needs \usepackage{booktabs,longtable}; letters beyond Latin need LuaLaTeX or XeLaTeX."
     return "\n".join([f"% Made by equivox {__version__}. {packages}", *texts]) if texts else ""

@@ -6,6 +6,7 @@ If the package NRCLex is installed, its identical copy of the NRC lexicon is use
 from __future__ import annotations
 
 import csv
+import importlib.util
 import io
 import json
 import math
@@ -56,8 +57,6 @@ NRC_CONTENT = "b0d778c3dea4f5a941ea9adf0c2034fed30ec3b0ba6f2e10fd4a5a744c890a6d"
 
 def _nrclex() -> EmotionLexicon | None:
     """Return the list in NRCLex; None if the package is not installed or has another list."""
-    import importlib.util
-
     package = importlib.util.find_spec("nrclex")
     for place in (package.submodule_search_locations or ()) if package is not None else ():
         file = Path(place) / "data" / "nrc_en.json"

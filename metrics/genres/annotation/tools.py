@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -63,8 +64,6 @@ class TransformersClassifier:
 
     def check(self) -> None:
         """Raise RequestError, saying how to install them, if transformers or torch is missing."""
-        import importlib.util
-
         if any(importlib.util.find_spec(name) is None for name in ("torch", "transformers")):
             raise _missing()
 
