@@ -23,11 +23,16 @@ from equivox.statistics import compare_joint_shift, compare_totals, rank_models
 
 @dataclass(frozen=True)
 class Model:
-    """`shift`: the share of the group's own answers; `values`: the common ones; `words`: a prefix of them."""
+    """`shift`: the share of the group's own answers; `values`: the common ones; `words`: a prefix of them.
+
+    With `steps` a group has no answers of its own: the first half of the common ones is more frequent in one of two
+    groups, and the second half in the other, each by the same share.
+    """
 
     shift: float
     values: int = 6
     words: str = ""
+    steps: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,9 @@ WORLDS = (
     World("both 20, 4 and 30 values", Model(0.2, 4), Model(0.2, 30), 24, 30, uneven=True),
     World("both 0, 4 and 30 values", Model(0.0, 4), Model(0.0, 30), 12, 30, groups=6, uneven=True),
     World("both 20, other words", Model(0.2, words="a"), Model(0.2, words="b"), 24, 30, groups=6, uneven=True),
+    World("both 20, yes or no", Model(0.2, 2, steps=True), Model(0.2, 2, steps=True), 12, 20),
+    World("both 10, yes or no", Model(0.1, 2, steps=True), Model(0.1, 2, steps=True), 24, 30),
+    World("15 in 40 small steps, and 0", Model(0.15, 40, steps=True), Model(0.0, 40), 24, 20),
     World("20 and 10", Model(0.2), Model(0.1)),
     World("20 and 0", Model(0.2), Model(0.0)),
     World("40 and 20", Model(0.4), Model(0.2)),
@@ -69,9 +77,14 @@ def answers(
     """Two answers of one speaker are correlated by about 0.02 beyond the group; unevenly, by 0.01 to 0.2."""
     even = np.full(model.values, 1.0 / model.values)
     alike = [rng.choice([4.0, 20.0, 99.0]) if uneven else 49.0 for _ in range(codes.max() + 1)]
-    of_speaker = np.stack([rng.dirichlet(even * each) for each in alike]).cumsum(axis=1)
+    half = np.where(np.arange(model.values) < model.values / 2, model.shift, -model.shift) * model.steps
+    bases = [
+        even * (1 + half * (1 if int(g[1:]) % 2 else -1))
+        for g in dict(zip(codes.tolist(), groups, strict=True)).values()
+    ]
+    of_speaker = np.stack([rng.dirichlet(b * each) for b, each in zip(bases, alike, strict=True)]).cumsum(axis=1)
     common = (rng.random(len(codes))[:, None] > of_speaker[codes]).sum(axis=1)
-    own = rng.random(len(codes)) < model.shift
+    own = rng.random(len(codes)) < model.shift * (not model.steps)
     return [[f"{model.words}{g if o else c}"] for g, o, c in zip(groups, own, common, strict=True)]
 
 
