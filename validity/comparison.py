@@ -78,10 +78,8 @@ def answers(
     even = np.full(model.values, 1.0 / model.values)
     alike = [rng.choice([4.0, 20.0, 99.0]) if uneven else 49.0 for _ in range(codes.max() + 1)]
     half = np.where(np.arange(model.values) < model.values / 2, model.shift, -model.shift) * model.steps
-    bases = [
-        even * (1 + half * (1 if int(g[1:]) % 2 else -1))
-        for g in dict(zip(codes.tolist(), groups, strict=True)).values()
-    ]
+    group_of = dict(zip(codes.tolist(), groups, strict=True))
+    bases = [even * (1 + half * (1 if int(group[1:]) % 2 else -1)) for group in group_of.values()]
     of_speaker = np.stack([rng.dirichlet(b * each) for b, each in zip(bases, alike, strict=True)]).cumsum(axis=1)
     common = (rng.random(len(codes))[:, None] > of_speaker[codes]).sum(axis=1)
     own = rng.random(len(codes)) < model.shift * (not model.steps)
