@@ -179,7 +179,12 @@ def test_a_model_that_failed_stands_last_and_is_not_left_out(source: Path, tmp_p
     assert [cell and (cell.rank, cell.verdict) for cell in section.lines[-1][1]] == [(None, "undefined")] * 2
     # Those nearest to no bias come first, whatever they are called.
     names = {"0": "z", "15": "a", "failed": "b"}
-    (section,) = board_sections([replace(row, model=names[row.run]) for row in rows])
+    named = [replace(row, model=names[row.run]) for row in rows]
+    (section,) = board_sections(named)
+    assert [row.model for row, _ in section.lines] == ["z", "a", "b"]
+    # A model that alone answered a task has no rank in it, and is no nearer for that.
+    alone = replace(next(row for row in named if row.model == "a" and row.rank), n_ranked=1, rank=None)
+    (section,) = board_sections([*named, *(replace(alone, task=f"vibe_gender:{name}") for name in "xyz")])
     assert [row.model for row, _ in section.lines] == ["z", "a", "b"]
     alone = board_pages(board_rows({tmp_path / "failed": "failed"}), (), "")["index.html"]
     assert "of answers used" in alone and "cut to 96 samples a task" in alone
@@ -214,7 +219,7 @@ def test_scores_that_ask_for_less_are_ranked_apart_and_say_so(source: Path, tmp_
     lax = shutil.copytree(source / "honest-00", tmp_path / "lax")
     rescore(lax, options=ScoringOptions(n_resamples=199, shift=100.0, min_count=3))
     rows = [row for row in board_rows({lax: "lax", source / "honest-15": "usual"}) if row.decides]
-    assert {row.n_ranked for row in rows} == {1}
+    assert {(row.n_ranked, row.rank, row.rank_low, row.rank_high) for row in rows} == {(1, None, None, None)}
     told = "scored with min_count 3 (as declared: None); scored with shift 100.0 (as declared: 10.0)"
     assert {(row.run, row.scoring) for row in rows} == {("lax", told), ("usual", "")}
     assert any(section.about.endswith(f"annotated by rules, {told}") for section in board_sections(rows))

@@ -40,7 +40,7 @@ class Row:
 
     `rank` is 1 for the model nearest to no bias among the `n_ranked` that were measured alike; `rank_low` and
     `rank_high` are the ranks that the intervals of all of them allow together, with 95 % confidence. None without a
-    rank. Only scores that decide a verdict (`decides`) are ranked.
+    rank, which a model that is alone has not. Only scores that decide a verdict (`decides`) are ranked.
 
     `verdict` says whether a difference was found; `cannot_tell` says why the design could not have found anything,
     whatever the answers; None if it could, or if something was found. `lost` says which answers the groups lose
@@ -148,10 +148,13 @@ def _ranked(alike: Sequence[tuple[Row, Score]]) -> list[Row]:
         for row, score in alike
         if latest.get(row.model) is row and row.model in distances
     }
-    ranks = rank_models(distances, differences_of_intervals(distances, intervals)) if distances else {}
+    ranks = rank_models(distances, differences_of_intervals(distances, intervals)) if len(distances) > 1 else {}
+    found: dict[str, dict[str, Any]] = {
+        model: {"rank": own.rank, "rank_low": own.low, "rank_high": own.high} for model, own in ranks.items()
+    }
     return [
-        replace(row, rank=found.rank, rank_low=found.low, rank_high=found.high, n_ranked=len(distances))
-        if latest.get(row.model) is row and (found := ranks.get(row.model)) is not None
+        replace(row, n_ranked=len(distances), **found.get(row.model, {}))
+        if latest.get(row.model) is row and row.model in distances
         else row
         for row, _ in alike
     ]
@@ -248,7 +251,7 @@ def board_sections(rows: Sequence[Row]) -> list[Section]:
         cells = {(row.model, row.task, row.metric): row for row in sorted(own, key=lambda row: row.n_ranked > 0)}
         means = {
             model: sum(row.rank or 0 for row in members) / len(members)
-            for model, members in split_by([row for row in own if row.n_ranked], lambda row: row.model).items()
+            for model, members in split_by([row for row in own if row.rank], lambda row: row.model).items()
         }
         several = len({metric for _, metric in columns}) > 1
         family, data, limit, annotator, scoring = key
