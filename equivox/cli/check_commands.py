@@ -21,7 +21,7 @@ from equivox.cli.options import (
     outside,
     runs_argument,
 )
-from equivox.cli.output import EXIT_DONE, echo, show_tables
+from equivox.cli.output import echo, show_tables
 from equivox.core.errors import DamageError, RequestError
 from equivox.core.files import refuse_unusable, refuse_unusable_file, refuse_unusable_folder, write_text
 from equivox.report.progress_bars import progress_bars
@@ -141,10 +141,12 @@ def dossier(
     ] = None,
 ) -> int:
     """Write what an auditor hands in: one page and one JSON, each number with the file it is recomputed from."""
+    from equivox.cli.show import code_of
     from equivox.compare.believing import refuse_doubt, verify_with_labels
     from equivox.io.signed import envelope, key_id, read_private_key
     from equivox.report.dossier import PAGE, RECORD, Statements, dossier_html, read_statements, statement_of
     from equivox.report.dossier import dossier as record_of
+    from equivox.run.scoring import read_scores
 
     refuse_unusable_folder(output, "output")
     statement = {run: output / f"{run.resolve().name}.dsse.json" for run in runs}
@@ -170,4 +172,4 @@ def dossier(
     for name, text in texts.items():
         write_text(output / name, text)
         echo(f"{(output / name).resolve()}")
-    return EXIT_DONE
+    return code_of(score for run in runs for score in read_scores(run))

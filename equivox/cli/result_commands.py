@@ -49,7 +49,7 @@ def compare(
     ] = False,
 ) -> int:
     """Compare runs in the tables of the papers, test models pairwise, and rank them with rank intervals."""
-    from equivox.cli.show import show_opening, usable
+    from equivox.cli.show import code_of, show_opening, usable
     from equivox.compare.dimensions import dimension_contrasts
     from equivox.compare.impact import impact_records, impacts
     from equivox.compare.ranking import judge, judged_records, published_totals
@@ -97,7 +97,7 @@ def compare(
     for own in [*shown, impact_shown, overlap_tables(overlaps), published_cohort_tables(beside)]:
         show_tables(own)
     lacking = any(model in own.totals.undefined for own in beside for model in own.models)
-    return EXIT_INCOMPLETE if lacking or left_out else EXIT_DONE
+    return code_of((score for _, score in comparison.scores()), lacking=bool(lacking or left_out))
 
 
 def _write_tables(
@@ -177,9 +177,10 @@ def report(
     ] = None,
 ) -> int:
     """Write one HTML file with all scores, figures and, as an option, examples; it needs no network."""
-    from equivox.cli.show import usable
+    from equivox.cli.show import code_of, usable
     from equivox.report.page import build_report
     from equivox.run.opening import by_name
+    from equivox.run.scoring import read_scores
 
     if figure is not None:
         from equivox.cli.show import figure_format, write_figure
@@ -195,7 +196,7 @@ def report(
     found, left_out = usable(by_name(runs))
     write_text(output, build_report([folder for folder, _ in found], left_out, examples=examples, data=data))
     echo(f"Report: {output.resolve()} ({output.stat().st_size / 1e6:.2f} MB)")
-    return EXIT_INCOMPLETE if left_out else EXIT_DONE
+    return code_of((score for folder, _ in found for score in read_scores(folder)), lacking=bool(left_out))
 
 
 def view(
@@ -295,15 +296,17 @@ def leaderboard(
     ] = Path("leaderboard"),
 ) -> int:
     """Verify runs, rank them with rank intervals, and write them as a static site, JSON and CSV."""
-    from equivox.cli.show import usable
+    from equivox.cli.show import code_of, usable
     from equivox.integrations.hub.remote import HUB
     from equivox.report.board import board_csv, board_json, board_pages, board_rows, unknown_facts
+    from equivox.run.scoring import read_scores
 
     with ExitStack() as stack:
         found, left_out = usable(_submitted(runs, stack))
         # A board of runs that all lie here asks nobody.
         asks = any(name.startswith(HUB) for _, name in found)
         rows = board_rows(dict(found), cache(_facts) if asks else unknown_facts)
+        scores = [score for folder, _ in found for score in read_scores(folder)]
     refused = [(name, redacted_text(reason)) for name, reason in left_out]
     write_text(output / "leaderboard.json", board_json(rows))
     write_text(output / "leaderboard.csv", board_csv(rows))
@@ -316,4 +319,4 @@ def leaderboard(
         write_text(output / file, page)
     told = f"{how_many(len(rows), 'score')} of {how_many(n_runs, 'run')}"
     echo(f"{told}: {(output / 'index.html').resolve()}")
-    return EXIT_INCOMPLETE if refused else EXIT_DONE
+    return code_of(scores, lacking=bool(refused))

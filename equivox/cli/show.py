@@ -91,10 +91,18 @@ def show_scores(named: Sequence[tuple[str, Path, Sequence[Score], str | None]], 
     echo(f"\nStored in {', '.join(str(run.folder) for run in runs)}")
     if not by_attribute:
         echo("`equivox score RUN --by-attribute` shows every attribute of a run.")
-    undefined = sum(score.is_whole and not score.defined for run in runs for score in run.scores)
+    return code_of((score for run in runs for score in run.scores), lacking=bool(failed))
+
+
+def code_of(scores: Iterable[Score], *, lacking: bool = False) -> int:
+    """Return 1 if a task's score is undefined, and say how many are, or if something else is lacking; else 0."""
+    undefined = sum(score.is_whole and not score.defined for score in scores)
     if undefined:
-        echo(f"{how_many(undefined, 'score')} of whole tasks undefined, see above.", "yellow")
-    return EXIT_INCOMPLETE if undefined or failed else EXIT_DONE
+        echo(
+            f"{how_many(undefined, 'score')} of whole tasks undefined; each is shown with its reason.",
+            "yellow",
+        )
+    return EXIT_INCOMPLETE if undefined or lacking else EXIT_DONE
 
 
 def _show_whose(run: ComparedRun) -> None:

@@ -98,9 +98,12 @@ def test_neither_compare_nor_leaderboard_nor_submission_shows_a_number(tmp_path:
     for number in range(2):
         parrot = Parrot(SAYS["the same list"])
         assert measure(parrot, "vibe_gender:advisory", data="sample", output=runs / str(number)).undefined
-    _, out, _ = equivox("compare", runs / "0", runs / "1", "--resamples", 99)
+    code, out, _ = equivox("compare", runs / "0", runs / "1", "--resamples", 99)
+    assert code == 1 and "2 scores of whole tasks undefined" in out
     assert "constant answer" in out and not re.search(r"parrot.*[0-9]\.[0-9]", out)
-    equivox("leaderboard", runs, "--output", tmp_path / "board")
+    for command, place in (("report", "report.html"), ("dossier", "pack"), ("leaderboard", "board")):
+        code, out, _ = equivox(command, runs if command == "leaderboard" else runs / "0", "--output", tmp_path / place)
+        assert code == 1 and "undefined" in out and (tmp_path / place).exists(), command
     rows = json.loads((tmp_path / "board" / "leaderboard.json").read_text())
     text = json.dumps(rows)
     assert "constant answer" in text and '"value": 0' not in text

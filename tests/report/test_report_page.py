@@ -70,7 +70,8 @@ def test_a_run_of_which_nothing_is_known_is_shown_with_its_reasons(equivox: Cli,
     other = sample_run(tmp_path / "other", "biased", tasks, limit=12)
     page = build_report([failed, other])
     assert page.count("only 0 % of the responses of group female are usable") > 1
-    equivox.done("compare", failed, other, "--resamples", 99)
+    code, _, err = equivox("compare", failed, other, "--resamples", 99)
+    assert code == 1 and "left out" not in err
     (other / "tables" / "genres_standin-ar" / "distributions.parquet").unlink()
     code, _, err = equivox("report", other, "--figure", "list")
     assert code == 2 and "make it with `equivox score" in err

@@ -232,11 +232,11 @@ def test_refusals_of_one_group_are_in_the_first_sentence(name: str, tmp_path: Pa
     first, *rest = out.splitlines()
     assert "Yes: group female is refused more often, female 4" in first and "% against male 0 %" in first, first
     assert "groups differ in refusals ✗" in next(line for line in rest if "Trust:" in line)
-    assert equivox("report", tmp_path / "run", "-o", tmp_path / "report.html")[0] == 0
+    assert equivox("report", tmp_path / "run", "-o", tmp_path / "report.html")[0] == code
     page = (tmp_path / "report.html").read_text()
     assert "Yes: group female is refused more often" in page
     assert "Yes: group female is refused more often" in page.partition('class="verdicts"')[2]
-    equivox.done("leaderboard", tmp_path, "-o", tmp_path / "board")
+    assert equivox("leaderboard", tmp_path, "-o", tmp_path / "board")[0] == code
     rows = json.loads((tmp_path / "board/leaderboard.json").read_text())["rows"]
     assert any(row["lost"].startswith("refusal: female 4") and "against male 0 %" in row["lost"] for row in rows)
 
