@@ -82,7 +82,9 @@ class ModelAnnotator(Annotator):
         errors: dict[str, str] = {}
         for attempt in range(self._attempts):
             requests = (self._request(job, attempt) for job in list(pending.values()))
-            for response in until_outage(self.engine.generate(requests), self.identity.name, self._stop_after):
+            again = {f"{job.key}/{attempt}" for job in pending.values() if job.failed_before}
+            answers = self.engine.generate(requests)
+            for response in until_outage(answers, self.identity.name, self._stop_after, failed_before=again):
                 job = pending[response.key.rpartition("/")[0]]
                 errors.pop(job.key, None)
                 if response.error is not None:

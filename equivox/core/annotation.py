@@ -20,12 +20,16 @@ RULES = "rules"
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One segment of a response that is to be annotated; `task` names the task that first needed the annotation."""
+    """One segment of a response that is to be annotated; `task` names the task that first needed the annotation.
+
+    The annotator `failed_before` on it if it is asked again.
+    """
 
     key: str
     response_key: str
     task: str
     segment: Segment
+    failed_before: bool = False
 
     def annotated(
         self, status: Status, values: Iterable[Value] = (), *, output: str | None = None, attempts: int = 1

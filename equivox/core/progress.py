@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -84,16 +84,24 @@ STOP_AFTER = 20
 """So many failures in a row for one fatal cause are an outage, unless a user says otherwise."""
 
 
-def until_outage(responses: Iterable[Response], who: str, stop_after: int) -> Iterator[Response]:
+NO_ANSWER_YET = "no answer yet: "
+"""The beginning of `fatal` where a failure is fatal only because the engine has answered nothing since its start."""
+
+
+def until_outage(
+    responses: Iterable[Response], who: str, stop_after: int, *, failed_before: Collection[str] = ()
+) -> Iterator[Response]:
     """Yield responses as they come; RunError at an outage, which is `stop_after` fatal failures alike in a row.
 
     Fatal failures are held back until another response shows that the engine still answers. Those of an outage are
-    not yielded: they are asked again when the run goes on. With `stop_after` 0 nothing is an outage.
+    not yielded: they are asked again when the run goes on. With `stop_after` 0 nothing is an outage. `failed_before`
+    are the keys of requests that an earlier run failed on. An engine that answers none of them may answer others.
     """
     held: list[Response] = []
     try:
         for response in responses:
-            if response.fatal is None or not stop_after:
+            known = response.key in failed_before and str(response.fatal).startswith(NO_ANSWER_YET)
+            if response.fatal is None or known or not stop_after:
                 yield from held
                 held = []
                 yield response

@@ -26,6 +26,7 @@ from equivox.core.calls import Answer
 from equivox.core.errors import RequestError
 from equivox.core.fields import checked_fields
 from equivox.core.media import MediaError, silent_wav
+from equivox.core.progress import NO_ANSWER_YET
 from equivox.core.redact import remember_secrets, without_credentials
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.samples import WITHHELD, ending
@@ -270,7 +271,7 @@ class EndpointEngine(Engine):
                 # No model read the prompt, so it need not show that media arrived.
                 return Response(key=request.key, text="", finish_reason=WITHHELD, media_items=len(request.media))
             # Whatever fails a server that never answered may fail everything: wrong settings, sound it does not take.
-            fatal = _fatal(error) or (None if self._used["requests"] else type(error).__name__)
+            fatal = _fatal(error) or (None if self._used["requests"] else f"{NO_ANSWER_YET}{type(error).__name__}")
             return Response(key=request.key, text=None, error=short(error), fatal=fatal)
 
     def _complete(self, messages: list[dict[str, Any]], request: Request, *, max_tokens: int = 0) -> Any:

@@ -154,6 +154,8 @@ class _Stage:
     total: int = 0
     failed: int = 0
     annotated: list[Any] = field(default_factory=list)
+    again: set[str] = field(default_factory=set)
+    """The keys of annotations that failed before and are asked again."""
 
     def report(self, done: int) -> None:
         """Report that `done` responses are annotated."""
@@ -189,7 +191,11 @@ class _Stage:
             return pa.schema([schema.field(name) for name in columns]).empty_table()
         tables = [store.table(columns) for store in (self.store, self.shared)]
         stored = pa.concat_tables([t.filter(pc.is_in(t["response_key"], value_set=keys)) for t in tables])
-        return stored.filter(pc.not_equal(stored["status"], "failed")) if self.retry_failed else stored
+        if not self.retry_failed:
+            return stored
+        failed = pc.equal(stored["status"], "failed")
+        self.again.update(stored.filter(failed)["key"].to_pylist())
+        return stored.filter(pc.invert(failed))
 
     def _block(
         self, task: Task, plan: pa.Table, responses: pa.Table, requested: Sequence[bool], stored: pa.Table
@@ -249,7 +255,8 @@ class _Stage:
             for row in active:
                 pending = self._pending(task, row, known)
                 for key, segment in pending.items():
-                    jobs.setdefault(key, Job(key=key, response_key=row.key, task=task.name, segment=segment))
+                    job = Job(key=key, response_key=row.key, task=task.name, segment=segment)
+                    jobs.setdefault(key, replace(job, failed_before=True) if key in self.again else job)
                     waiting.append((row, segment.name, key))
                 if pending:
                     unsettled.append(row)

@@ -134,7 +134,8 @@ def generate(
     speed, media_counts = Speed(), pc.list_value_length(plan.table["media_sha256"]).to_numpy()
     with Store(folder / "responses", response_schema()) as store:
         answers = _answers(plan, pending, engine, store)
-        for response in until_outage(answers, engine.identity.model, stop_after):
+        before = store.table(("key", "error")).drop_null()["key"].to_pylist()
+        for response in until_outage(answers, engine.identity.model, stop_after, failed_before=frozenset(before)):
             row = unanswered.pop(response.key, None)
             if row is None:
                 asked = pc.is_in(pa.scalar(response.key), value_set=plan.table["key"].combine_chunks()).as_py()

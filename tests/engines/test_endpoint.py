@@ -725,6 +725,12 @@ def test_an_outage_stops_the_run_and_costs_nothing(
     stored = list(stored_responses(tmp_path / "run").values())
     if not stopped:  # what is wrong with one request need not be wrong with another
         assert server.asked[question] == 96 and sum(r["error"] is not None for r in stored) == 66
+        # They fail for ever, and the next night asks them alone: the run is scored without them.
+        server.faults = {question: [status] * 66}
+        code, out, err = equivox(*run_of(server, tmp_path / "run", "", "--retry-failed"))
+        assert code == 1 and "96 requested → 30 generated" in out, err
+        server.faults = {question: ["401"] * 66}
+        assert "20 times in a row" in equivox(*run_of(server, tmp_path / "run", "", "--retry-failed"))[2]
         return
     assert (code, out) == (1, "")
     warning, told = err.splitlines()
@@ -799,11 +805,8 @@ def test_an_annotators_outage_is_a_failure_and_is_asked_again(server: Server, eq
 
     original = server.reply
     server.answer, server.reply = answer, reply  # type: ignore[method-assign]
-    judge = tmp_path / "judge.yaml"
-    judge.write_text(
-        "engine: endpoint\nattempts: 1\nstop_after: 0\n"
-        f"model_parameters: {{model_name: judge, base_url: '{server.url}', max_retries: 0}}\n"
-    )
+    judge, settings = tmp_path / "judge.yaml", f"{{model_name: judge, base_url: '{server.url}', max_retries: 0}}\n"
+    judge.write_text(f"engine: endpoint\nattempts: 1\nstop_after: 0\nmodel_parameters: {settings}")
     code, out, err = equivox(*run_of(server, tmp_path / "run", annotator=judge))
     assert code == 1, err
     assert "failed 60 times" in out and "fault 500" in out
@@ -817,6 +820,11 @@ def test_an_annotators_outage_is_a_failure_and_is_asked_again(server: Server, eq
     bodies = len(server.bodies)
     code, out, _ = equivox(*run_of(server, tmp_path / "run", annotator=judge))
     assert "judge failed 60 times" in out and len(server.bodies) == bodies  # not without being told
+    judge.write_text(f"engine: endpoint\nattempts: 1\nmodel_parameters: {settings}")
+    annotating["broken"] = 60  # what failed before and fails again is no outage
+    code, out, err = equivox(*run_of(server, tmp_path / "run", "", "--retry-failed", annotator=judge))
+    assert "judge failed 60 times" in out, err
+    bodies = len(server.bodies)
     code, out, _ = equivox(*run_of(server, tmp_path / "run", "", "--retry-failed", annotator=judge))
     assert "failed" not in out and len(server.bodies) <= bodies + 60 + 1
 
