@@ -32,7 +32,7 @@ from equivox.run.live import SILENT_S, Live, read_live, read_usage
 from equivox.run.manifest import read_manifest
 from equivox.run.opening import LeftOut, usable_runs
 from equivox.run.plan import read_plan
-from equivox.run.scoring import open_samples, read_scores
+from equivox.run.scoring import open_samples, read_scores, scores_path
 from equivox.run.store import Store, annotations_folder, annotators_of, count_annotation_failures, response_schema
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def show_agreement(folder: Path, tasks: Sequence[Task]) -> None:
 
 
 def show_status(folder: Path, tasks: Sequence[Task]) -> int:
-    """Print done, missing, failed and annotated requests of a run; return 1 while something is missing."""
+    """Print done, missing, failed and annotated requests of a run; return 1 while requests or scores are missing."""
     names = annotators_of(folder)
     counted = _count_requests(folder, tasks, names)
     columns = (*_COUNTED, *(f"{what} by {name}" for name in names for what in _ANNOTATED))
@@ -219,9 +219,11 @@ def show_status(folder: Path, tasks: Sequence[Task]) -> int:
     ]
     align = "l" + "r" * len(columns)
     show_tables([Table(caption=str(folder), columns=("task", *columns), align=align, rows=rows)])
-    missing = sum(counts["missing"] or 0 for _, counts in counted)
-    _show_failures(folder)
     live = read_live(folder)
+    missing = (
+        any(counts["missing"] for _, counts in counted) or live is not None or not scores_path(folder, None).exists()
+    )
+    _show_failures(folder)
     if live is not None:
         echo(f"  {live_line(live, time.time())}")
     unannotated = sum([_show_annotation_failures(name, *count_annotation_failures(folder, name)) for name in names])

@@ -132,10 +132,19 @@ def test_status_looks_on_while_a_run_goes_on(tmp_path: Path, capsys: pytest.Capt
     assert "  generate: 0 of " in seen[0]
     assert "Give the command that began this run again" not in seen[0]
     assert "Give the command that began this run again to go on." in seen[1]
-    assert not (folder / LIVE_FILE).exists()
+    assert not (folder / LIVE_FILE).exists() and command(["status", str(folder)]) == 0
+    assert "Give the command" not in capsys.readouterr().out
+    # Every request is answered, and the run was stopped before it was scored: while annotating, or after that.
     write_document(folder / LIVE_FILE, stopped)
-    command(["status", str(folder)])
+    assert command(["status", str(folder)]) == 1
     out = capsys.readouterr().out
+    (folder / LIVE_FILE).rename(tmp_path / "live.json")
+    (folder / "scores.json").unlink()
+    assert command(["status", str(folder)]) == 1
+    assert all(
+        "Give the command that began this run again to go on." in told for told in (out, capsys.readouterr().out)
+    )
+    (tmp_path / "live.json").rename(folder / LIVE_FILE)
     assert "  generate stopped, or hangs: 3 of 9 (noted " in out
     assert "by process 42 on gpu7)" in out
     json.loads((folder / LIVE_FILE).read_text())
