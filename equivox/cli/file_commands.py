@@ -15,7 +15,6 @@ from equivox.cli.options import (
     ScoringOption,
     TrustOption,
     data_option,
-    names_in,
     output_option,
     outside,
 )
@@ -24,6 +23,7 @@ from equivox.core.errors import RequestError
 from equivox.core.files import refuse_unusable_folder
 from equivox.core.requests import Workers
 from equivox.report.progress_bars import progress_bars
+from equivox.run.spec import TYPED
 
 if TYPE_CHECKING:
     from equivox.run.reproducing import Finished
@@ -54,6 +54,7 @@ def reproduce(
         typer.Option(min=1, help="How many engines answer at a time; what the file says, or 1, by default."),
     ] = None,
     ray_address: RayAddressOption = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help=TYPED["retry_failed"][1])] = False,
     trust_remote_code: TrustOption = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Run nothing; print what the runs would take, and what is missing.")
@@ -64,9 +65,11 @@ def reproduce(
     from equivox.run.run_files import open_run_file, settings_of, split_models
     from equivox.tasks.registry import resolve_tasks
 
-    opened = open_run_file(file, data=data, limit=limit, annotators=names_in(annotator or "") or None, scoring=scoring)
+    opened = open_run_file(
+        file, data=data, limit=limit, annotators=split_models(annotator or "") or None, scoring=scoring
+    )
     settings = [
-        replace(setting, trust_remote_code=trust_remote_code)
+        replace(setting, trust_remote_code=trust_remote_code, retry_failed=retry_failed)
         for setting in settings_of(opened, resolve_tasks, models=split_models(models or ""), tasks=tasks)
     ]
     output = output or Path("runs") / Path(file).stem

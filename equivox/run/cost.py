@@ -20,7 +20,7 @@ from equivox.core.task import Task
 from equivox.core.variants import asks_nothing
 from equivox.dataset_builders.corpus import Corpus
 from equivox.dataset_builders.opening import open_corpus
-from equivox.engines import REPLICAS, EngineIdentity, engine_of
+from equivox.engines import REPLICAS, EngineIdentity, engine_of, public_name
 from equivox.engines.endpoint import EndpointSettings
 from equivox.run.design import compared_rows, published_items
 from equivox.run.generating import pending_rows
@@ -138,7 +138,7 @@ def target_effort(
             prompt, length = (usage[name] / usage["requests"] for name in ("prompt_tokens", "completion_tokens"))
             measured = True
     return _effort(
-        model, engine, arguments, calls,
+        public_name(model), engine, arguments, calls,
         prompt=prompt, length=length, speed=speed, measured=measured, workers=workers,
     )  # fmt: skip
 

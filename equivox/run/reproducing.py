@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from equivox.annotate import RULES, Annotator, AnnotatorFile, open_annotator, open_evaluations
+from equivox.annotate import RULES, Annotator, AnnotatorFile, annotator_name, open_annotator, open_evaluations
 from equivox.annotate.merging import load_encoder
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import EquivoxError
@@ -27,7 +27,7 @@ from equivox.core.task import Task
 from equivox.core.task_checks import refuse_unable
 from equivox.dataset_builders.corpus import Corpus
 from equivox.dataset_builders.opening import open_corpus
-from equivox.engines import Workers, engine_of, model_file, open_engine, refuse_remote_code, retirement
+from equivox.engines import Workers, engine_of, model_file, open_engine, public_name, refuse_remote_code, retirement
 from equivox.run.cost import LOCAL, server_hosts
 from equivox.run.pipeline import annotate_responses, check_output, prepared, rescore, writing
 from equivox.run.plan import make_plan
@@ -51,7 +51,8 @@ class Finished:
     @property
     def label(self) -> str:
         """The run's model, with its setting if the run file has several."""
-        return f"{self.spec.model} ({self.setting.name})" if self.setting.name else self.spec.model
+        model = public_name(self.spec.model)
+        return f"{model} ({self.setting.name})" if self.setting.name else model
 
     @property
     def annotator(self) -> str:
@@ -121,7 +122,7 @@ def _read(runs: Sequence[Finished], name: str, evaluations: int, workers: Worker
     annotators: list[Annotator] = []
     with ExitStack() as opened:
         for run in runs:
-            with _noting(run), progress_of(f"{run.label}, read by {name}") as progress:
+            with _noting(run), progress_of(f"{run.label}, read by {annotator_name(name)}") as progress:
                 if not annotators:
                     annotators += (
                         [open_annotator(name, workers)]
@@ -190,14 +191,15 @@ def missing(settings: Sequence[Setting], output: Path) -> dict[tuple[str, str], 
             declared = model_file(model)
             served = declared is not None and declared.serve
             hint = f"; serve it: {' '.join(served.split())}" if served else ""
-            with _noted(note, "models", model, hint):
+            named = public_name(model)
+            with _noted(note, "models", named, hint):
                 _check_model(model, setting, ready, corpora)
             for kind, why in _lacking(model):
-                note(kind, why, model)
-            with _noted(note, "output", model):
+                note(kind, why, named)
+            with _noted(note, "output", named):
                 check_output(setting.spec(model, output).output)
         for annotator in setting.file.annotators:
-            with _noted(note, "annotators", annotator), freed(open_annotator(annotator)) as opened:
+            with _noted(note, "annotators", public_name(annotator)), freed(open_annotator(annotator)) as opened:
                 check(opened, setting.varied)
             if annotator in config_names("annotators") and annotator != RULES:
                 file = read_config_file(AnnotatorFile, annotator, "annotators")

@@ -16,7 +16,7 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.task import Task, digest
 from equivox.core.variants import AS_DECLARED, DECLARED, System, system_prompts_in
 from equivox.dataset_builders.corpus import SAMPLE
-from equivox.engines import model_label, model_names, schemes
+from equivox.engines import model_label, model_names, public_name, schemes
 from equivox.run.spec import TYPED, RunSpec
 
 Resolve = Callable[[str], Sequence[Task]]
@@ -94,13 +94,15 @@ class Setting:
     """One setting of a run file: its fields, and the tasks that its models run.
 
     `name` is empty if the file has no settings; otherwise it is the folder that the runs of the setting go into.
-    `trust_remote_code` is the user's consent to code of the models' repositories, which no file can give.
+    `trust_remote_code` is the user's consent to code of the models' repositories, and `retry_failed` the wish to ask
+    again what failed before, which no file can give.
     """
 
     name: str
     file: RunFile
     tasks: Sequence[Task]
     trust_remote_code: bool = False
+    retry_failed: bool = False
 
     @property
     def varied(self) -> list[Task]:
@@ -117,6 +119,7 @@ class Setting:
             output / self.name / folder_name(model),
             annotator=first if file.evaluations == 1 else f"{first}@1",
             trust_remote_code=self.trust_remote_code,
+            retry_failed=self.retry_failed,
             options=file.scoring,
             **{name: getattr(file, name) for name in TYPED if name in RunFile.model_fields},
         )
@@ -231,8 +234,10 @@ def folder_name(model: str) -> str:
 
     >>> folder_name("simulated:planted,shift=0.2"), folder_name("qwen2-audio-7b-instruct"), folder_name("my/model.yaml")
     ('planted-shift=0.2', 'qwen2-audio-7b-instruct', 'model')
+    >>> folder_name("endpoint:model_name=m,base_url=https://me:password@host/v1")
+    'model-name=m-base-url=https-host-v1'
     """
-    scheme, _, rest = model.partition(":")
+    scheme, _, rest = public_name(model).partition(":")
     named = rest or scheme
     if named.endswith((".yaml", ".yml")):
         named = Path(named).stem

@@ -28,6 +28,7 @@ from equivox.engines import Workers
 from equivox.run import reproducing
 from equivox.run.cost import Estimate, estimate
 from equivox.run.declarations import read_tasks
+from equivox.run.generating import count_failures
 from equivox.run.live import Speed, add_speed
 from equivox.run.manifest import read_manifest
 from equivox.run.reproducing import run_all
@@ -266,6 +267,34 @@ def test_independent_evaluations_are_sampled_stored_and_scored_apart(
     assert equivox("reproduce", file, "--output", tmp_path / "runs")[0] == code
     # Resumed: nothing is asked again, but for the greetings of the server.
     assert len(reader.temperatures) - asked < 8
+
+
+def test_what_failed_is_asked_again_and_no_secret_is_shown(
+    equivox: Cli, tmp_path: Path, chat_server: ChatServer
+) -> None:
+    asked: list[str] = []
+
+    def reply(body: dict[str, Any]) -> tuple[int, str]:
+        if body["max_tokens"] > 1:  # no greeting
+            asked.append(body["model"])
+        return (400, "no") if asked.count("m") in range(3, 9) and body["model"] == "m" else (200, "It says nothing.")
+
+    file, place = tmp_path / "mine.yaml", f"base_url=http://person:secret77@{chat_server(reply)}/v1,max_retries=0"
+    people = "".join(f"p{number},{'fm'[number % 2]}\n" for number in range(12))
+    (tmp_path / "people.csv").write_text(f"name,gender\n{people}")
+    (tmp_path / "people.yaml").write_text(
+        "name: people\ntable: people.csv\nmedia: text\ngroup: gender\ncluster: name\ncard: toys\n"
+        "questions: [{name: hobby, text: 'What does {name} like?', attributes: [{name: hobby, asks: a hobby}]}]\n"
+    )
+    file.write_text(f"models: ['endpoint:model_name=m,{place}']\ntasks: {tmp_path / 'people.yaml'}\n")
+    command = ("reproduce", file, "--output", tmp_path / "runs", "--scoring", "n_resamples=99")
+    command += ("--annotator", f"rules,endpoint:model_name=judge,{place}")
+    told = [equivox(*command, "--dry-run"), equivox(*command)]
+    (run,) = (tmp_path / "runs").iterdir()
+    assert annotators_of(run) == ["endpoint-judge", "rules"] and count_failures(run).total() == 6, told
+    told += [equivox(*command), equivox(*command, "--retry-failed")]
+    assert count_failures(run).total() == 0 and asked.count("m") == 12 + 6
+    assert not [words for words in (str(told), run.name) if "secret77" in words]
 
 
 class Breaking(RulesAnnotator):
