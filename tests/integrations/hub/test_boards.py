@@ -92,7 +92,7 @@ def test_a_hub_that_does_not_answer_costs_a_board_the_sizes_alone(
     code, _, err = equivox("leaderboard", "hf://datasets/org/board", "--output", "site")
     assert code == 0 and err.count("are not known: ") == err.count("\n") == 1
     (row, *_) = json.loads(Path("site/leaderboard.json").read_text())["rows"]
-    assert (row["parameters"], row["licence"]) == (None, "") and row["rank"] == 1
+    assert (row["parameters"], row["licence"]) == (None, "") and row["n_ranked"] == 1
 
 
 def test_a_list_of_strangers_names_no_files_here(board: Any, tmp_path: Path, equivox: Cli) -> None:
