@@ -6,6 +6,7 @@ import codecs
 import csv
 import itertools
 import json
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -287,10 +288,19 @@ def test_an_audit_of_other_scores_or_of_another_annotator_does_not_count(run: Pa
     }  # fmt: skip
     document = {"annotator": "rules", "raters": 2, "n_responses": 9, "attributes": [], "scores": [one]}
     write_document(place / "audit.json", document)
-    assert [audit.of(whole).corrected for audit in stored_audits(run, "rules")] == [3.0]  # type: ignore[union-attr]
+    (audit,) = stored_audits(run, "rules")
+    assert audit.of(whole).corrected == 3.0  # type: ignore[union-attr]
+    # Labels of all answers say nothing of those about one topic, even where the two scores are equal.
+    assert audit.of(replace(whole, subset="topic=1")) is None
     assert stored_audits(run, "another") == []
     write_document(place / "audit.json", document | {"scores": [one | {"value": whole.value + 1}]})
     assert [audit.of(whole) for audit in stored_audits(run, "rules")] == [None]
+    # A score that is undefined, as it was when people labelled, keeps what they say of it.
+    lacking = one | {"value": None, "corrected": None, "undefined": "no label is about age"}
+    write_document(place / "audit.json", document | {"scores": [lacking]})
+    (audit,) = stored_audits(run, "rules")
+    assert audit.of(replace(whole, value=math.nan)).undefined == "no label is about age"  # type: ignore[union-attr]
+    assert audit.of(whole) is None
     (place / "audit.json").write_text("{}")
     assert stored_audits(run, "rules") == []
 
