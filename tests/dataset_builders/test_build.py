@@ -71,6 +71,13 @@ def test_the_same_source_is_not_built_twice(crema_d: Path, tmp_path: Path) -> No
     assert (first.folder / SHARD).stat() == written
 
 
+@pytest.mark.parametrize("lost", [SHARD, "README.md"])
+def test_a_build_that_lacks_a_file_is_built_again(crema_d: Path, tmp_path: Path, lost: str) -> None:
+    folder = build(CremaD(crema_d), tmp_path).folder
+    (folder / lost).unlink()
+    assert build(CremaD(crema_d), tmp_path).status == "rebuilt" and (folder / lost).is_file()
+
+
 def test_a_changed_source_is_built_again(crema_d: Path, tmp_path: Path, write_audio: Callable[..., None]) -> None:
     first = build(CremaD(crema_d), tmp_path)
     audio = crema_d / "AudioWAV"
