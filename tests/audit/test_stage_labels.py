@@ -18,12 +18,12 @@ from sample_runs import sample_run
 from equivox import cli
 from equivox.annotate.model import ModelAnnotator
 from equivox.audit.kept import score_audit, score_judged
-from equivox.audit.labels import read_key
+from equivox.audit.labels import Unit, read_key
 from equivox.core.errors import RequestError
 from equivox.core.files import read_table, write_table
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.scores import ScoringOptions
-from equivox.core.task import GREEDY
+from equivox.core.task import GREEDY, Attribute
 from equivox.run.manifest import state_hashes
 from equivox.run.pipeline import execute
 from equivox.run.scoring import read_records
@@ -66,6 +66,28 @@ def test_the_sheet_shows_what_the_annotator_saw_and_no_more(narratives: Path) ->
     text = (narratives / "sheet" / "sheet.csv").read_text("utf-8")
     assert "simulated" not in text and "planted" not in text and "genres_standin" not in text
     assert "(up to 20 values, separated by ;)" in rows[2]["what to say"]
+
+
+def test_a_response_counts_once_however_many_of_its_segments_are_labelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Two segments of one response, the same response of another run, and two findings that are about none: 4.
+    places = [("1", "a"), ("1", "a"), ("2", "a"), ("2", ""), ("2", "")]
+    happy = Attribute(name="happy", asks="whether somebody is happy", options=("yes", "no"))
+    units = [
+        Unit(
+            item=f"i{n}",
+            run=Path(run),
+            attribute=happy,
+            group="",
+            response=response,
+            given=("yes",),
+            people={"ana": ("yes",)},
+        )
+        for n, (run, response) in enumerate(places)
+    ]
+    monkeypatch.setattr("equivox.audit.kept.read_key", lambda folder: {unit.item: {"stage": "s"} for unit in units})
+    monkeypatch.setattr("equivox.audit.kept.units_of", lambda *given: (units, {"happy": 3}))
+    audit = score_audit(Path(), [])
+    assert (audit.n_responses, [one.unlabelled for one in audit.attributes]) == (4, [3])
 
 
 def test_people_and_annotator_are_compared_by_attribute(narratives: Path, tmp_path: Path, equivox: Cli) -> None:
