@@ -118,7 +118,7 @@ def stored_audits(run: Path, annotator: str) -> list[StoredAudit]:
     """Return the audits of `annotator` that are kept with a run, by name; a damaged one is left out."""
     found = []
     for path in audit_files(run):
-        with suppress(EquivoxError, KeyError, TypeError):
+        with suppress(EquivoxError, AttributeError, KeyError, TypeError):
             document = read_document(path)
             if document["annotator"] == annotator:
                 found.append(_audit(path.parent.name, document))

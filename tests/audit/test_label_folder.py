@@ -303,6 +303,12 @@ def test_an_audit_of_other_scores_or_of_another_annotator_does_not_count(run: Pa
     assert audit.of(whole) is None
     (place / "audit.json").write_text("{}")
     assert stored_audits(run, "rules") == []
+    # A run of somebody else may hold anything, with its checksum.
+    for change in ({"scores": [5]}, {"scores": [{}]}, {"attributes": [5]}, {"attributes": 5}):
+        write_document(place / "audit.json", document | change)
+        assert stored_audits(run, "rules") == [], change
+    write_document(place / "audit.json", {"annotator": "rules"})
+    assert stored_audits(run, "rules") == []
 
 
 def test_what_was_decided_counts_in_place_of_what_people_said(run: Path, tmp_path: Path, equivox: Cli) -> None:
