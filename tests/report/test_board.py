@@ -168,6 +168,18 @@ def test_only_like_is_ranked_with_like(source: Path) -> None:
         assert _measured(replace(rows[0], **{name: value})) != _measured(rows[0]), name
 
 
+def test_another_version_of_a_task_is_a_column_of_its_own(source: Path) -> None:
+    """A model that was run again with a changed prompt lost its rank: that run stood in the place of the ranked one."""
+    rows = board_rows({source / "honest-00": "0", source / "honest-15": "15"})
+    first, second = sorted(
+        (r for r in rows if r.decides and r.task == "vibe_gender:casting"), key=lambda r: r.rank or 0
+    )
+    changed = replace(first, task_version="changed", run="again", rank=None, n_ranked=1)
+    (section,) = board_sections([first, second, changed])
+    assert section.columns == (f"casting {first.task_version}", "casting changed")
+    assert [[cell and cell.run for cell in cells] for _, cells in section.lines] == [["0", "again"], ["15", None]]
+
+
 def test_a_model_that_failed_stands_last_and_is_not_left_out(source: Path, tmp_path: Path) -> None:
     """Nothing of it can be ranked: a reader of the ranks must see that it was asked, and that it has no score."""
     sample_run(tmp_path / "failed", "random,fail=0.5", TASKS, 199, limit=96)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import resources
@@ -246,14 +247,16 @@ def board_sections(rows: Sequence[Row]) -> list[Section]:
     found = []
     alike = split_by(shown, lambda row: (family_of(row.task), row.data, row.limit, row.annotator, row.scoring))
     for key, own in alike.items():
-        columns = list(dict.fromkeys((row.task, row.metric) for row in own))
+        columns = list(dict.fromkeys((row.task, row.metric, row.task_version) for row in own))
         # Of several runs of a model the ranked one is shown, or else the latest.
-        cells = {(row.model, row.task, row.metric): row for row in sorted(own, key=lambda row: row.n_ranked > 0)}
+        latest = sorted(own, key=lambda row: row.n_ranked > 0)
+        cells = {(row.model, row.task, row.metric, row.task_version): row for row in latest}
         means = {
             model: sum(row.rank or 0 for row in members) / len(members)
             for model, members in split_by([row for row in own if row.rank], lambda row: row.model).items()
         }
-        several = len({metric for _, metric in columns}) > 1
+        several = len({metric for _, metric, _ in columns}) > 1
+        versions = Counter((task, metric) for task, metric, _ in columns)
         family, data, limit, annotator, scoring = key
         found.append(
             Section(
@@ -261,8 +264,14 @@ def board_sections(rows: Sequence[Row]) -> list[Section]:
                 about=f"{data}{f', cut to {limit} samples a task' if limit else ''}, annotated by {annotator}"
                 + (f", {scoring}" if scoring else ""),
                 columns=tuple(
-                    " ".join((task.partition(":")[2] or task, *([metric] if several else ())))
-                    for task, metric in columns
+                    " ".join(
+                        (
+                            task.partition(":")[2] or task,
+                            *([metric] if several else ()),
+                            *([version] if versions[task, metric] > 1 else ()),
+                        )
+                    )
+                    for task, metric, version in columns
                 ),
                 lines=tuple(
                     (next(row for row in own if row.model == model), tuple(cells.get((model, *one)) for one in columns))
