@@ -168,6 +168,14 @@ def test_only_like_is_ranked_with_like(source: Path) -> None:
         assert _measured(replace(rows[0], **{name: value})) != _measured(rows[0]), name
 
 
+def test_a_number_over_a_familys_tasks_is_ranked_with_those_over_the_same_tasks(tmp_path: Path) -> None:
+    for name, tasks in {"random": "genres_standin", "biased": "genres_standin:cs,genres_standin:em"}.items():
+        sample_run(tmp_path / name, name, tasks, 99, limit=8)
+    rows = board_rows({tmp_path / name: name for name in ("random", "biased")})
+    assert {row.n_ranked for row in rows if row.task == "genres_standin" and row.distance is not None} == {1}
+    assert 2 in {row.n_ranked for row in rows if row.task == "genres_standin:cs"}
+
+
 def test_another_version_of_a_task_is_a_column_of_its_own(source: Path) -> None:
     """A model that was run again with a changed prompt lost its rank: that run stood in the place of the ranked one."""
     rows = board_rows({source / "honest-00": "0", source / "honest-15": "15"})

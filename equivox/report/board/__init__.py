@@ -47,7 +47,7 @@ class Row:
     whatever the answers; None if it could, or if something was found. `lost` says which answers the groups lose
     unequally, or may, with the largest and the smallest share; it is empty if none are. `notes` has what else is to be
     known of the number, such as an attribute that is not in it. `data` and `task_version` are the beginnings of content
-    hashes of corpus and task; rows in which they differ cannot be compared, nor can those that differ in `scoring`, the
+    hashes of corpus and task, or of all the tasks that a number over a family is made of; rows in which they differ cannot be compared, nor can those that differ in `scoring`, the
     options that make scores mean something else than declared, in words. `parameters` and `licence` are those that are
     known of the model, None and "" if they are not.
     """
@@ -170,6 +170,8 @@ def _row(run: ComparedRun, score: Score, name: str, facts: Callable[[str, str], 
         for name, fingerprint in identity["corpora"].items()
         if task is None or name == task.data.corpus
     }
+    # A number over all tasks of a family is one of those that were asked.
+    versions = sorted(str(own) for name, own in identity["tasks"].items() if score.task in (name, family_of(name)))
     plain = score.as_dict()
     used = score.coverage.used / score.coverage.requested if score.coverage.requested else 0.0
     measure = run.measure(score)
@@ -188,7 +190,7 @@ def _row(run: ComparedRun, score: Score, name: str, facts: Callable[[str, str], 
         lost=lost_in(score.task, run.scores),
         notes=" | ".join(score.notes),
         data=" ".join(f"{name} {fingerprint[:8]}" for name, fingerprint in corpora.items()),
-        task_version=str(identity["tasks"].get(score.task, ""))[:8],
+        task_version=(versions[0] if len(versions) == 1 else digest(versions))[:8],
         limit=identity["limit"],
         annotator=run.annotator,
         scoring=redacted_text("; ".join(unusual_options(run.options).values())),
