@@ -47,9 +47,9 @@ class Row:
     whatever the answers; None if it could, or if something was found. `lost` says which answers the groups lose
     unequally, or may, with the largest and the smallest share; it is empty if none are. `notes` has what else is to be
     known of the number, such as an attribute that is not in it. `data` and `task_version` are the beginnings of content
-    hashes of corpus and task, or of all the tasks that a number over a family is made of; rows in which they differ cannot be compared, nor can those that differ in `scoring`, the
-    options that make scores mean something else than declared, in words. `parameters` and `licence` are those that are
-    known of the model, None and "" if they are not.
+    hashes of corpus and task, or of all the tasks that a number over a family is made of; rows in which they differ
+    cannot be compared, nor can those that differ in `scoring`, the options that make scores mean something else than
+    declared, in words. `parameters` and `licence` are those that are known of the model, None and "" if they are not.
     """
 
     model: str

@@ -382,6 +382,13 @@ def test_a_key_that_a_server_repeated_stops_everything(
     error = equivox.refused("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
     assert "responses/shard-000001.parquet would hold a secret, SOME_API_KEY" in error
     assert "years old" not in error
+    # So does the token of somebody who is logged in to the Hub, which stands in a file and in no variable.
+    (tmp_path / "token").write_text("years old")
+    monkeypatch.delenv("SOME_API_KEY")
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "token"))
+    error = equivox.refused("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
+    assert "would hold a secret, the Hub's token" in error and "years old" not in error
 
 
 def test_a_pushed_run_can_be_pushed_again(private_run: Path, tmp_path: Path, equivox: Cli) -> None:
