@@ -133,9 +133,10 @@ def read_limits(given: Sequence[str], option: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for text in given:
         # The names of tasks can hold a sign of equality themselves (turn=2).
-        name, _, value = text.rpartition("=")
+        name, equals, value = text.rpartition("=")
         try:
-            limit = float(value)
+            # Without its name, as in "$METRIC=5" where nobody set METRIC, a limit would hold for everything.
+            limit = float(text if equals and not name else value)
         except ValueError:
             raise RequestError(f"`{option}` is a number, or NAME=number, got {text!r}") from None
         if name in found:

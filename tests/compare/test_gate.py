@@ -350,6 +350,7 @@ def test_an_undecided_check_can_be_told_to_pass_or_fail(runs: dict[str, Path], e
         ([], "nothing is checked; give `--margin` with `--baseline`"),
         (["--max", "nTVd=5"], "no checked number is called 'nTVd'; did you mean nTVD"),
         (["--max", "much"], "`max` is a number, or NAME=number, got 'much'"),
+        (["--max", "=5"], "`max` is a number, or NAME=number, got '=5'"),
         (["--max", "nan"], "a limit must be 0 or more, got nan"),
         (["--max", "5", "--max", "6"], "`max` is given twice"),
         (["--max", "5", "--overall"], "has no number that a limit could hold for"),

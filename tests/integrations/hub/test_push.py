@@ -21,6 +21,7 @@ from scored_here import scored_here
 from equivox.core.media import sha256
 from equivox.dataset_builders.opening import open_corpus
 from equivox.integrations.hub.dataset_folder import corpus_tasks, write_dataset
+from equivox.integrations.hub.run_folder import _without_places
 from equivox.run.plan import samples_of
 from equivox.tasks.registry import builtin_tasks
 
@@ -389,6 +390,12 @@ def test_a_key_that_a_server_repeated_stops_everything(
     monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "token"))
     error = equivox.refused("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
     assert "would hold a secret, the Hub's token" in error and "years old" not in error
+
+
+@pytest.mark.parametrize(("clips", "kept"), [("/data/clips/a", "clips/a"), ("/elsewhere/clips", "clips")])
+def test_the_folder_of_clips_is_told_from_its_table(clips: str, kept: str) -> None:
+    found = _without_places([{"table": {"$path": "/data/people.csv"}, "folder": {"$path": clips}}])
+    assert found == [{"table": {"$path": "people.csv"}, "folder": {"$path": kept}}]
 
 
 def test_a_pushed_run_can_be_pushed_again(private_run: Path, tmp_path: Path, equivox: Cli) -> None:
