@@ -635,13 +635,11 @@ def test_a_prompt_that_the_providers_filter_turned_away_is_withheld_and_no_failu
     refused = json.dumps({"error": error}).encode()
     server.reply = lambda handler, body, kind: server.send(handler, status, refused)  # type: ignore[method-assign]
     for asked, n_media in ((request("a"), 0), (request("b", clip=clip), 1)):
-        (response,) = engine(server).generate([asked])
-        assert (response.text, response.error, response.fatal) == ("", None, None)
-        assert (response.finish_reason, response.media_items, response.media_tokens) == (
-            "content_filter",
-            n_media,
-            None,
-        )
+        with engine(server) as opened:
+            (response,) = opened.generate([asked])
+        assert (response.text, response.finish_reason) == ("", "content_filter")
+        assert (response.error, response.fatal) == (None, None)
+        assert (response.media_items, response.media_tokens) == (n_media, None)
     assert set(server.asked.values()) == {1}  # the same prompt would be turned away again
 
 
@@ -656,7 +654,8 @@ def test_a_prompt_that_the_providers_filter_turned_away_is_withheld_and_no_failu
 def test_another_error_that_names_a_filter_is_a_failure(server: Server, error: object) -> None:
     refused = json.dumps({"error": error}).encode()
     server.reply = lambda handler, body, kind: server.send(handler, 400, refused)  # type: ignore[method-assign]
-    (response,) = engine(server).generate([request("a")])
+    with engine(server) as opened:
+        (response,) = opened.generate([request("a")])
     assert response.text is None and response.error
 
 
