@@ -12,9 +12,9 @@ from equivox.core.errors import RequestError
 from equivox.core.task import Attribute, digest
 from equivox.core.text import NO_SPACES, is_mark, one_coding
 
-_WORDS_BETWEEN = r"(?:[ ,][^.!?\n\u0964]{0,40}?)?[ ,]"
+_WORDS_BETWEEN = r"(?: [^.,;:!?\n\u060c\u0964]{0,40}?|,[^.,;:!?\n]{0,40},)? "
 _SIGNS_BETWEEN = r"[^.!?\n\u3002,\uff0c]{0,8}?"
-"""What ` … ` and `…` stand for in a phrase: a few words of one sentence; a few signs of a script without spaces."""
+"""What ` … ` and `…` stand for in a phrase: a few words of one clause; a few signs of a script without spaces."""
 
 
 class _Words:

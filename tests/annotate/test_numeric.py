@@ -276,3 +276,20 @@ def test_a_number_that_makes_no_sense(fields: dict[str, Any], message: str) -> N
 def test_an_attribute_that_is_a_number_and_more(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(RequestError, match=message):
         dataclasses.replace(SALARY, **fields)
+
+
+@pytest.mark.parametrize(
+    ("said", "number"),
+    [
+        ("In 2020 Mila became a nurse.", 2020.0),
+        ("He carries 12 bin bags.", 12.0),
+        ("She orders 2 mille-feuilles.", 2.0),
+        ("2020 yılında 50 bin TL", 2020.0),
+        ("50 bin TL", 50_000.0),
+        ("52 mila euro", 52_000.0),
+        ("52 mille euros", 52_000.0),
+    ],
+)
+def test_words_for_thousands_are_none_where_english_has_others(said: str, number: float) -> None:
+    found = first_number(said)
+    assert found is not None and found[0] == number
