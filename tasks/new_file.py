@@ -21,7 +21,7 @@ from equivox.dataset_builders.embedded import media_in
 from equivox.dataset_builders.own_tables import PATH
 from equivox.dataset_builders.parts import flattened
 from equivox.dataset_builders.plain_tables import read_columns
-from equivox.tasks.units import PEOPLE, USUAL_UNITS, unit_among, usual
+from equivox.tasks.units import ANSWERS, PEOPLE, USUAL_UNITS, unit_among, usual
 
 MOST_GROUPS = 12
 """A column with more values is no group of people that a first comparison would have."""
@@ -30,7 +30,6 @@ _COMPARED, _BEGINNING = 20, 300
 """The rows, and the signs of each, by which columns are found that say the same in other words."""
 
 _TEXTS = ("text", "prompt")
-_ANSWERS = ("response", "answer", "output", "completion", "reply")
 _TARGET = "target"
 """What should be answered, or whom a text is about."""
 
@@ -85,18 +84,21 @@ def look_at(path: Path) -> Found:
     varied = {name for name, own in filled.items() if len({*own}) > 1}  # a system prompt is the same in every row
     last = {name: usual(name) for name in others}
     asked = [
-        name for name in lengths if last[name] not in (*_ANSWERS, _TARGET) and not filled[name][0].startswith(b"data:")
+        name for name in lengths if last[name] not in (*ANSWERS, _TARGET) and not filled[name][0].startswith(b"data:")
     ]
     text = max(asked, key=lambda name: (last[name] in _TEXTS, name in varied, lengths[name]), default="")
     long = [name for name in lengths if lengths[name] > 20]
     text = text if text in long or (text and last[text] in _TEXTS) else ""
-    no_groups = (*USUAL_UNITS, *_ANSWERS)
+    no_groups = (*USUAL_UNITS, *ANSWERS)
     few = {name: len({*own} - {""}) for name, own in others.items() if name != text and last[name] not in no_groups}
     candidates = [name for name, n in few.items() if 2 <= n <= min(MOST_GROUPS, len(others[name]) // 2)]
     known = {name: PEOPLE.index(last[name]) for name in candidates if last[name] in PEOPLE}
     candidates.sort(key=lambda name: (known.get(name, len(PEOPLE)), few[name]))
     group = candidates[0] if candidates and (candidates[0] in known or len(candidates) == 1) else ""
     unit, crossed, mixed = unit_among(others, others[group], (group, text)) if group else ("", False, ())
+    if group and text and kind == "text" and not unit:  # the same text twice about one group is one unit, too
+        unit, every, _ = unit_among({text: others[text]}, others[group])
+        unit = "" if every else unit
     placeholders = dict.fromkeys(
         name for cell in others.get(text, ()) for name in placeholders_of(in_single_braces(cell))
     )
@@ -119,7 +121,7 @@ def look_at(path: Path) -> Found:
         versions=() if group or placeholders or not 2 <= len(alike) <= MOST_GROUPS else tuple(alike),
         too_many=tuple(name for name, n in few.items() if n > MOST_GROUPS and last[name] in PEOPLE),
         others=tuple(dict(files)) or tuple(n for n in long if b" " in filled[n][0] or n not in asked),
-        answers=next((name for name in others if last[name] in _ANSWERS and name != text), ""),
+        answers=next((name for name in others if last[name] in ANSWERS and name != text), ""),
         shared_id=len({*others.get("id", ())}) < len(others.get("id", ())),
     )
 
@@ -189,7 +191,7 @@ def task_file_for(table: Path) -> str:
         lines.append(f"group: {_word(found.group) if found.group else 'FILL_IN'}{more}")
         if found.unit:
             how = "is in every group" if found.crossed else "has one group"
-            unit = "shared_id" if found.unit == "id" and "shared_id" in renamed else found.unit
+            unit = next((name for name, theirs in renamed.items() if theirs == found.unit), found.unit)
             lines.append(f"cluster: {_word(unit)}   # each {how}")
     text = "text" if "text" in renamed else found.text
     lines += _asked(found.kind, _free("asked", found) if versions else text)

@@ -19,7 +19,8 @@ PEOPLE = (
     "gender", "sex", "race", "ethnicity", "accent", "dialect", "age_group", "age", "origin", "religion", "group",
     "nationality", "country",
 )  # fmt: skip
-"""What columns of units, and of traits by which people are compared, are often called."""
+ANSWERS = ("response", "answer", "output", "completion", "reply")
+"""What columns of units, of traits by which people are compared, and of answers to a row, are often called."""
 
 _ELSEWHERE = {
     "gender": "geschlecht sexe sexo género genero sesso genere geslacht płeć пол cinsiyet 性别 性別 성별",
@@ -51,21 +52,27 @@ def unit_among(
 ) -> tuple[str, bool, tuple[str, ...]]:
     """Return the column of the unit, whether each unit is in every group, and the columns that are in some groups only.
 
-    `groups` has the group of each row, empty where there is none, and the columns in `but` are no units. A unit has
-    several rows. Columns of usual names come first, then those whose units are in every group. The first name is empty
-    if no column has several rows a unit.
+    `groups` has the group of each row, empty where there is none, and the columns in `but` are no units, nor are
+    answers. A unit has several rows; a row without a group or a unit says nothing of either. Columns of usual names
+    come first, then those whose units are in every group. The first name is empty if no column has several rows a unit.
     """
     every = {*groups} - {""}
     found, mixed = [], []
     for name, cells in columns.items():
-        of = defaultdict(set)
+        if name in but or usual(name) in (*PEOPLE, *ANSWERS):
+            continue
+        of, rows = defaultdict(set), 0
         for cell, group in zip(cells, groups, strict=True):
-            of[cell].add(group)
-        if name in but or usual(name) in PEOPLE or len(of) < FEWEST_UNITS or len(of) == len(cells):
+            if cell and group:
+                of[cell].add(group)
+                rows += 1
+        if len(of) < FEWEST_UNITS or len(of) == rows:
             continue
         if all(len(own) == 1 for own in of.values()):
             # As many values as groups are another word for them; a number is seldom whom a row is about.
-            if len(of) > len(every) and (usual(name) in USUAL_UNITS or not all(map(_is_number, of))):
+            if len(of) > len(every) and (
+                usual(name) in USUAL_UNITS or usual(name).endswith("_id") or not all(map(_is_number, of))
+            ):
                 found.append((name, False))
         elif all(own >= every for own in of.values()):
             found.append((name, True))

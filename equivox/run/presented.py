@@ -60,8 +60,9 @@ def check_clusters(placed: Iterable[tuple[str, str]], task: Task) -> None:
     cluster, groups = min(groups_of.items(), key=lambda entry: (len(entry[1]) in (1, n_groups), entry[0]))
     if len(groups) == n_groups:
         cluster, groups = min(groups_of.items(), key=lambda entry: (len(entry[1]), entry[0]))
+    unnamed = " (the rows without one are one of them)" if "" in groups_of else ""
     raise RequestError(
-        f"{task.name}: of {sum(sizes.values())} {task.cluster} units, {numbers} of {n_groups} groups of "
+        f"{task.name}: of {sum(sizes.values())} {task.cluster} units{unnamed}, {numbers} of {n_groups} groups of "
         f"{task.dimension} ({cluster!r} in {', '.join(sorted(groups))}); give every unit to one group, or every unit "
         "to all, or name as `cluster` what carries the group"
     )

@@ -190,6 +190,9 @@ def test_rows_of_texts_without_a_unit_are_items_and_nobody_speaks(tmp_path: Path
         ({"who": lambda i: f"p{i % 2}"}, ""),  # another word for the group
         ({"who": lambda i: i % 8}, ""),  # a number, of which the digits say nothing
         ({"who": lambda i: f"{i % 8 / 2:.1f}".replace(".", ",")}, ""),
+        ({"who": lambda i: "" if i < 3 else f"p{i % 8}"}, "share a 'who'"),  # some are not known
+        ({"who": lambda i: i, "user_id": lambda i: i % 8}, "share a 'user_id'"),
+        ({"who": lambda i: i, "response": lambda i: f"yes, {i % 8}"}, ""),  # what was answered is no unit
         ({"speaker": lambda i: f"s{i % 8}"}, ""),  # the unit, which the table names
         ({"gender": lambda i: "" if i < 16 else ["female", "male"][i % 2]}, ""),  # those that are asked are alone
     ],
@@ -213,6 +216,28 @@ def test_rows_that_share_a_unit_that_nobody_named_are_refused(
         load_task_file(task_file(tmp_path, f"where: {{part: one}}\n{text}", part))
         with pytest.raises(RequestError, match="share a"):
             load_task_file(task_file(tmp_path, f"where: {{part: [other]}}\n{text}", part))
+
+
+def test_rows_without_a_unit_are_told_of_where_units_are_in_some_groups(tmp_path: Path, equivox: Cli) -> None:
+    rows: list[dict[str, object]] = [
+        {"cv": f"Text {i}.", "gender": "fm"[i % 2], "who": "" if i < 3 else f"p{i % 8}"} for i in range(24)
+    ]
+    text = "group: gender\ncluster: who\n" + QUESTION.replace("{name}", "")
+    told = equivox.refused("run", "simulated:random", task_file(tmp_path, text, rows), "-o", tmp_path / "run")
+    assert "of 9 who units (the rows without one are one of them), 1 in 2, 8 in 1 of 2 groups" in told
+
+
+@pytest.mark.parametrize("name", ["text", "The text"])
+def test_a_new_task_file_loads_where_texts_come_back(tmp_path: Path, name: str) -> None:
+    """It named no unit, and was refused for that."""
+    rows: list[dict[str, object]] = [
+        {name: f"What would you advise person {i // 4}?", "gender": "fm"[i // 12]} for i in range(24)
+    ]
+    file = tmp_path / "table.yaml"
+    file.write_text(task_file_for(table(tmp_path / "table.csv", rows)))
+    (task,) = load_task_file(file)
+    result = measure("simulated:random", task, output=tmp_path / "run", options="n_resamples=99")
+    assert task.cluster == "text" and result.scores[0].n_clusters == 6
 
 
 def test_a_column_called_item_is_kept(tmp_path: Path) -> None:
