@@ -454,11 +454,14 @@ def test_a_table_that_holds_its_answers_is_imported_row_by_row(tmp_path: Path, e
         for i in range(12) for of in ("woman", "man")
     ]  # fmt: skip
     pandas.DataFrame(rows).to_csv(tmp_path / "mine.csv", index=False)
-    (tmp_path / "mine.yaml").write_text(
+    task = (
         "{name: mine, table: mine.csv, group: gender, questions: [{name: q, text: '{ask}', attributes: "
         "[{name: tone, asks: the tone, options: [warm, cool]}]}]}"
     )
+    (tmp_path / "mine.yaml").write_text(task)
     command = ("import", tmp_path / "mine.csv", tmp_path / "mine.yaml", "--column", "response=answer", "-q")
+    assert "share a 'ask'" in equivox.refused(*command, "-o", tmp_path / "no")
+    (tmp_path / "mine.yaml").write_text(task.replace("group: gender", "group: gender, cluster: item"))
     equivox(*command, "-o", tmp_path / "run")
     answers = eq.open_run(tmp_path / "run").to_pandas("responses")
     assert answers[["group", "text"]].to_numpy().tolist() == [[row["gender"], row["answer"]] for row in rows]
