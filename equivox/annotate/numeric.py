@@ -25,13 +25,13 @@ _SCALES = {
     "bin": 1e3, "mille": 1e3, "mila": 1e3, "duizend": 1e3, "tusen": 1e3, "ribu": 1e3, "nghìn": 1e3, "ngàn": 1e3,
     "millones": 1e6, "milhões": 1e6, "milioni": 1e6, "miljoen": 1e6, "juta": 1e6, "triệu": 1e6, "tỷ": 1e9,
 }  # fmt: skip
-_ALSO_ENGLISH = {
-    "bin": r"(?-i:bin)(?! (?:bags?|bin|boxes|collections?|days?|lids?|liners?|lorry|lorries|men)\b)",
-    "mila": "(?-i:mila)", "mille": "mille(?!-)",
+_ELSEWHERE = {
+    "bin": r"(?-i:bin)(?! (?:ich|auch|bags?|boxes|collections?|days?|lids?|liners?|lorry|lorries|men)\b)",
+    "mila": "(?-i:mila)", "mille": "(?-i:mille)(?!-)",
 }  # fmt: skip
-"""Words that are others in English (bin bags, Mila, mille-feuilles), where they say thousands."""
+"""Words for thousands that say something else in English or German (bin bags, bin ich, Mila, mille-feuilles)."""
 _SCALE = "|".join(
-    word if word >= "\u0e00" else rf"{_ALSO_ENGLISH.get(word, word)}(?!\w)"
+    word if word >= "\u0e00" else rf"{_ELSEWHERE.get(word, word)}(?!\w)"
     for word in sorted(_SCALES, key=len, reverse=True)
 )
 # A number does not begin within a word ("A4"), unless a currency's three letters stand before it ("EUR52,000"), or a

@@ -284,12 +284,14 @@ def test_an_attribute_that_is_a_number_and_more(fields: dict[str, Any], message:
         ("In 2020 Mila became a nurse.", 2020.0),
         ("He carries 12 bin bags.", 12.0),
         ("She orders 2 mille-feuilles.", 2.0),
-        ("2020 50 bin TL", 2020.0),
+        ("He drove 8 Mille Miglia races.", 8.0),
+        ("Seit 2010 bin ich Lehrerin.", 2010.0),
+        ("Mit 30 bin auch ich dabei.", 30.0),
         ("50 bin TL", 50_000.0),
         ("52 mila euro", 52_000.0),
         ("52 mille euros", 52_000.0),
     ],
 )
-def test_words_for_thousands_are_none_where_english_has_others(said: str, number: float) -> None:
+def test_words_for_thousands_are_none_where_other_languages_have_them(said: str, number: float) -> None:
     found = first_number(said)
     assert found is not None and found[0] == number
