@@ -17,6 +17,7 @@ from equivox.core.plugins import told_in_one_line
 from equivox.core.progress import STOP_AFTER, Progress, no_progress, until_outage
 from equivox.core.redact import cleaned
 from equivox.core.requests import Request, Response
+from equivox.core.samples import WITHHELD
 from equivox.engines import Engine
 from equivox.run.live import Speed, add_speed
 from equivox.run.manifest import read_manifest, write_manifest
@@ -31,7 +32,7 @@ def dialogues(plan: Plan, rows: NDArray[np.int64], store: Store, send: Send) -> 
     """Yield the responses to some rows of a plan, each turn with the answers before it.
 
     `store` has the answers from before this call. A turn that was not answered ends its dialogue: whatever would follow
-    it fails with it, and is not sent.
+    it fails with it, or is withheld with it, and is not sent.
     """
     open_ = _Open(plan, rows, store)
     yield from open_.over
@@ -58,19 +59,24 @@ class _Open:
         self.sent = 0
         """The number of requests that were taken and are not answered."""
         self.over: list[Response] = []
-        """Failures of rows whose dialogue ended before this call."""
+        """Responses to rows whose dialogue ended before this call."""
         self._after: dict[str, list[int]] = defaultdict(list)
         """The rows that wait for the answer with a key."""
         asked = dict(zip(plan.table["key"].take(rows).to_pylist(), rows.tolist(), strict=True))
         self._follows = dict(zip(asked.values(), plan.follows(rows), strict=True))
         needed = sorted({key for keys in self._follows.values() for key in keys if key not in asked})
-        stored = store.where("key", needed, ("key", "text")).to_pylist() if needed else []
+        stored = store.where("key", needed, ("key", "text", "finish_reason")).to_pylist() if needed else []
+        withheld = {one["key"] for one in stored if _is_withheld(one["text"], one["finish_reason"])}
         self._answers = {one["key"]: one["text"] for one in stored if one["text"] is not None}
         for row, keys in self._follows.items():
-            told = (turn for turn, key in enumerate(keys, 1) if key not in asked and key not in self._answers)
+            told = (
+                turn
+                for turn, key in enumerate(keys, 1)
+                if key not in asked and (key in withheld or key not in self._answers)
+            )
             lacking = next(told, None)
             if lacking is not None:
-                self.over.append(self._failed(row, lacking))
+                self.over.append(self._ended(row, lacking, withheld=keys[lacking - 1] in withheld))
             elif keys and keys[-1] in asked:
                 self._after[keys[-1]].append(row)
             else:
@@ -88,21 +94,29 @@ class _Open:
                 yield request
 
     def answered(self, response: Response) -> Iterator[Response]:
-        """Let what follows a response be asked; yield the failures of what cannot, because it is none."""
+        """Let what follows a response be asked; yield the responses to what cannot, because it is none."""
         waiting = self._after.pop(response.key, [])
-        if response.error is None and response.text is not None:
+        withheld = _is_withheld(response.text, response.finish_reason)
+        if response.error is None and response.text is not None and not withheld:
             if waiting:
                 self._answers[response.key] = response.text
             self.ready.extend(waiting)
             return
         for row in waiting:
-            over = self._failed(row, list(self._follows[row]).index(response.key) + 1)
+            over = self._ended(row, list(self._follows[row]).index(response.key) + 1, withheld=withheld)
             yield over
             yield from self.answered(over)
 
-    def _failed(self, row: int, turn: int) -> Response:
-        key = self.plan.table["key"][row].as_py()
+    def _ended(self, row: int, turn: int, *, withheld: bool) -> Response:
+        key, media = (self.plan.table[name][row].as_py() for name in ("key", "media_sha256"))
+        if withheld:
+            return Response(key=key, text="", finish_reason=WITHHELD, media_items=len(media or ()))
         return Response(key=key, text=None, error=f"turn {turn} of its dialogue was not answered")
+
+
+def _is_withheld(text: str | None, ended: str | None) -> bool:
+    """Return whether nobody read an answer because a provider withheld it, so that nothing can follow it."""
+    return text == "" and ended == WITHHELD
 
 
 IMPORTED = "imported"

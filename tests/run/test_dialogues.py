@@ -112,6 +112,42 @@ def test_a_turn_that_is_not_answered_ends_its_dialogue(file: Path) -> None:
     assert {(one["key"], one["error"]) for one in again} == {(one["key"], one["error"]) for one in stored}
 
 
+def test_a_turn_that_is_withheld_ends_its_dialogue(file: Path) -> None:
+    """What followed was sent with an empty answer before it, which servers refuse or answer as if it were said."""
+    asked: list[Request] = []
+
+    class Filtered(FunctionEngine):
+        def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+            for request in requests:
+                asked.append(request)
+                gone = "Anna" in (request.before[0].text if request.before else request.text)
+                text, ended = ("", "content_filter") if gone else ("I would invite them.", "stop")
+                yield Response(key=request.key, text=text, finish_reason=ended)
+
+    def engine() -> Filtered:
+        return Filtered(str, name="talker", revision="1", able=["turns"])
+
+    run = spec(file)
+    scores = {(s.task, s.attribute): s for s in execute(run, engine=engine())}
+    plan = read_plan(run.output)
+    n_anna = sum("Anna" in record for record in plan["metadata.name"].to_pylist()) // 3
+    stored = Store(run.output / "responses", response_schema()).table().to_pylist()
+    assert len(asked) == len(stored) - 2 * n_anna
+    assert [one["error"] for one in stored] == [None] * len(stored)
+    assert sum(one["finish_reason"] == "content_filter" for one in stored) == 3 * n_anna
+    assert scores["talk_gender:invite@turn=3", None].coverage.withheld == n_anna > 3
+    # The same where a run goes on after the turn that was withheld.
+    first = {row["key"] for row in plan.to_pylist() if "@turn" not in row["task"]}
+    shutil.rmtree(run.output / "responses")
+    with Store(run.output / "responses", response_schema()) as store:
+        store.append_all([one for one in stored if one["key"] in first])
+    execute(run, engine=engine())
+    again = Store(run.output / "responses", response_schema()).table().to_pylist()
+    assert {(one["key"], one["finish_reason"]) for one in again} == {
+        (one["key"], one["finish_reason"]) for one in stored
+    }
+
+
 def test_a_dialogue_that_stops_between_turns_goes_on_where_it_stopped(file: Path) -> None:
     def answer(request: Request) -> str:
         return f"I would {'invite' if request.seed % 2 else 'reject'} them."
