@@ -67,13 +67,10 @@ class _Open:
         needed = sorted({key for keys in self._follows.values() for key in keys if key not in asked})
         stored = store.where("key", needed, ("key", "text", "finish_reason")).to_pylist() if needed else []
         withheld = {one["key"] for one in stored if _is_withheld(one["text"], one["finish_reason"])}
-        self._answers = {one["key"]: one["text"] for one in stored if one["text"] is not None}
+        answered = (one for one in stored if one["text"] is not None and one["key"] not in withheld)
+        self._answers = {one["key"]: one["text"] for one in answered}
         for row, keys in self._follows.items():
-            told = (
-                turn
-                for turn, key in enumerate(keys, 1)
-                if key not in asked and (key in withheld or key not in self._answers)
-            )
+            told = (turn for turn, key in enumerate(keys, 1) if key not in asked and key not in self._answers)
             lacking = next(told, None)
             if lacking is not None:
                 self.over.append(self._ended(row, lacking, withheld=keys[lacking - 1] in withheld))
