@@ -35,7 +35,8 @@ _ENDINGS = {
     "model_context_window_exceeded": TRUNCATED,
     **dict.fromkeys(["refusal", "safety", "prohibited_content", "blocklist", "spii", "recitation"], WITHHELD),
     **dict.fromkeys(["content_filter", "content_filtered", "guardrail_intervened"], WITHHELD),
-    **dict.fromkeys(["sensitive", "error_toxic", "content_policy_violation", "data_inspection_failed"], WITHHELD),
+    **dict.fromkeys(["sensitive", "error_toxic", "content_policy_violation"], WITHHELD),
+    **dict.fromkeys(["data_inspection_failed", "datainspectionfailed"], WITHHELD),
     "responsibleaipolicyviolation": WITHHELD,
     **dict.fromkeys(["error", "abort", "insufficient_system_resource", "network_error"], BROKEN),
 }

@@ -620,6 +620,7 @@ AZURE = {"code": "ResponsibleAIPolicyViolation", "content_filter_result": {"hate
         (400, {"code": "400", "type": None, "provider_specific_fields": {"innererror": AZURE}}),  # LiteLLM
         (500, {"code": "500", "type": "server_error", "innererror": AZURE}),
         (400, {"code": "data_inspection_failed", "type": "data_inspection_failed"}),  # Alibaba
+        (400, {"code": "DataInspectionFailed", "type": None}),
         (400, {"code": None, "type": "content_policy_violation"}),
         (
             403,
