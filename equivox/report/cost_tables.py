@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from equivox.annotate import RULES, added_annotators, declared_annotator, evaluation_of
+from equivox.annotate import RULES, added_annotators, annotator_name, declared_annotator, evaluation_of
 from equivox.core.text import how_many
 from equivox.engines import engine_of, is_pinned, model_label, retirement, runs_remote_code
 from equivox.report.numbers import DASH
@@ -46,7 +46,7 @@ def estimate_table(estimate: Estimate) -> Table:
     named: list[Named] = []
     for setting, target, annotators in estimate.models:
         named.append((setting, target.name, [target]))
-        named += [(setting, f"annotated by {one.name}", [one]) for one in annotators]
+        named += [(setting, f"annotated by {annotator_name(one.name)}", [one]) for one in annotators]
     sums = (("sum of the models", targets), ("sum of the annotators", readers))
     named += [("", what, own) for what, own in sums if len(own) > 1]
     notes = [f"{estimate.tasks} tasks; {'; '.join(estimate.sources)}."]
@@ -68,7 +68,7 @@ def dry_run_table(found: DryRun) -> Table:
     """Return what one run would take: a line for its model, one for its annotator."""
     readers = [] if found.annotator is None else [found.annotator]
     named: list[Named] = [("", model_label(found.target.name), [found.target])]
-    named += [("", f"annotated by {one.name}", [one]) for one in readers]
+    named += [("", f"annotated by {annotator_name(one.name)}", [one]) for one in readers]
     done = f", of which {found.answered:,} have a response" if found.answered else ""
     lost = f"; {found.unusable:,} more have media that cannot be used and are not sent" if found.unusable else ""
     asked = f"{how_many(found.tasks, 'task')}, {how_many(found.requests, 'request')}"

@@ -98,7 +98,7 @@ def test_scores_are_written_with_interval_number_and_coverage(planted: Path, tmp
         assert result["metric_config"]["metric_id"] == "equivox.ntvd.ntvd"
         # Rules annotated, no model: there is no judge.
         assert "llm_scoring" not in result["metric_config"]
-        assert result["metric_config"]["additional_details"]["annotator"] == "rules, version 1"
+        assert result["metric_config"]["additional_details"]["annotator"] == "rules, version 2"
         assert "comes with" in result["source_data"]["dataset_name"]
         assert result["source_data"]["additional_details"]["samples"] == f"at most {LIMIT} per task"
         task = builtin_tasks()[score.task]
