@@ -144,5 +144,8 @@ def _shared(table: Path, group: Sequence[str], columns: Mapping[str, str], only:
     ]
     asked = {name: [own[row] for row in kept] for name, own in cells.items()}
     compared = [*group, *(columns[name] for name in group if name in columns)]
-    unit, crossed, _ = unit_among(asked, [labels[row] for row in kept], compared)
-    return "" if crossed else unit
+    while True:
+        unit, crossed, _ = unit_among(asked, [labels[row] for row in kept], compared)
+        if not crossed:
+            return unit
+        compared.append(unit)

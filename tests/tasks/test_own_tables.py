@@ -186,6 +186,7 @@ def test_rows_of_texts_without_a_unit_are_items_and_nobody_speaks(tmp_path: Path
         ({}, "share a 'who', and each has one group; say `cluster: who` if it is who they are about"),
         ({"item": lambda i: f"x{i}"}, "or `cluster: speaker` if each row counts by itself"),
         ({"name": lambda i: f"n{i % 16}"}, "share a 'name'"),  # a usual name comes first
+        ({"job": lambda i: f"j{i // 2 % 4}"}, "share a 'who'"),  # beside a unit that is in both groups
         ({"who": lambda i: f"p{i // 2 % 8}"}, ""),  # in both groups
         ({"who": lambda i: f"p{i % 2}"}, ""),  # another word for the group
         ({"who": lambda i: i % 8}, ""),  # a number, of which the digits say nothing
