@@ -22,7 +22,7 @@ from equivox.core.task import Column, DataSource, in_single_braces, placeholders
 from equivox.dataset_builders.clip_folder import refuse_undeclared, stated
 from equivox.dataset_builders.corpus import Corpus, Sample, text_sample
 from equivox.dataset_builders.parts import flattened, renamed
-from equivox.dataset_builders.plain_tables import read_columns
+from equivox.dataset_builders.plain_tables import Columns, read_columns
 
 ITEM = "item"
 """The unit of a swap, in every group: a row of the table. Without a swap a table keeps its own column of this name."""
@@ -41,15 +41,15 @@ def open_texts(source: DataSource) -> Corpus:
     """
     assert source.table is not None
     path = source.table
-    table = flattened(renamed(read_columns(path), source.columns, where=path.name, option="columns.{}"))
+    table = columns_of(source)
     _refuse_missing(table, source)
     samples: list[Sample] = []
     names: Counter[str] = Counter()
-    where = {name: [wanted] if isinstance(wanted, str) else wanted for name, wanted in source.where.items()}
+    wanted = source.wanted
     left_out = 0
     for number, cells in enumerate(zip(*table.values(), strict=True), start=1):
         row: dict[str, Column] = {name: _cell(name, cell, source) for name, cell in zip(table, cells, strict=True)}
-        if any(str(row[name]) not in wanted for name, wanted in where.items()):
+        if any(str(row[name]) not in allowed for name, allowed in wanted.items()):
             left_out += 1
             continue
         item = str(row.get("id") or f"{number:06d}")
@@ -70,6 +70,13 @@ def open_texts(source: DataSource) -> Corpus:
         samples=tuple(samples),
         notes=tuple(notes),
     )
+
+
+def columns_of(source: DataSource) -> Columns:
+    """Return the columns of a table as its task names them; RequestError for a table that cannot be read."""
+    assert source.table is not None
+    read = read_columns(source.table)
+    return flattened(renamed(read, source.columns, where=source.table.name, option="columns.{}"))
 
 
 def of_every_group(corpus: Corpus, source: DataSource) -> Corpus:

@@ -241,10 +241,6 @@ def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
     if swap:
         # Each row is in every group; what else the file names as the unit would be swapped with it.
         declared = declared.model_copy(update={"cluster": ITEM, "card": _with_swaps(declared, path, swap)})
-    unit = unit_of(
-        path.parent / declared.table, kind, f"task file {path}", named=declared.cluster, group=declared.group,
-        columns=declared.columns, only=declared.where,
-    )  # fmt: skip
     placeholders = [name for swaps in swap.values() for name in swaps]
     files = _swapped_files(swap, f"task file {path}: {declared.table}") if kind != "text" else ()
     data = DataSource(
@@ -261,6 +257,7 @@ def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
         values=declared.values,
         clips=tuple(dict.fromkeys([*files, *(name for one in declared.questions for name in _clips(one) if name)])),
     )
+    unit = unit_of(data, declared.cluster, declared.group, f"task file {path}")
     # A column may be called as no task can be.
     family = re.sub(r"[\s:/\\,]+", "_", f"{declared.name}_{'_'.join(declared.group)}")
     card = declared.card or f"Corpus declared in {path.name}, with the prompts of VIBE (arXiv 2604.17248)."

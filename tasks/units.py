@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from equivox.core.errors import RequestError
-from equivox.dataset_builders.own_tables import ITEM
-from equivox.dataset_builders.parts import flattened, renamed
-from equivox.dataset_builders.plain_tables import column_names, read_columns
+from equivox.core.task import DataSource
+from equivox.dataset_builders.own_tables import ITEM, columns_of
+from equivox.dataset_builders.plain_tables import column_names
 
 SPEAKER = "speaker"
 """The unit of a task file that names none."""
@@ -91,37 +90,29 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def unit_of(
-    table: Path,
-    kind: str,
-    where: str,
-    *,
-    named: str | None,
-    group: Sequence[str],
-    columns: Mapping[str, str],
-    only: Mapping[str, str | list[str]],
-) -> str:
-    """Return the column that is the unit of a table of a `kind`: the one that is `named`, else the row of texts.
+def unit_of(data: DataSource, named: str | None, group: Sequence[str], where: str) -> str:
+    """Return the column that is the unit of a table of one's own: the one that is `named`, else the row of texts.
 
-    `group` names the columns that are compared, `columns` says what is called otherwise in the table, and `only` which
-    rows are asked. RequestError, beginning with `where`, for recordings whose speakers are not known; and for rows that
-    share a unit which nobody named, because the answers about one unit are no independent ones.
+    `group` names the columns that are compared. RequestError, beginning with `where`, for recordings whose speakers are
+    not known; and for rows that share a unit which nobody named, because the answers about one unit are no independent
+    ones.
     """
-    if named not in (None, SPEAKER) or not table.is_file():
+    table = data.table
+    if named not in (None, SPEAKER) or table is None or not table.is_file():
         return named or SPEAKER
     names = column_names(table)
-    if columns.get(SPEAKER, SPEAKER) in names:
+    if data.columns.get(SPEAKER, SPEAKER) in names:
         return SPEAKER
-    if kind == "audio":
+    if data.kind == "audio":
         raise RequestError(
             f"{table}: column 'speaker' is missing; its columns are {', '.join(names)}; name the one that says who "
             "speaks (`columns: {speaker: …}`), or the unit that is in every group as `cluster`"
         )
-    if kind != "text":
+    if data.kind != "text":
         return SPEAKER
     # A column of the table that is called `item` may stand for something else.
-    row = SPEAKER if ITEM in (*names, *columns) else ITEM
-    if named is None and (unit := _shared(table, group, columns, only)):
+    row = SPEAKER if ITEM in (*names, *data.columns) else ITEM
+    if named is None and (unit := _shared(data, group)):
         raise RequestError(
             f"{where}: rows of {table.name} share a {unit!r}, and each has one group; say `cluster: {unit}` if it is "
             f"who they are about, whose answers belong together, or `cluster: {row}` if each row counts by itself"
@@ -129,21 +120,21 @@ def unit_of(
     return row
 
 
-def _shared(table: Path, group: Sequence[str], columns: Mapping[str, str], only: Mapping[str, str | list[str]]) -> str:
+def _shared(data: DataSource, group: Sequence[str]) -> str:
     """Return a column that several rows share, and each of whose values has one group; empty if there is none."""
-    read = flattened(renamed(read_columns(table), columns, where=table.name, option="columns.{}"))
-    if {*group, *only} - {*read}:
+    read = columns_of(data)
+    if {*group, *data.where} - {*read}:
         return ""  # which is told where the table is opened
     cells = {name: ["" if cell is None else str(cell) for cell in own] for name, own in read.items()}
-    wanted = {name: [own] if isinstance(own, str) else own for name, own in only.items()}
     labels = ["\n".join(own) if all(own) else "" for own in zip(*(cells[name] for name in group), strict=True)]
+    wanted = data.wanted
     kept = [
         row
         for row, label in enumerate(labels)
         if label and all(cells[name][row] in own for name, own in wanted.items())
     ]
     asked = {name: [own[row] for row in kept] for name, own in cells.items()}
-    compared = [*group, *(columns[name] for name in group if name in columns)]
+    compared = [*group, *(data.columns[name] for name in group if name in data.columns)]
     while True:
         unit, crossed, _ = unit_among(asked, [labels[row] for row in kept], compared)
         if not crossed:

@@ -21,7 +21,7 @@ from equivox.core.annotation import Annotation, Annotator, AnnotatorIdentity, Jo
 from equivox.core.progress import STOP_AFTER, until_outage
 from equivox.core.redact import cleaned
 from equivox.core.requests import Engine, Request
-from equivox.core.samples import WITHHELD
+from equivox.core.samples import is_withheld
 from equivox.core.segments import Segment
 from equivox.core.task import OTHER, UNSTATED, Attribute, Sampling, Task, WorkedExample, digest
 from equivox.core.text import parsed_json
@@ -90,7 +90,7 @@ class ModelAnnotator(Annotator):
                 if response.error is not None:
                     errors[job.key] = cleaned(response.error)
                     continue
-                if response.finish_reason == WITHHELD and not response.text:
+                if is_withheld(response.text, response.finish_reason):
                     errors[job.key] = "the annotator's provider withheld its answer"
                     continue
                 outputs[job.key] = response.text

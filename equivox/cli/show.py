@@ -98,10 +98,7 @@ def code_of(scores: Iterable[Score], *, lacking: bool = False) -> int:
     """Return 1 if a task's score is undefined, and say how many are, or if something else is lacking; else 0."""
     undefined = sum(score.is_whole and not score.defined for score in scores)
     if undefined:
-        echo(
-            f"{how_many(undefined, 'score')} of whole tasks undefined; each is shown with its reason.",
-            "yellow",
-        )
+        echo(f"{how_many(undefined, 'score')} of whole tasks undefined; each is shown with its reason.", "yellow")
     return EXIT_INCOMPLETE if undefined or lacking else EXIT_DONE
 
 

@@ -53,6 +53,11 @@ def ending(told: str | None) -> str | None:
     return _ENDINGS.get(told.partition(":")[0].lower(), told) if told else None
 
 
+def is_withheld(text: str | None, ended: str | None) -> bool:
+    """Return whether a provider withheld all of an answer, which ended so: nobody read it, and nothing follows it."""
+    return text == "" and ended == WITHHELD
+
+
 ENDED = "finish_reason"
 """The column that says how a response ended; null where the engine does not say."""
 

@@ -273,6 +273,11 @@ class DataSource:
     in_prompts: tuple[str, ...] = ()
     clips: tuple[str, ...] = ()
 
+    @property
+    def wanted(self) -> dict[str, Sequence[str]]:
+        """The values of `where`, one or several for each column."""
+        return {column: [own] if isinstance(own, str) else own for column, own in self.where.items()}
+
 
 class SimulatedAnswers(ABC):
     """Answers of simulated models for tasks that need more than one sentence per attribute."""

@@ -17,7 +17,7 @@ from equivox.core.plugins import told_in_one_line
 from equivox.core.progress import STOP_AFTER, Progress, no_progress, until_outage
 from equivox.core.redact import cleaned
 from equivox.core.requests import Request, Response
-from equivox.core.samples import WITHHELD
+from equivox.core.samples import WITHHELD, is_withheld
 from equivox.engines import Engine
 from equivox.run.live import Speed, add_speed
 from equivox.run.manifest import read_manifest, write_manifest
@@ -66,7 +66,7 @@ class _Open:
         self._follows = dict(zip(asked.values(), plan.follows(rows), strict=True))
         needed = sorted({key for keys in self._follows.values() for key in keys if key not in asked})
         stored = store.where("key", needed, ("key", "text", "finish_reason")).to_pylist() if needed else []
-        withheld = {one["key"] for one in stored if _is_withheld(one["text"], one["finish_reason"])}
+        withheld = {one["key"] for one in stored if is_withheld(one["text"], one["finish_reason"])}
         answered = (one for one in stored if one["text"] is not None and one["key"] not in withheld)
         self._answers = {one["key"]: one["text"] for one in answered}
         for row, keys in self._follows.items():
@@ -93,7 +93,7 @@ class _Open:
     def answered(self, response: Response) -> Iterator[Response]:
         """Let what follows a response be asked; yield the responses to what cannot, because it is none."""
         waiting = self._after.pop(response.key, [])
-        withheld = _is_withheld(response.text, response.finish_reason)
+        withheld = is_withheld(response.text, response.finish_reason)
         if response.error is None and response.text is not None and not withheld:
             if waiting:
                 self._answers[response.key] = response.text
@@ -109,11 +109,6 @@ class _Open:
         if withheld:
             return Response(key=key, text="", finish_reason=WITHHELD, media_items=len(media or ()))
         return Response(key=key, text=None, error=f"turn {turn} of its dialogue was not answered")
-
-
-def _is_withheld(text: str | None, ended: str | None) -> bool:
-    """Return whether nobody read an answer because a provider withheld it, so that nothing can follow it."""
-    return text == "" and ended == WITHHELD
 
 
 IMPORTED = "imported"
@@ -145,7 +140,8 @@ def generate(
     speed, media_counts = Speed(), pc.list_value_length(plan.table["media_sha256"]).to_numpy()
     with Store(folder / "responses", response_schema()) as store:
         answers = _answers(plan, pending, engine, store)
-        before = store.table(("key", "error")).drop_null()["key"].to_pylist()
+        # No other request that failed before is asked again.
+        before = store.table(("key", "error")).drop_null()["key"].to_pylist() if retry_failed else ()
         for response in until_outage(answers, engine.identity.model, stop_after, failed_before=frozenset(before)):
             row = unanswered.pop(response.key, None)
             if row is None:

@@ -352,7 +352,7 @@ def samples_of(corpus: Corpus, task: Task) -> list[Sample]:
     if task.data.table is not None or not task.data.where:
         return list(corpus.samples)
     corpus.require(list(task.data.where), task=task.name)
-    wanted = {column: [v] if isinstance(v, str) else v for column, v in task.data.where.items()}
+    wanted = task.data.wanted
     return [s for s in corpus.samples if all(str(s.columns[column]) in wanted[column] for column in wanted)]
 
 

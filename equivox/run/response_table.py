@@ -259,7 +259,7 @@ def _owner(table: Table, row: int, tasks: Mapping[str, Task], records: Mapping[s
     fitting = []
     for name, task in tasks.items():
         record = records[name]
-        wanted = {column: [v] if isinstance(v, str) else list(v) for column, v in task.data.where.items()}
+        wanted = task.data.wanted
         if all(column not in record or plain(record[column]) in allowed for column, allowed in wanted.items()):
             fitting.append(name)
     if len(fitting) != 1:

@@ -272,7 +272,7 @@ def _distance(tables: TwoTables, n_draws: int, confidence: float, rng: np.random
         left -= len(moved)
     lengths = [tables.length(own) for own in deviations]
     difference, total = lengths[0] - lengths[1], sum(estimates)
-    # Two equal distances of two values each have one spread, so that nothing but the noise tells them apart.
+    # Two values deviate in one way in two groups, and in much the same way in several: equal distances then gain alike.
     bias = [own.at(total / 2) if all(pairs) else own.to(length) for own, length in zip(added, lengths, strict=True)]
     least, most = difference - (bias[0][1] - bias[1][0]), difference - (bias[0][0] - bias[1][1])
     p, low, high = bracketed(np.concatenate(changes), least, most, confidence, degrees=model.joint_degrees)
