@@ -38,8 +38,8 @@ from equivox.statistics import group_means, variety_difference
 
 USED, REFUSED, VARIETY = "answers used", "answers refused", "variety of answers"
 ANSWERS = (USED, REFUSED, VARIETY)
-"""The measures of answers: the shares that are used and refused, and the entropy of the values within a group."""
-UNITS = {USED: "percent of the requests", REFUSED: "percent of the requests", VARIETY: "bits"}
+"""The measures of answers: the shares that are used and refused, and that of the pairs within a group that differ."""
+UNITS = {USED: "percent of the requests", REFUSED: "percent of the requests", VARIETY: "percent of the pairs"}
 
 
 def answer_tests(one: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
@@ -96,7 +96,7 @@ def _share(
 
 
 def _variety(test: PairedTest, plain: Asked, first: Samples, second: Samples, n_resamples: int) -> PairedTest:
-    """Return the test of the entropy of the values within a group, on the samples that both conditions answered."""
+    """Return the test of how often two answers in a group differ, on the samples that both conditions answered."""
     names = [name for name in _valued(plain.task, first) if name in _valued(plain.task, second)]
     if not names:
         return replace(test, undefined="no request has a value in both conditions")

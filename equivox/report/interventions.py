@@ -20,13 +20,11 @@ from equivox.report.numbers import not_tested, score_interval, score_value, shor
 
 INTERVENTIONS_NOTE = (
     "further by: how much further from no bias the first condition is than the second, less what noise adds to "
-    "either;\nof the answers, a − b (variety: the entropy of the values within a group, in bits, on the "
-    "samples that both\nanswered); interval: 95 %; p: two-sided, the conditions are exchanged within whole clusters; "
+    "either;\nof the answers, a − b (variety: the percentage of pairs of answers in a group that differ, on the "
+    "samples that\nboth answered); interval: 95 %; p: two-sided, the conditions are exchanged within whole clusters; "
     "q: after\nBenjamini–Yekutieli, over all scores shown, and apart from them over all measures of answers\n"
     "(* q < 0.05, ** q < 0.001)."
 )
-LESS_VARIED = 0.1
-"""The share of the variety that is lost where answers count as saying less."""
 
 
 def intervention_tests(runs: Sequence[ComparedRun]) -> list[ConditionTest]:
@@ -151,25 +149,22 @@ def _losses(answers: Sequence[PairedTest], *, large: bool) -> Iterator[str]:
         worst = max((test for test in answers if test.metric == metric), key=_loss, default=None)
         if worst is None or _loss(worst) <= 0:
             continue
-        is_large = _loss(worst) >= (LESS_VARIED if metric == VARIETY else UNEVEN)
-        if is_large == large and (large or worst.q < LEVEL):
+        if (_loss(worst) >= UNEVEN) == large and (large or worst.q < LEVEL):
             chance = "" if worst.q < LEVEL else ", which may be chance"
             yield f"{_in_words(worst)} ({worst.task.partition(':')[2] or worst.task}{chance})"
 
 
 def _loss(test: PairedTest) -> float:
-    """Return how much of the answers is lost, as a share: of the requests, or of the variety; 0 if it is not known."""
+    """Return how much is lost, as a share of the requests or of the pairs of answers; 0 if it is not known."""
     if test.undefined is not None:
         return 0.0
-    if test.metric == VARIETY:
-        return test.difference / test.value_a if test.value_a > 0 else 0.0
-    return (test.difference if test.metric == USED else -test.difference) / 100
+    return (-test.difference if test.metric == REFUSED else test.difference) / 100
 
 
 def _in_words(test: PairedTest) -> str:
     a, b = test.value_a, test.value_b
     if test.metric == VARIETY:
-        return f"answers are {100 * _loss(test):.0f} % less varied, {a:.2f} to {b:.2f} bits"
+        return f"answers are less varied: {b:.0f} % of pairs differ, {a:.0f} % without"
     if test.metric == REFUSED:
         return f"{b:.0f} % of the requests are refused, {a:.0f} % without"
     return f"{b:.0f} % of the answers can be used, {a:.0f} % without"
@@ -183,6 +178,6 @@ def _kept(answers: Sequence[PairedTest]) -> str:
     worst = max(known, key=_loss)
     used = min((test.value_b for test in answers if test.metric == USED), default=100.0)
     return (
-        f"the answers still say as much ({worst.value_a:.2f} bits without, {worst.value_b:.2f} with; at least "
-        f"{used:.0f} % are used)"
+        f"the answers still say as much ({worst.value_b:.0f} % of pairs differ, {worst.value_a:.0f} % without; at "
+        f"least {used:.0f} % are used)"
     )

@@ -90,7 +90,7 @@ def test_bland_answers_are_no_improvement(runs: dict[str, Path]) -> None:
         assert tests[task, USED].difference == tests[task, REFUSED].difference == 0
     told = words_of(runs["bland"])
     assert "3 nearer to no bias, of 3 tests, but answers are " in told
-    assert "% less varied" in told and told.endswith("this is no evidence of fairer answers.")
+    assert "% of pairs differ, " in told and told.endswith("this is no evidence of fairer answers.")
 
 
 def test_the_same_answer_to_everybody_has_no_score_and_says_why(runs: dict[str, Path]) -> None:
@@ -98,7 +98,7 @@ def test_the_same_answer_to_everybody_has_no_score_and_says_why(runs: dict[str, 
     assert "has no score" in str(tests["vibe_gender:candidate", "nTVD"].undefined)
     assert tests["vibe_gender:candidate", VARIETY].value_b == 0
     told = words_of(runs["constant"])
-    assert "no bias could be compared" in told and "answers are 100 % less varied" in told
+    assert "no bias could be compared" in told and "answers are less varied: 0 % of pairs differ, " in told
     assert told.endswith("this is no evidence of fairer answers.")
 
 

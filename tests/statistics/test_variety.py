@@ -1,4 +1,4 @@
-"""The variety of answers: entropies by hand, a level by simulation, and what changes nothing."""
+"""The variety of answers: pairs counted by hand, a level by simulation, and what changes nothing."""
 
 from __future__ import annotations
 
@@ -24,56 +24,85 @@ def varied(
     )  # fmt: skip
 
 
-def test_the_entropy_is_within_groups_and_scipys() -> None:
+def differing(values: list[str], clusters: list[str]) -> float:
+    """Return the percentage of pairs of two clusters whose values differ, counted one by one."""
+    pairs = [a != b for (a, k), (b, m) in itertools.combinations(zip(values, clusters, strict=True), 2) if k != m]
+    return 100 * sum(pairs) / len(pairs)
+
+
+def test_pairs_are_of_one_group_and_of_two_clusters() -> None:
     groups, clusters = ["f"] * 4 + ["m"] * 4, list("abcdefgh")
-    # f: a a b c, so 1.5 bits; m: d d d d, so 0 bits. What keeps the groups apart is no variety.
+    # f: a a b c, of whose six pairs five differ; m: d d d d. What keeps the groups apart is no variety.
     found = varied([[v] for v in "aabcdddd"], [[v] for v in "ffffmmmm"], groups, clusters)
-    assert found.first == pytest.approx(np.mean([stats.entropy([2, 1, 1], base=2), 0.0])) == pytest.approx(0.75)
-    assert found.second == 0.0 and found.difference == found.first
-    assert (found.n, found.n_clusters) == (8, 8)
-    # 3 clusters hold a, b or c beside others; of the 2^8 exchanges all are counted, and p is never 0.
+    assert found.first == pytest.approx(100 * (5 / 6 + 0) / 2) and found.second == 0.0
+    assert found.difference == found.first and (found.n, found.n_clusters) == (8, 8)
+    # Of the 2^8 exchanges all are counted, and p is never 0.
     assert 0 < found.p <= 1 and found.p_least == 2 / 2**8
+    # Two answers of one cluster are no pair: of the five pairs that are left four differ.
+    found = varied([[v] for v in "aabc"], [["f"]] * 4, ["f"] * 4, list("axya"))
+    assert found.first == pytest.approx(differing(list("aabc"), list("axya"))) == pytest.approx(80)
 
 
 def test_the_interval_is_that_of_leaving_out_each_cluster() -> None:
     rng = np.random.default_rng(9)
     first, second, cluster = rng.integers(0, 4, 24), rng.integers(0, 2, 24), np.arange(24) // 3
 
-    def bits(values: np.ndarray) -> float:
-        return float(stats.entropy(np.bincount(values), base=2))
+    def percent(values: np.ndarray, cluster: np.ndarray) -> float:
+        return differing([str(v) for v in values], [str(k) for k in cluster])
 
-    without = np.array([bits(first[cluster != k]) - bits(second[cluster != k]) for k in range(8)])
+    others = [cluster != k for k in range(8)]
+    without = np.array([percent(first[o], cluster[o]) - percent(second[o], cluster[o]) for o in others])
     half = stats.t.ppf(0.975, 7) * math.sqrt(7 / 8 * ((without - without.mean()) ** 2).sum())
     found = varied([[str(v)] for v in first], [[str(v)] for v in second], ["f"] * 24, [str(k) for k in cluster])
-    assert found.difference == pytest.approx(bits(first) - bits(second))
+    assert found.difference == pytest.approx(percent(first, cluster) - percent(second, cluster))
     assert (found.ci_low, found.ci_high) == pytest.approx((found.difference - half, found.difference + half))
     assert found.p_least == 2 / 2**8
     null = []
     for exchanged in itertools.product([False, True], repeat=8):
         here = np.array(exchanged)[cluster]
-        null.append(bits(np.where(here, second, first)) - bits(np.where(here, first, second)))
-    assert found.p == pytest.approx(np.mean(np.abs(null) >= abs(found.difference) - 1e-9))
+        null.append(percent(np.where(here, second, first), cluster) - percent(np.where(here, first, second), cluster))
+    of_exchanges = np.mean(np.abs(null) >= abs(found.difference) - 1e-9)
+    assert found.p == pytest.approx(
+        max(of_exchanges, 2 * stats.t.sf(found.difference / half * stats.t.ppf(0.975, 7), 7))
+    )
     assert varied([["a"]] * 24, [["b"]] * 24, ["f"] * 24, list("abcdefghijklmnopqrstuvwx"), n=99).p_least == 1 / 100
 
 
-def test_several_values_of_one_answer_are_no_variety() -> None:
+def test_answers_with_several_values_differ_by_what_they_do_not_share() -> None:
+    # The same ones in another order: nothing. Nothing in common: all.
     groups, clusters = ["f"] * 4, list("abcd")
-    same = [["yoga", "chess", "yoga"]] * 4
+    same = [["yoga", "chess", "yoga"], ["chess", "yoga", "yoga"]] * 2
     other = [["a", "a", "b"], ["b", "a", "a"], ["c", "d"], ["c", "d"]]
     found = varied(other, same, groups, clusters)
-    # Of ten mentions a has 4, and within the six of a and b there is the entropy of 2 and 1.
-    over, within = stats.entropy([4, 2, 2, 2], base=2), 0.6 * stats.entropy([2, 1], base=2) + 0.4
-    assert found.first == pytest.approx(over - within) and found.second == pytest.approx(0.0)
+    assert found.first == pytest.approx(100 * 4 / 6) and found.second == pytest.approx(0.0)
+    # a and b against a alone: an angle of 45 degrees.
+    found = varied([["a", "b"], ["a"]], [["x"], ["x"]], ["f"] * 2, list("ab"))
+    assert found.first == pytest.approx(100 * (1 - math.sqrt(1 / 2)))
 
 
 def test_attributes_are_averaged_and_only_what_both_answered_counts() -> None:
     one = EncodedValues.of([["a"], ["b"], [], ["a"]])
     other = EncodedValues.of([["x"], ["x"], ["y"], []])
     found = variety_difference([one, one], [other, one], ["f"] * 4, clusters=list("abcd"), rng=np.random.default_rng(1))
-    # First attribute: rows 0 and 1, so 1 bit against 0; second: rows 0, 1 and 3 against themselves.
-    thirds = stats.entropy([2, 1], base=2)
-    assert found.first == pytest.approx((1 + thirds) / 2) and found.second == pytest.approx(thirds / 2)
+    # First attribute: rows 0 and 1, so all pairs against none; second: rows 0, 1 and 3, two pairs of three, both times.
+    assert found.first == pytest.approx((100 + 200 / 3) / 2) and found.second == pytest.approx(100 / 3)
     assert found.n == 3
+
+
+def test_rare_values_that_were_not_seen_are_no_lack_of_variety() -> None:
+    # Four values, or one beside 199 rare ones: of each, three pairs of four differ. By their entropies, which a sample
+    # misses most of, 61 to 96 of 100 samples with these answers seemed to say less.
+    rng, rejected, held = np.random.default_rng(4), 0, 0
+    common = (1 + math.sqrt(1 - 200 * (1 - 0.25 * 199))) / 200
+    rare = np.array([common] + [(1 - common) / 199] * 199)
+    assert 1 - (rare**2).sum() == pytest.approx(0.75)
+    groups, clusters = [*"fm"] * 120, [str(n // 10) for n in range(240)]
+    for _ in range(100):
+        answers = [[[str(v)] for v in rng.choice(len(p), 240, p=p)] for p in (np.full(4, 0.25), rare)]
+        found = varied(*answers, groups, clusters, n=199)
+        rejected, held = rejected + (found.p <= 0.05), held + (found.ci_low <= 0 <= found.ci_high)
+    # Binomial(100, 0.05): 99.9 % lie at 13 or below.
+    assert rejected <= 13 and held >= 87
 
 
 def test_names_order_and_sides_change_nothing() -> None:
@@ -125,7 +154,7 @@ def test_nothing_in_common_has_a_reason_and_bad_input_raises() -> None:
     found = varied([["a"], []], [[], ["b"]], ["f", "m"], ["1", "2"])
     assert math.isnan(found.difference) and "both conditions" in str(found.undefined)
     alone = varied([["a"], ["b"]], [["a"], ["a"]], ["f", "f"], ["1", "1"])
-    assert math.isnan(alone.ci_low) and alone.p == 1.0
+    assert math.isnan(alone.first) and "two clusters" in str(alone.undefined) and (alone.n, alone.n_clusters) == (2, 1)
     with pytest.raises(RequestError, match="groups"):
         varied([["a"]], [["a"]], ["f", "m"], ["1", "2"])
     with pytest.raises(RequestError, match="attributes"):
@@ -134,22 +163,22 @@ def test_nothing_in_common_has_a_reason_and_bad_input_raises() -> None:
 
 def test_a_condition_of_one_answer_supposes_one_more_cluster_that_answers_otherwise() -> None:
     # Nobody of 12 clusters was given anything but y. If 5 % are given another answer, that is seen in 54 % of samples,
-    # and the variety is .29 bits, not 0.
+    # and of the pairs 9.5 % differ, not none.
     rng, held = np.random.default_rng(2), 0
-    truth = float(stats.entropy([0.05, 0.95], base=2)) - 1
+    truth = 100 * (2 * 0.05 * 0.95 - 0.5)
     for _ in range(40):
         second = [[str(v)] for v in rng.integers(0, 2, 12)]
         found = varied([["y"]] * 12, second, ["f"] * 12, list("abcdefghijkl"), n=99)
         held += found.ci_low <= truth <= found.ci_high
     assert held >= 38
-    # By hand where both conditions have one answer: one of 13 in each, and Student's t of 11 degrees of freedom.
+    # By hand where both conditions have one answer: with one of 13 in each, 12 of 78 pairs would differ.
     found = varied([["y"]] * 12, [["y"]] * 12, ["f"] * 12, list("abcdefghijkl"), n=99)
-    half = stats.t.ppf(0.975, 11) * math.sqrt(2) * stats.entropy([1, 12], base=2)
+    half = stats.t.ppf(0.975, 11) * math.sqrt(2) * 100 * 12 / 78
     assert (found.difference, found.ci_low, found.ci_high) == pytest.approx((0, -half, half))
     # Five clusters of another group have one answer too: each group's error counts for half of the mean. A cluster is a
     # 24th or a 10th of it, so that they weigh as 1/(12/24² + 5/10²) clusters of one size.
     found = varied([["y"]] * 17, [["y"]] * 17, ["f"] * 12 + ["m"] * 5, list("abcdefghijklmnopq"), n=99)
-    each = [stats.entropy([1, n], base=2) / 2 for n in (12, 5)]
+    each = [100 * 2 / (n + 1) / 2 for n in (12, 5)]
     degrees = 1 / (12 / 24**2 + 5 / 10**2) - 1
     assert found.ci_high == pytest.approx(stats.t.ppf(0.975, degrees) * math.sqrt(2 * (each[0] ** 2 + each[1] ** 2)))
 
@@ -161,12 +190,12 @@ def test_an_interval_that_no_cluster_moves_is_none() -> None:
     assert found.difference == 0 and math.isnan(found.ci_low) and math.isnan(found.ci_high)
 
 
-def test_two_clusters_have_the_interval_of_their_difference() -> None:
-    # Both are given a and b first, and then a and a or a and b. Without the one the difference is 0, without the
-    # other 1 bit: the jackknife's standard error is half of that, and Student's t has one degree of freedom.
+def test_two_clusters_of_a_group_have_no_interval() -> None:
+    # Both are given a and b first, and then a and a or a and b: of the four pairs two differ, and then two. Without one
+    # of them there is no pair, so nothing is known of the noise.
     found = varied([["a"], ["b"]] * 2, [["a"], ["a"], ["a"], ["b"]], ["f"] * 4, list("1122"), n=99)
-    difference = 1 - float(stats.entropy([3, 1], base=2))
-    half = stats.t.ppf(0.975, 1) / 2
-    assert (found.difference, found.ci_low, found.ci_high) == pytest.approx(
-        (difference, difference - half, difference + half)
-    )
+    assert (found.first, found.second, found.p) == (50, 50, 1) and math.isnan(found.ci_low)
+    # Nor has one of another group beside many.
+    clusters = [*"123456", *"78"]
+    found = varied([["a"], ["b"]] * 4, [["a"]] * 8, ["f"] * 6 + ["m"] * 2, clusters, n=999)
+    assert found.first == pytest.approx(100 * (9 / 15 + 1) / 2) and found.p == 1 and math.isnan(found.ci_high)
