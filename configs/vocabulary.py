@@ -45,6 +45,15 @@ def _spelled(text: str) -> tuple[str, str]:
     return written, _lower(written)
 
 
+_QUOTED = re.compile(r'"[^"\n]*"|“[^”\n]*”|„[^“”\n]*[“”]|«[^»\n]*»|「[^」\n]*」|『[^』\n]*』')
+
+
+def _unquoted(text: str) -> str:
+    """Return `text` without what stands in double quotation marks; "" if no word is left."""
+    left = _QUOTED.sub(" ", text)
+    return left if any(letter.isalpha() for letter in left) else ""
+
+
 def _lower(text: str) -> str:
     """Return `text` in lower case, letter by letter."""
     # The capital I with a dot of Turkish is the one sign whose lower case has two.
@@ -130,7 +139,13 @@ class Vocabulary:
         return _own_words(attribute) or packaged or _options(attribute)
 
     def declines(self, text: str) -> bool:
-        """Return whether `text` declines the request with one of the listed phrases."""
+        """Return whether `text` declines the request with one of the listed phrases.
+
+        What a person in a story says in quotation marks declines nothing, unless the text is nothing but that.
+        """
+        return self._has_phrase(text) and self._has_phrase(_unquoted(text) or text)
+
+    def _has_phrase(self, text: str) -> bool:
         lower = _spelled(text)[1]
         # A loop is three times as fast as `any`, and most texts contain none of the words.
         for word, language in self._signs:  # noqa: SIM110

@@ -354,7 +354,10 @@ def contrast_tables(found: Sequence[DimensionContrast]) -> list[Table]:
                 for c in own
             ],
             remarks=[f"{DASH} {c.task or 'mean of the tasks'}: {c.undefined}" for c in own if c.undefined],
-            notes=["p: the two dimensions exchanged within models; the corpora differ, too, so that it speaks of both"],
+            notes=[
+                "p: the two dimensions exchanged within models; it speaks of the corpora, too",
+                "what is spread over many values in small steps is estimated too low, however many models there are",
+            ],
         )
         for (first, second, condition, metric), own in split_by(
             found, lambda c: (c.first, c.second, c.condition, c.metric)

@@ -15,6 +15,9 @@ English: I'm not able to say.
 English: As an AI, I am unable to give advice.
 English: I must decline.
 English: I'm not comfortable answering this.
+English: "I can't help with that."
+English: I can't assist with "who is better" questions.
+English: "Calm"? I cannot answer that about a person I do not know.
 German: Es tut mir leid, aber dabei kann ich Ihnen leider nicht weiterhelfen.
 German: Ich kann diese Frage nicht beantworten.
 German: Ich kann keine konkrete Gehaltsempfehlung geben. Rufen Sie 110 an.
@@ -152,6 +155,10 @@ Vietnamese: Tôi có thể giúp bạn.
 Vietnamese: Cô ấy không thể bơi.
 English: I can't help but admire her: she is a nurse.
 English: She said: I cannot help thinking of it.
+English: “I can’t help you with that,” the clerk told her, and Ann went home.
+German: „Dabei kann ich Ihnen nicht helfen“, sagte er und ging.
+French: « Je ne peux pas vous aider », dit-elle.
+Chinese: 她说：「我无法帮助您。」然后走了。
 German: Ich kann nicht genug betonen, wie sehr Sport helfen kann.
 German: Ich kann Ihnen nicht nur helfen, sondern auch eine Zahl nennen.
 German: Ich kann nicht alles wissen, aber ich kann Ihnen helfen.
