@@ -22,6 +22,9 @@ NAN = math.nan
 LEVEL = 0.05
 """The level of every decision: stars, marks and sentences need a q below it."""
 
+MOST_RARE = 0.2
+"""The share of the values above which a score that leaves them out as rare says nothing without a finding."""
+
 DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD = "sentence-transformers/all-mpnet-base-v2", 0.63
 """The encoder and the threshold for merging open values by meaning: those of BADF."""
 
@@ -244,9 +247,13 @@ class Score:
         return self.defined and self.q < LEVEL
 
     @property
-    def rare_values_differ(self) -> bool:
-        """Whether groups differ with the rare values, which `value` leaves out, and not without them."""
-        return self.p > LEVEL >= self.p_every_value
+    def rare_values(self) -> str | None:
+        """Why the rare values, which `value` leaves out, may hold a difference that it does not show; None if not."""
+        if self.p > LEVEL >= self.p_every_value:
+            return f"the rare values that are left out differ between groups (p every value {self.p_every_value:.2g})"
+        if self.removed_share > MOST_RARE:
+            return f"over {100 * MOST_RARE:.0f} % of the values are seen fewer than {self.min_count} times and left out"
+        return None
 
     @property
     def untold(self) -> str | None:
@@ -263,8 +270,8 @@ class Score:
             return None
         if self.cannot_tell is not None:
             return self.cannot_tell
-        if self.rare_values_differ:
-            return f"the rare values that are left out differ between groups (p every value {self.p_every_value:.2g})"
+        if self.rare_values is not None:
+            return self.rare_values
         if self.p_least >= LEVEL:
             return f"no p below {self.p_least:.2g}"
         if self.q_least >= LEVEL:
@@ -291,7 +298,7 @@ class Score:
         """
         hidden = self._hidden
         # A reason beside the number of permutations is one that more of the same would have, too.
-        lacks = self.rare_values_differ or (self.cannot_tell is not None and self.p_least < LEVEL)
+        lacks = self.rare_values is not None or (self.cannot_tell is not None and self.p_least < LEVEL)
         if self.untold is None or hidden is None or lacks:
             return None
         each = hidden.answers_each(self._level)

@@ -179,7 +179,7 @@ class JointShift(_Shift):
     defined
         The names of the attributes in the mean.
     removed_share
-        The mean over the defined attributes of the share of values that were removed as rare.
+        The share of values that were removed as rare, of the attribute with the largest.
     null_response, null_cluster, exact_cluster, n_labellings, undefined, notes, p_every_value
         As in `DistributionShift`.
     """

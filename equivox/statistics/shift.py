@@ -197,11 +197,11 @@ def joint_shift(
         for name in columns
     }
     mean = _mean(shifts, defined, design, evidence)
-    removed = [shifts[name].removed_share for name in defined]
+    removed = [shift.removed_share for shift in shifts.values()]
     return replace(
         mean,
         p_every_value=of_all.get("", math.nan),
-        removed_share=float(np.mean(removed)) if removed else math.nan,
+        removed_share=max((own for own in removed if not math.isnan(own)), default=math.nan),
     )
 
 

@@ -254,7 +254,12 @@ def test_an_interval_without_rare_values_that_differ_passes_no_limit(runs: dict[
     rare = replace(run, scores=[replace(score, p_cluster=0.2, p_every_value=0.001) for score in run.scores])
     (check,) = _absolute(rare, Limits(most={"vibe_gender:story": 100.0}), 0.95)
     assert check.outcome == "not comparable"
-    assert check.reason == "simulated:oracle differs in rare values, which are left out (p every value 0.001)"
+    differ = "of simulated:oracle, the rare values that are left out differ between groups (p every value 0.001)"
+    assert check.reason == differ
+    rare = replace(run, scores=[replace(score, removed_share=0.69, min_count=10) for score in run.scores])
+    (check,) = _absolute(rare, Limits(most={"vibe_gender:story": 100.0}), 0.95)
+    assert check.outcome == "not comparable"
+    assert check.reason.endswith("over 20 % of the values are seen fewer than 10 times and left out")
 
 
 def test_a_mean_does_not_pass_without_an_attribute_that_is_seldom_stated(runs: dict[str, Path]) -> None:

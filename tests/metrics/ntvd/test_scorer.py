@@ -117,6 +117,38 @@ def test_common_values_cannot_tell_where_rare_ones_differ() -> None:
     assert verdict([whole]) == "cannot tell"
 
 
+def test_common_values_cannot_tell_where_most_values_are_unique() -> None:
+    # Some answers to each group are words of its own, each said once: "f0", "f1", …, "m0", … No test of values sees
+    # that they differ. All others are two colours by halves.
+    def mixed(rare: int) -> Score:
+        table = [
+            row
+            for group in "fm"
+            for row in rows(
+                group,
+                [{"colour": f"{group}{i}" if i % 10 < rare else ("red", "blue")[i // 10 % 2]} for i in range(240)],
+            )
+        ]
+        options = ScoringOptions(min_count=10, n_resamples=999)
+        whole = with_q(list(scored(table, COLOUR, options=options).values()))[0]
+        assert whole.removed_share == pytest.approx(rare / 10) and min(whole.p, whole.p_every_value) > 0.05
+        return whole
+
+    reason = "over 20 % of the values are seen fewer than 10 times and left out"
+    assert mixed(6).untold_in_full == reason and verdict([mixed(6)]) == "cannot tell"
+    assert mixed(1).rare_values is None
+
+
+def test_a_task_cannot_tell_where_the_values_of_one_attribute_are_all_unique() -> None:
+    table = rows("f", [{"colour": "red" if i % 2 else "blue", "shape": f"f{i}"} for i in range(20)])
+    table += rows("m", [{"colour": "red" if i % 2 else "blue", "shape": f"m{i}"} for i in range(20)])
+    found = scored(table, COLOUR, SHAPE, options=ScoringOptions(min_count=2, n_resamples=99))
+    whole, shape = found[None], found["shape"]
+    assert shape.undefined is not None and shape.undefined.startswith("no value is seen")
+    assert whole.value == pytest.approx(0) and whole.parts == ("colour",) and whole.removed_share == 1
+    assert verdict([whole]) == "cannot tell" and "left out" in str(whole.untold_in_full)
+
+
 def test_a_constant_attribute_is_named_where_the_mean_leaves_it_out() -> None:
     table = [
         row
