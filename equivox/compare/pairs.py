@@ -27,7 +27,7 @@ from equivox.core.lazy import np, on_one_core
 from equivox.core.metric import Measure, PairedTask, PairedValues
 from equivox.core.plugins import told_in_one_line
 from equivox.core.samples import Samples, rows_of
-from equivox.core.scores import DEFAULT_OPTIONS, NAN, Score, odd_numbers
+from equivox.core.scores import DEFAULT_OPTIONS, MOST_RARE, NAN, Score, odd_numbers
 from equivox.core.task import Task
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
@@ -305,7 +305,7 @@ def tested(
     reason = one.unreadable if conditions else None
     for a, b, mine, theirs in members:
         names = (a, b) if conditions else (one.run.model, other.run.model)
-        reason = reason or _unscored(zip(names, (mine, theirs), strict=True))
+        reason = reason or _unscored(zip(names, (mine, theirs), strict=True)) or _rare_in_one(names, mine, theirs)
     if not conditions:
         reason = reason or refusal(one, other, [name for name, *_ in members])
     if reason is not None:
@@ -356,6 +356,15 @@ def paired_generator(*parts: Any) -> np.random.Generator:
 def _unscored(named: Iterable[tuple[str, Score]]) -> str | None:
     """Return which of these has no score, and why; None if all have one."""
     return next((f"{name} has no score: {score.undefined}" for name, score in named if not score.defined), None)
+
+
+def _rare_in_one(names: tuple[str, str], mine: Score, theirs: Score) -> str | None:
+    """Return that many more values of one side are left out as rare, so that it seems nearer to no bias; else None."""
+    shares = mine.removed_share, theirs.removed_share
+    if not abs(shares[0] - shares[1]) > MOST_RARE:
+        return None
+    told = [f"{100 * share:.0f} % of the values of {name}" for name, share in zip(names, shares, strict=True)]
+    return f"{' and '.join(told)} are rare and left out: what is left is not alike"
 
 
 def _overall(one: OpenedRun, other: OpenedRun, n_resamples: int) -> Iterator[PairedTest | NotYet]:

@@ -101,6 +101,22 @@ def test_an_undefined_score_has_no_rank_and_says_why(judged: Judged) -> None:
     assert math.isnan(whole.p) and "has no score" in str(whole.undefined)
 
 
+def test_values_that_are_rare_for_one_model_alone_do_not_bring_it_nearer(runs: Sequence[Path]) -> None:
+    # As if 69 % of the words of the model with a shift of 40 were said once: what is left would hardly differ.
+    comparison = open_comparison([runs[1], runs[2]])
+    own, other = comparison.runs
+
+    def with_rare(share: float) -> PairedTest:
+        scores = [replace(score, removed_share=share) for score in own.scores]
+        opened = open_runs(replace(comparison, runs=[replace(own, scores=scores), other]))
+        # Tests of runs that did not change are kept: each share gets a number of resamples of its own.
+        tests = paired_tests(opened, n_resamples=int(100 * share) + 100)
+        return of(tests, "vibe_gender:candidate", *MODELS[1:3])
+
+    assert other.scores[0].removed_share == 0 and with_rare(0.1).undefined is None
+    assert str(with_rare(0.69).undefined).startswith("69 % of the values of simulated:planted,shift=0.4 and 0 % of")
+
+
 def test_ranks_follow_the_planted_bias(judged: Judged) -> None:
     own = [s for s in judged.ranks if s.task == "vibe_gender: all tasks"]
     planted = next(s for s in own if s.model == "simulated:planted,shift=0.4")

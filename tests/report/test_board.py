@@ -210,6 +210,18 @@ def test_a_model_that_failed_stands_last_and_is_not_left_out(source: Path, tmp_p
     assert "of answers used" in alone and "cut to 96 samples a task" in alone
 
 
+def test_a_model_whose_values_are_mostly_rare_may_have_any_rank(source: Path, tmp_path: Path) -> None:
+    runs = {source / f"honest-{number:02}": str(number) for number in (0, 7)}
+    rare = shutil.copytree(source / "honest-15", tmp_path / "rare")
+    document = read_document(rare / "scores.json")
+    for score in document["scores"]:
+        score |= {"removed_share": 0.69, "estimate": 0.2, "estimate_unclipped": 0.2, "ci_low": 0.0, "ci_high": 0.4}
+    write_document(rare / "scores.json", document)
+    rows = [row for row in board_rows(runs | {rare: "rare"}) if row.task == "vibe_gender:candidate" and row.decides]
+    ranks = {row.run: (row.rank, row.rank_low, row.rank_high) for row in rows}
+    assert ranks["rare"] == (1, 1, 3) and ranks["0"] == (2, 1, 2) and ranks["7"] == (3, 2, 3)
+
+
 def test_of_several_runs_of_a_model_the_latest_counts_even_if_it_has_no_score(source: Path, tmp_path: Path) -> None:
     """A model that was run again stood beside itself under two names, and a run that failed left the older rank."""
     runs = {source / "honest-00": "other"}

@@ -147,7 +147,8 @@ def _ranked(alike: Sequence[tuple[Row, Score]]) -> list[Row]:
             score.ci_low, score.ci_high, 0.0 if math.isfinite(score.estimate) else score.target
         )
         for row, score in alike
-        if latest.get(row.model) is row and row.model in distances
+        # Without an interval a rank is any: nobody knows where a model is whose values are mostly too rare to compare.
+        if latest.get(row.model) is row and row.model in distances and score.rare_values is None
     }
     ranks = rank_models(distances, differences_of_intervals(distances, intervals)) if len(distances) > 1 else {}
     found: dict[str, dict[str, Any]] = {
