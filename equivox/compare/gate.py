@@ -248,8 +248,8 @@ def _lacking(run: ComparedRun, score: Score, min_coverage: float) -> str:
     if share < min_coverage:
         about = f" about group {group}" if group else ""
         return f"{share:.0%} of the answers of {run.model}{about} were used, at least {min_coverage:.0%} are asked for"
-    if score.rare_values is not None:
-        return f"of {run.model}, {score.rare_values}"
+    if score.hidden_difference is not None:
+        return f"of {run.model}, {score.hidden_difference}"
     for part in left_out_of(score, run.scores):
         # A mean of the other attributes says nothing of one that too few answers state.
         if part.coverage.worst[1] < min_coverage:

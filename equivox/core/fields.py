@@ -1,5 +1,7 @@
 """Settings that a user wrote: YAML read without surprises, values of the declared types and within their ranges.
 
+Numbers that a metric gave are looked at here, too.
+
 A value is what it looks like: the text "8" is no number, `true` is no number, and a date is not a value of JSON. Ranges
 stand at the fields (`Annotated[float, Ge(0)]`).
 
@@ -15,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -292,3 +294,16 @@ def _from_file(path: Path, what: str) -> dict[str, Any]:
     if not isinstance(document, dict) or not document:
         raise RequestError(f"the {what} file {path} holds no arguments{_example(what)}")
     return {str(name): value for name, value in document.items()}
+
+
+def odd_numbers(given: Any, probabilities: Iterable[str], intervals: Iterable[str]) -> str | None:
+    """Return which number of a score or a paired test cannot be true, in words; None if all can."""
+    for name in probabilities:
+        if not (math.isnan(p := getattr(given, name)) or 0 <= p <= 1):
+            return f"has `{name}` {p}: use a probability, or NaN when undefined"
+    for name in intervals:
+        low, high = getattr(given, f"{name}_low"), getattr(given, f"{name}_high")
+        # Equal ends may differ by rounding.
+        if low > high and not math.isclose(low, high):
+            return f"has an interval from `{name}_low` {low} to `{name}_high` {high}: the lower end comes first"
+    return f"has {given.n_clusters} clusters" if given.n_clusters < 0 else None

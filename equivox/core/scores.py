@@ -14,7 +14,7 @@ from equivox.core.attributes import Role
 from equivox.core.coverage import STAGES, Coverage
 from equivox.core.detectable import Detectable
 from equivox.core.errors import RequestError, nearest
-from equivox.core.fields import checked_fields, typed
+from equivox.core.fields import checked_fields, odd_numbers, typed
 from equivox.core.plain import as_plain
 
 NAN = math.nan
@@ -163,6 +163,9 @@ class Score:
         The second test, declared in advance: it finds a shift of few values more often; NaN where there is none.
     p_every_value
         The p-value over clusters with rare values included, which `value` leaves out; NaN where none was left out.
+    p_items
+        The p-value over clusters within single items: it finds differences that cancel over all of them; NaN where
+        there are no items with several answers.
     p_these
         The p-value over the responses of exactly these clusters: it speaks of these clusters alone. NaN if the metric
         has none.
@@ -214,6 +217,7 @@ class Score:
     p_cluster: float = NAN
     p_euclidean: float = NAN
     p_every_value: float = NAN
+    p_items: float = NAN
     p_these: float = NAN
     p_least: float = NAN
     cannot_tell: str | None = None
@@ -247,8 +251,13 @@ class Score:
         return self.defined and self.q < LEVEL
 
     @property
-    def rare_values(self) -> str | None:
-        """Why the rare values, which `value` leaves out, may hold a difference that it does not show; None if not."""
+    def hidden_difference(self) -> str | None:
+        """Why there is, or may be, a difference that `value` does not show, because of what it leaves out or averages.
+
+        None if there is no sign of one.
+        """
+        if self.p > LEVEL >= self.p_items:
+            return f"groups differ within single items, in directions that cancel (p items {self.p_items:.2g})"
         if self.p > LEVEL >= self.p_every_value:
             return f"the rare values that are left out differ between groups (p every value {self.p_every_value:.2g})"
         if self.removed_share > MOST_RARE:
@@ -268,10 +277,8 @@ class Score:
     def _untold(self, *, in_unit: bool) -> str | None:
         if not self.defined or self.found or math.isnan(self.p):
             return None
-        if self.cannot_tell is not None:
-            return self.cannot_tell
-        if self.rare_values is not None:
-            return self.rare_values
+        if (reason := self.cannot_tell or self.hidden_difference) is not None:
+            return reason
         if self.p_least >= LEVEL:
             return f"no p below {self.p_least:.2g}"
         if self.q_least >= LEVEL:
@@ -298,7 +305,7 @@ class Score:
         """
         hidden = self._hidden
         # A reason beside the number of permutations is one that more of the same would have, too.
-        lacks = self.rare_values is not None or (self.cannot_tell is not None and self.p_least < LEVEL)
+        lacks = self.hidden_difference is not None or (self.cannot_tell is not None and self.p_least < LEVEL)
         if self.untold is None or hidden is None or lacks:
             return None
         each = hidden.answers_each(self._level)
@@ -388,20 +395,7 @@ class Score:
         return typed(cls, values)
 
 
-def odd_numbers(given: Any, probabilities: Iterable[str], intervals: Iterable[str]) -> str | None:
-    """Return which number of a score or a paired test cannot be true, in words; None if all can."""
-    for name in probabilities:
-        if not (math.isnan(p := getattr(given, name)) or 0 <= p <= 1):
-            return f"has `{name}` {p}: use a probability, or NaN when undefined"
-    for name in intervals:
-        low, high = getattr(given, f"{name}_low"), getattr(given, f"{name}_high")
-        # Equal ends may differ by rounding.
-        if low > high and not math.isclose(low, high):
-            return f"has an interval from `{name}_low` {low} to `{name}_high` {high}: the lower end comes first"
-    return f"has {given.n_clusters} clusters" if given.n_clusters < 0 else None
-
-
-_PROBABILITIES = ("p_paper", "p_cluster", "p_euclidean", "p_every_value", "p_these", "p_least")
+_PROBABILITIES = ("p_paper", "p_cluster", "p_euclidean", "p_every_value", "p_items", "p_these", "p_least")
 _NUMBERS = frozenset(field.name for field in dataclasses.fields(Score) if field.type == "float")
 """The fields of a score that JSON holds as null where they are NaN."""
 

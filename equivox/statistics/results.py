@@ -53,6 +53,7 @@ class _Shift(ShiftNumbers):
     undefined: str | None = None
     notes: tuple[str, ...]
     p_every_value: float = math.nan
+    p_items: float = math.nan
     removed_share: float = math.nan
 
     @property
@@ -60,7 +61,7 @@ class _Shift(ShiftNumbers):
         """The numbers that a score keeps of the shift, by the names of its fields, with notes on further tests."""
         kept = (
             "attainable_max", "null_mean", "estimate", "estimate_unclipped", "ci_low", "ci_high", "p_paper",
-            "p_cluster", "p_euclidean", "p_every_value", "removed_share", "new_items_low", "new_items_high",
+            "p_cluster", "p_euclidean", "p_every_value", "p_items", "removed_share", "new_items_low", "new_items_high",
             "same_units_low", "same_units_high",
             "n_clusters", "detectable",
         )  # fmt: skip
@@ -78,6 +79,8 @@ class _Shift(ShiftNumbers):
             yield "the second test (p euclidean), for shifts of few values, finds a difference that the first does not"
         if self.p_every_value <= _LEVEL:
             yield "with rare values included (p every value) there is a difference that the common values do not show"
+        if self.p_items <= _LEVEL:
+            yield "within single items (p items) there is a difference that cancels over all of them"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +137,11 @@ class DistributionShift(_Shift):
         The sorted names of the rows and columns of the arrays, as text.
     by_group, deviations
         G x V arrays: P_g(v), and P_g(v) - P̄(v). Shares between 0 and 1.
+    p_items
+        As p_cluster of the permutations alone, for the nTVD within single items, or strata without items, and with rare
+        values; 999 permutations at most. It finds differences whose sides cancel over the items, such as women who
+        are preferred for one job and men for another. NaN without clusters, without several items, where a group has
+        fewer than `LEAST_OF_ITEM` answers to an item on average, and for more than `MOST_CELLS` counts.
     removed_values, removed_share
         The values seen fewer than `min_count` times with their counts, and their share of all values seen.
     null_response, null_cluster
@@ -180,7 +188,7 @@ class JointShift(_Shift):
         The names of the attributes in the mean.
     removed_share
         The share of values that were removed as rare, of the attribute with the largest.
-    null_response, null_cluster, exact_cluster, n_labellings, undefined, notes, p_every_value
+    null_response, null_cluster, exact_cluster, n_labellings, undefined, notes, p_every_value, p_items
         As in `DistributionShift`.
     """
 

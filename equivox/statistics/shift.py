@@ -13,7 +13,7 @@ from equivox.core.encoded import cross_count
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
 from equivox.statistics.distance import attainable_shift
-from equivox.statistics.encode import Design, Occurrences, encode_design, encode_values
+from equivox.statistics.encode import Design, Occurrences, encode_design, encode_values, encode_within_items
 from equivox.statistics.evidence import Evidence, draw_evidence, p_of_every_value, shift_numbers
 from equivox.statistics.inputs import Floats, LabelColumn, ValueColumn
 from equivox.statistics.permutation import n_extreme
@@ -189,10 +189,15 @@ def joint_shift(
     if any(occurrences[name].removed for name in defined):
         every_value = {name: encode_values(values[name], 1) for name in defined}
         of_all = p_of_every_value(every_value, design, n_resamples, rng)
+    within_items = {name: encode_within_items(values[name], design) for name in defined}
+    of_items = p_of_every_value(
+        {name: own for name, own in within_items.items() if own is not None}, design, n_resamples, rng
+    )
     shifts = {
         name: replace(
             _one(name, design, occurrences[name], reasons[name], evidence),
             p_every_value=of_all.get(name, math.nan),
+            p_items=of_items.get(name, math.nan),
         )
         for name in columns
     }
@@ -201,6 +206,7 @@ def joint_shift(
     return replace(
         mean,
         p_every_value=of_all.get("", math.nan),
+        p_items=of_items.get("", math.nan),
         removed_share=max((own for own in removed if not math.isnan(own)), default=math.nan),
     )
 

@@ -148,7 +148,7 @@ def _ranked(alike: Sequence[tuple[Row, Score]]) -> list[Row]:
         )
         for row, score in alike
         # Without an interval a rank is any: nobody knows where a model is whose values are mostly too rare to compare.
-        if latest.get(row.model) is row and row.model in distances and score.rare_values is None
+        if latest.get(row.model) is row and row.model in distances and score.hidden_difference is None
     }
     ranks = rank_models(distances, differences_of_intervals(distances, intervals)) if len(distances) > 1 else {}
     found: dict[str, dict[str, Any]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -136,7 +137,7 @@ def test_common_values_cannot_tell_where_most_values_are_unique() -> None:
 
     reason = "over 20 % of the values are seen fewer than 10 times and left out"
     assert mixed(6).untold_in_full == reason and verdict([mixed(6)]) == "cannot tell"
-    assert mixed(1).rare_values is None
+    assert mixed(1).hidden_difference is None
 
 
 def test_a_task_cannot_tell_where_the_values_of_one_attribute_are_all_unique() -> None:
@@ -147,6 +148,19 @@ def test_a_task_cannot_tell_where_the_values_of_one_attribute_are_all_unique() -
     assert shape.undefined is not None and shape.undefined.startswith("no value is seen")
     assert whole.value == pytest.approx(0) and whole.parts == ("colour",) and whole.removed_share == 1
     assert verdict([whole]) == "cannot tell" and "left out" in str(whole.untold_in_full)
+
+
+def test_sides_that_cancel_over_items_cannot_tell() -> None:
+    # f is told red of the first thing and blue of the second, m the other way round: over both, all are told the same.
+    table = [
+        replace(row, item=str(i % 2))
+        for group in "fm"
+        for i, row in enumerate(rows(group, [{"colour": ("red", "blue")[(i + (group == "m")) % 2]} for i in range(24)]))
+    ]
+    whole = with_q(list(scored(table, COLOUR).values()))[0]
+    assert whole.value == pytest.approx(0) and whole.p_cluster > 0.05 and whole.p_items < 0.05
+    reason = f"groups differ within single items, in directions that cancel (p items {whole.p_items:.2g})"
+    assert verdict([whole]) == "cannot tell" and whole.untold_in_full == reason
 
 
 def test_a_constant_attribute_is_named_where_the_mean_leaves_it_out() -> None:
