@@ -14,7 +14,7 @@ values: {gender: [female, male]}    # optional: all values of a column; any othe
 cluster: speaker             # optional: the unit that carries the group, or is in every group; a row, for texts
 strata: text                 # optional: the columns held equal between groups
 blocks: gender               # optional: what describes a cluster and is held where clusters are permuted
-items: text                  # optional: what is asked about, for an interval that holds for new items
+items: text                  # optional: what is asked about: a second interval for new items, and a test within them
 prompts: [story, advisory]   # optional: prompts of VIBE; all five by default, none if there are questions
 questions:                   # optional: custom prompts
   - name: referral

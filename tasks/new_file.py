@@ -47,9 +47,10 @@ class Found:
 
     `unit` is the column that carries the group (nested), or whose values are in every group (crossed). `candidates` are
     all columns that could be compared, `too_many` those of people with more values, `mixed` those whose values are in
-    some groups only. `versions` are columns with one text or file for each group, such as `prompt_male` and
-    `prompt_female`, `others` hold further texts, or all files, and `answers` what a model may have answered.
-    `shared_id` says that rows share an `id`.
+    some groups only. `item` is a column of what was asked about, such as a job, each value of it in every group.
+    `versions` are columns with one text or file for each group, such as `prompt_male` and `prompt_female`, `others`
+    hold further texts, or all files, and `answers` what a model may have answered. `shared_id` says that rows share an
+    `id`.
     """
 
     rows: int
@@ -62,6 +63,7 @@ class Found:
     crossed: bool
     candidates: tuple[str, ...]
     mixed: tuple[str, ...]
+    item: str
     placeholders: tuple[str, ...]
     versions: tuple[str, ...]
     too_many: tuple[str, ...]
@@ -117,6 +119,9 @@ def look_at(path: Path) -> Found:
         crossed=crossed,
         candidates=tuple(candidates),
         mixed=mixed,
+        item=next((name for name in candidates if name not in known and _in_all(others[name], others[group])), "")
+        if group
+        else "",
         placeholders=tuple(name for name in placeholders if name not in columns),
         versions=() if group or placeholders or not 2 <= len(alike) <= MOST_GROUPS else tuple(alike),
         too_many=tuple(name for name, n in few.items() if n > MOST_GROUPS and last[name] in PEOPLE),
@@ -129,6 +134,12 @@ def look_at(path: Path) -> Found:
 def _ends(cells: Sequence[str], endings: tuple[str, ...]) -> bool:
     """Return whether most cells of a column are names of files with such an ending."""
     return 2 * sum(cell.lower().endswith(endings) for cell in cells) > len(cells)
+
+
+def _in_all(cells: Sequence[str], groups: Sequence[str]) -> bool:
+    """Return whether each value of a column is in every group; a row that lacks its group is in none."""
+    pairs = {(cell, group) for cell, group in zip(cells, groups, strict=True) if cell and group}
+    return len(pairs) == len({cell for cell, _ in pairs}) * len({group for _, group in pairs})
 
 
 def _alike(cells: Sequence[str], texts: Sequence[str]) -> bool:
@@ -193,6 +204,8 @@ def task_file_for(table: Path) -> str:
             how = "is in every group" if found.crossed else "has one group"
             unit = next((name for name, theirs in renamed.items() if theirs == found.unit), found.unit)
             lines.append(f"cluster: {_word(unit)}   # each {how}")
+        if found.item:
+            lines.append(f"items: {_word(found.item)}   # groups are compared within each, too")
     text = "text" if "text" in renamed else found.text
     lines += _asked(found.kind, _free("asked", found) if versions else text)
     lines += ["card: Who made this table, under which licence, and what it cannot say.", ""]

@@ -330,7 +330,8 @@ class Task:
         The columns that describe a cluster and are held where clusters are permuted, such as the gender of a speaker
         when accents are compared. The test and the interval then ignore differences between blocks.
     items
-        The columns of what was asked about (the sentence); with them, scores have a second interval, for new items.
+        The columns of what was asked about (the sentence, the job); with them, scores have a second interval, for new
+        items, and a test within items, which sees sides that cancel.
     compares
         The dimension that is compared within each response; `group` is empty then.
     metadata

@@ -81,7 +81,9 @@ def reasons_to_trust(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
             heard = f"transcribed by another model, which heard other words than {run.model} wrote: {groups}"
             yield Trust(heard, "bad" if uneven else "neutral")
     if asked := clusters_of([one for _, one in told]):
-        untold = any(one.verdict == "cannot tell" for _, one in told)
+        # More clusters would not show what a score leaves out, or what cancels in it.
+        unseen = [[s.hidden_difference for s in one.scores] for _, one in told if one.verdict == "cannot tell"]
+        untold = any(not any(reasons) for reasons in unseen)
         yield Trust(f"{asked}{', too few for some tests' if untold else ''}", "bad" if untold else "neutral")
     for outside, of, note in dict.fromkeys(found for _, score in used for found in _uncompared(score)):
         yield Trust(note, "bad" if outside > (1 - WELL_USED) * of else "neutral")

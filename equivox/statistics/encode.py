@@ -337,31 +337,6 @@ def encode_values(values: EncodedValues, min_count: int) -> Occurrences:
     )
 
 
-LEAST_OF_ITEM = 2
-"""The fewest answers to an item that a group must have on average for its answers to be compared within items."""
-MOST_CELLS = 2 * 10**7
-"""The most counts, clusters × values × items, for a test within items; so many take 160 MB."""
-
-
-def encode_within_items(values: EncodedValues, design: Design) -> Occurrences | None:
-    """Return (row, value) pairs in which a value of one item is another than that of another item.
-
-    The strata are the items where no items are given. None where nothing is to be compared within them: one item, few
-    answers to each, or too many counts.
-    """
-    item = design.item_of_row if design.item_of_row is not None else design.stratum_of_row
-    if item is None:
-        return None
-    pairs, codes = np.unique(item[values.rows] * len(values.names) + values.codes, return_inverse=True)
-    n_items, n_answered = len(np.unique(item[values.rows])), int(values.has_value.sum())
-    if n_items < 2 or n_answered < LEAST_OF_ITEM * n_items * len(design.groups):
-        return None
-    if len(pairs) * len(design.clusters) > MOST_CELLS:
-        return None
-    names = tuple(map(str, pairs.tolist()))
-    return Occurrences(values=names, rows=values.rows, codes=codes, removed={}, n_total=len(codes))
-
-
 def side_by_side(widths: Iterable[int]) -> list[slice]:
     """Return the columns of parts of these widths that stand side by side.
 

@@ -29,6 +29,7 @@ from equivox.statistics.unit_means import (
     pairs_of,
     units_of,
 )
+from equivox.statistics.within_items import p_of_means_within_items
 
 SAME = "all values are the same: no difference and no fairness can be shown"
 
@@ -57,6 +58,9 @@ class GroupMeans:
     p
         Two-sided p of the difference, from permutations of the clusters, and never below that of the groups' own noise.
         It is at most 1 - confidence where, and only where, the interval leaves out 0.
+    p_items
+        The p of differences within single items, or strata without items, by 999 permutations at most: it finds those
+        whose sides cancel. NaN without several items of which each group has two values or more, on average.
     null_mean
         The mean size of the difference under the permutations; with more than two groups noise alone keeps it above 0.
     distance, distance_p, distance_null_mean
@@ -80,6 +84,7 @@ class GroupMeans:
     new_items_low: float = math.nan
     new_items_high: float = math.nan
     p: float = math.nan
+    p_items: float = math.nan
     null_mean: float = math.nan
     distance: float = math.nan
     distance_p: float = math.nan
@@ -121,7 +126,8 @@ def group_means(
     confidence
         Coverage of the interval.
     distances
-        Whether the distance of the distributions is wanted too, which takes longest; without it, it is NaN.
+        Whether the distance of the distributions and `p_items` are wanted too, which take longest; without, they are
+        NaN.
     rng
         The only source of randomness.
 
@@ -205,6 +211,7 @@ def group_means(
         new_items_low=new_low,
         new_items_high=new_high,
         p=p,
+        p_items=p_of_means_within_items(units, design, n_resamples, rng) if distances else math.nan,
         null_mean=float(null.mean()),
         sd=sd,
         detectable=_detectable(units, sd, n_clusters, p_step(null, exact=exact)),

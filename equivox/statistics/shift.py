@@ -13,11 +13,12 @@ from equivox.core.encoded import cross_count
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
 from equivox.statistics.distance import attainable_shift
-from equivox.statistics.encode import Design, Occurrences, encode_design, encode_values, encode_within_items
+from equivox.statistics.encode import Design, Occurrences, encode_design, encode_values
 from equivox.statistics.evidence import Evidence, draw_evidence, p_of_every_value, shift_numbers
 from equivox.statistics.inputs import Floats, LabelColumn, ValueColumn
 from equivox.statistics.permutation import n_extreme
 from equivox.statistics.results import DistributionShift, JointShift, ShiftNumbers
+from equivox.statistics.within_items import values_within_items
 
 
 def distribution_shift(
@@ -189,7 +190,7 @@ def joint_shift(
     if any(occurrences[name].removed for name in defined):
         every_value = {name: encode_values(values[name], 1) for name in defined}
         of_all = p_of_every_value(every_value, design, n_resamples, rng)
-    within_items = {name: encode_within_items(values[name], design) for name in defined}
+    within_items = {name: values_within_items(values[name], design) for name in defined}
     of_items = p_of_every_value(
         {name: own for name, own in within_items.items() if own is not None}, design, n_resamples, rng
     )

@@ -95,6 +95,7 @@ def _evidence(
             "new_items_high": found.new_items_high,
             "detectable": found.detectable,
             "p_cluster": found.p,
+            "p_items": found.p_items,
         },
         DISTANCE: {
             **shared,

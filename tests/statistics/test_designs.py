@@ -143,40 +143,6 @@ def test_rare_values_show_in_a_test_of_their_own():
     assert found.p_every_value == pytest.approx(0.001)
 
 
-def test_sides_that_cancel_over_items_show_within_them():
-    # Women are taken as nurses and not as pilots, men the other way round: over both jobs everybody is as often taken.
-    # Of the 70 ways to deal 4 + 4 people, the two that part women from men are the furthest within jobs.
-    person = np.arange(8).repeat(4)
-    woman, nurse = person < 4, np.tile([True, True, False, False], 8)
-    taken = np.where(woman == nurse, "taken", "left")
-    names = {"items": np.where(nurse, "nurse", "pilot"), "min_count": 1}
-    found = distribution_shift(taken, woman, clusters=person, rng=generator(), **names)
-    assert (found.ntvd, found.p_cluster) == (0, 1)
-    assert found.p_items == pytest.approx(2 / 70)
-    assert any("within single items" in note for note in found.evidence["notes"])
-    # Strata are items where there are none: here each person is in both.
-    names = {"strata": names["items"], "min_count": 1}
-    assert distribution_shift(taken, woman, clusters=person, rng=generator(), **names).p_items == pytest.approx(2 / 70)
-    # Nothing is compared within one item, nor within items of which a group has one answer each.
-    assert np.isnan(distribution_shift(taken, woman, clusters=person, min_count=1, rng=generator()).p_items)
-    for items in (np.zeros(32), np.arange(32) % 16):
-        found = distribution_shift(taken, woman, clusters=person, items=items, min_count=1, rng=generator())
-        assert np.isnan(found.p_items)
-
-
-def test_people_who_are_treated_alike_seldom_differ_within_items():
-    # Items differ widely in their answers, people a little; 9 items of 24 people, of whom half are women.
-    rng, p = generator(8), []
-    person, item = np.arange(24).repeat(9), np.tile(np.arange(9), 24)
-    for _ in range(200):
-        shares = rng.dirichlet(np.full(4, 0.5), size=9)[item] * rng.gamma(5, size=(24, 4))[person]
-        codes = (rng.random(len(item)) * shares.sum(axis=1) > shares.cumsum(axis=1).T).sum(axis=0)
-        found = distribution_shift(codes, person % 2, clusters=person, items=item, min_count=1, n_resamples=99, rng=rng)
-        p.append(found.p_items)
-    # Binomial(200, 0.05): 99.9 % lie at 21 or below.
-    assert 1 <= sum(own <= 0.05 for own in p) <= 21
-
-
 def test_euclidean_p_against_every_permutation():
     rng = generator(6)
     speaker = np.arange(6).repeat(10)

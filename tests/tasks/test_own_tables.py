@@ -597,6 +597,23 @@ def test_a_column_of_people_with_many_values_is_told(tmp_path: Path) -> None:
     assert told in task_file_for(table(tmp_path / "t.csv", rows))
 
 
+def test_what_every_group_was_asked_about_is_an_item(tmp_path: Path) -> None:
+    jobs, towns = ("nurse", "pilot", "cook"), ("Bonn", "Graz")
+    rows: list[dict[str, object]] = [
+        {"name": f"N{i}", "gender": "fm"[i % 2], "job": job, "town": towns[i % 2], "text": f"N{i} applies as {job}."}
+        for i in range(12)
+        for job in jobs
+    ]
+    file = table(tmp_path / "t.csv", rows).with_suffix(".yaml")
+    file.write_text(task_file_for(tmp_path / "t.csv"))
+    assert "items: job   # groups are compared within each, too" in file.read_text()
+    (task,) = load_task_file(file)
+    assert (task.cluster, task.items) == ("name", ("job",))
+    # A town has one gender here, so that nothing can be compared within it; some rows lack a job of one.
+    assert "items" not in task_file_for(table(tmp_path / "u.csv", [{**row, "job": row["town"]} for row in rows]))
+    assert "items" not in task_file_for(table(tmp_path / "v.csv", [*rows, {**rows[0], "job": "judge"}]))
+
+
 def test_a_conversation_in_a_table_is_asked_by_what_the_user_says_and_never_as_it_is_stored(tmp_path: Path) -> None:
     """A cell with a list of messages was sent as Python prints it."""
     said = [f"Somebody asks about a matter, number {i}." for i in range(24)]

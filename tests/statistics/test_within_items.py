@@ -1,0 +1,72 @@
+"""Differences within items whose sides cancel over all of them: by hand, and under no difference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from seeded import generator
+
+from equivox.statistics import distribution_shift, group_means
+
+PERSON = np.arange(8).repeat(4)
+WOMAN = PERSON < 4
+NURSE = np.tile([True, True, False, False], 8)
+JOB = np.where(NURSE, "nurse", "pilot")
+# Of the 70 ways to deal 4 + 4 people, the two that part women from men are the furthest within jobs.
+FURTHEST = pytest.approx(2 / 70)
+
+
+def test_values_whose_sides_cancel() -> None:
+    # Women are taken as nurses and not as pilots, men the other way round: over both jobs everybody is as often taken.
+    taken = np.where(WOMAN == NURSE, "taken", "left")
+    found = distribution_shift(taken, WOMAN, clusters=PERSON, items=JOB, min_count=1, rng=generator())
+    assert (found.ntvd, found.p_cluster, found.p_items) == (0, 1, FURTHEST)
+    assert any("within single items" in note for note in found.evidence["notes"])
+    # Strata are items where there are none: here each person is in both.
+    found = distribution_shift(taken, WOMAN, clusters=PERSON, strata=JOB, min_count=1, rng=generator())
+    assert found.p_items == FURTHEST
+    # Nothing is compared within one item, nor within items of which a group has one answer each.
+    for items in (None, np.zeros(32), np.arange(32) % 16):
+        found = distribution_shift(taken, WOMAN, clusters=PERSON, items=items, min_count=1, rng=generator())
+        assert np.isnan(found.p_items)
+
+
+def test_numbers_whose_sides_cancel() -> None:
+    # Women are offered 2 more as nurses and 200 less as pilots, who earn a hundred times as much; people differ by 40.
+    level = np.where(NURSE, 1, 100)
+    offered = level * (50 + PERSON % 4 + np.where(WOMAN == NURSE, 1, -1))
+    found = group_means(offered, WOMAN, clusters=PERSON, items=JOB, rng=generator())
+    assert found.p > 0.05 and found.p_items == FURTHEST
+    # What a group has in all items is no difference whose sides cancel; it is left to the first test.
+    found = group_means(level * (50 + 4 * WOMAN), WOMAN, clusters=PERSON, items=JOB, rng=generator())
+    assert found.p_items > 0.05
+    assert np.isnan(group_means(offered, WOMAN, clusters=PERSON, rng=generator()).p_items)
+
+
+def test_units_in_every_group_are_swapped_within_themselves() -> None:
+    # Each of ten letters, for one of two jobs, was sent under both names. Of the 2^10 swaps, four set the groups as far
+    # apart within jobs: none, all, and those of the letters of one job.
+    letter = np.arange(10).repeat(4)
+    woman, nurse = np.tile([True, True, False, False], 10), letter < 5
+    offered = 50.0 + 7 * letter + np.where(woman == nurse, 1, -1)
+    found = group_means(offered, woman, clusters=letter, items=nurse, rng=generator())
+    assert found.difference == pytest.approx(0)
+    assert found.p_items == pytest.approx(4 / 2**10, abs=0.004)
+
+
+@pytest.mark.parametrize("numbers", [False, True])
+def test_people_who_are_treated_alike_seldom_differ_within_items(numbers: bool) -> None:
+    # Items differ widely in their answers, people a little; 9 items of 24 people, of whom half are women.
+    rng, p = generator(8), []
+    person, item = np.arange(24).repeat(9), np.tile(np.arange(9), 24)
+    design = {"clusters": person, "items": item, "n_resamples": 99, "rng": rng}
+    for _ in range(200):
+        if numbers:
+            values = rng.lognormal(10, 1, size=9)[item] * np.exp(rng.normal(size=24)[person] + rng.normal(size=216))
+            p.append(group_means(values, person % 2, **design).p_items)
+        else:
+            shares = rng.dirichlet(np.full(4, 0.5), size=9)[item] * rng.gamma(5, size=(24, 4))[person]
+            codes = (rng.random(216) * shares.sum(axis=1) > shares.cumsum(axis=1).T).sum(axis=0)
+            p.append(distribution_shift(codes, person % 2, min_count=1, **design).p_items)
+    # Binomial(200, 0.05): 99.9 % lie at 21 or below.
+    assert 1 <= sum(own <= 0.05 for own in p) <= 21
