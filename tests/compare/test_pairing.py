@@ -117,6 +117,17 @@ def test_values_that_are_rare_for_one_model_alone_do_not_bring_it_nearer(runs: S
     assert str(with_rare(0.69).undefined).startswith("69 % of the values of simulated:planted,shift=0.4 and 0 % of")
 
 
+def test_a_model_whose_sides_cancel_over_items_may_have_any_rank(judged: Judged, runs: Sequence[Path]) -> None:
+    task, first = "vibe_gender:candidate", "simulated:oracle"
+    comparison = open_comparison(runs[:4])
+    own = comparison.runs[0]
+    scores = [replace(score, p_cluster=0.4, p_items=0.001) for score in own.scores]
+    for run, low_high in ((own, (1, 3)), (replace(own, scores=scores), (1, 4))):
+        ranks = rank_all(replace(comparison, runs=[run, *comparison.runs[1:]]), judged.tests)
+        (rank,) = [rank for rank in ranks if (rank.task, rank.metric, rank.model) == (task, "nTVD", first)]
+        assert (rank.low, rank.high) == low_high
+
+
 def test_ranks_follow_the_planted_bias(judged: Judged) -> None:
     own = [s for s in judged.ranks if s.task == "vibe_gender: all tasks"]
     planted = next(s for s in own if s.model == "simulated:planted,shift=0.4")
