@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from equivox.core.fields import packaged_yaml
-from equivox.core.task import Prompt, WorkedExample
+from equivox.core.task import Attribute, Prompt, WorkedExample
 from equivox.core.variants import wordings_of
 
 
@@ -27,6 +29,16 @@ def load_examples(name: str) -> dict[str, tuple[WorkedExample, ...]]:
         key: tuple(WorkedExample.of(entry["text"], entry["values"]) for entry in entries)
         for key, entries in packaged_yaml(f"tasks/examples/{name}.yaml")["examples"].items()
     }
+
+
+def load_attributes(name: str) -> dict[str, tuple[Attribute, ...]]:
+    """Return what is annotated in the answers, as `tasks/attributes/<name>.yaml` says, by prompt name."""
+
+    def fields(entry: dict[str, Any]) -> dict[str, Any]:
+        return {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+
+    document = packaged_yaml(f"tasks/attributes/{name}.yaml")
+    return {prompt: tuple(Attribute(**fields(entry)) for entry in entries) for prompt, entries in document.items()}
 
 
 def load_wordings(name: str) -> dict[str, dict[str, str]]:
