@@ -12,7 +12,7 @@ import contextlib
 import dataclasses
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +20,8 @@ from typing import Any, Literal
 from equivox.core.errors import RequestError, RunError
 from equivox.core.files import file_hash, whole_folder
 from equivox.core.lazy import datasets, pa, pq, soundfile
+from equivox.core.media import AudioFacts
+from equivox.core.plain import split_by
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.text import listed
 from equivox.core.version import __version__
@@ -134,43 +136,40 @@ def _write(
     builder: Builder, folder: Path, fingerprint: str, progress: Progress, origin: Mapping[str, str]
 ) -> dict[str, Any]:
     clips, digests = builder.clips(), builder.digests
-    problems: dict[str, str] = {}
-    seconds, clipped = 0.0, 0
-    by_rate: dict[int, list[str]] = {}
-    with contextlib.closing(Shards(folder, features(builder.facts, builder.MEDIA), builder.MEDIA)) as shards:
-        for done, (row, audio) in enumerate(rows(builder), start=1):
+    heard: dict[str, AudioFacts] = {}
+
+    def read() -> Iterator[Row]:
+        for row, audio in rows(builder):
             if row[f"{builder.MEDIA}_sha256"] != digests[row["clip_id"]]:
                 raise RunError(
                     f"{row[builder.MEDIA]['path']} changed while it was read; let the source rest and build again"
                 )
-            shards.add(row)
-            seconds += audio.duration_s
-            clipped += audio.clipped
-            if audio.sampling_rate:
-                by_rate.setdefault(audio.sampling_rate, []).append(row["clip_id"])
-            if audio.problem is not None:
-                problems[row["clip_id"]] = audio.problem
-            progress(Event("clips", done, len(clips)))
-        files = shards.finish()
+            heard[row["clip_id"]] = audio
+            yield row
+            progress(Event("clips", len(heard), len(clips)))
+
+    columns = features(builder.facts, builder.MEDIA)
+    files, size = write_shards(folder, columns, builder.MEDIA, read())
+    by_rate = split_by((clip for clip in heard if heard[clip].sampling_rate), lambda clip: heard[clip].sampling_rate)
     record = {
         "builder": {"name": builder.FACTS.name, "version": builder.facts.version},
         "origin": dict(origin),
         "facts": dataclasses.asdict(builder.facts),
         "fingerprint": fingerprint,
         "rows": len(clips),
-        "bytes_in_memory": shards.bytes,
-        "duration_s": round(seconds, 3),
+        "bytes_in_memory": size,
+        "duration_s": round(sum(audio.duration_s for audio in heard.values()), 3),
         "counts": builder.counts(),
         "differences": [*builder.differences(), *_unusual_rates(by_rate)],
         "sampling_rates": {str(rate): len(ids) for rate, ids in sorted(by_rate.items())},
         "oddities": builder.oddities(),
-        "problems": problems,
-        "clipped": clipped,
+        "problems": {clip: audio.problem for clip, audio in heard.items() if audio.problem is not None},
+        "clipped": sum(audio.clipped for audio in heard.values()),
         "files": files,
         "versions": _versions(),
     }
     (folder / RECORD).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    (folder / CARD).write_text(card(builder.facts, record, features(builder.facts, builder.MEDIA)), encoding="utf-8")
+    (folder / CARD).write_text(card(builder.facts, record, columns), encoding="utf-8")
     return record
 
 
@@ -186,62 +185,45 @@ def _unusual_rates(by_rate: Mapping[int, list[str]]) -> list[str]:
     ]
 
 
-class Shards:
-    """Writer of parquet files of at most about 500 MB, in small row groups, so that memory use is constant.
+def write_shards(
+    folder: Path, columns: datasets.Features, media: str | None, given: Iterable[Row], *, split: str = "train"
+) -> tuple[dict[str, dict[str, Any]], int]:
+    """Write rows as parquet files of at most about 500 MB, in small row groups, so that memory use is constant.
 
-    `media` is the column with bytes, None if there is none; `split` is the beginning of the files' names.
+    `media` is the column with bytes, None if there is none; `split` is the beginning of the files' names. Returns the
+    bytes and the SHA-256 of the files by their names, which contain their number, and the bytes of all rows in memory.
     """
-
-    def __init__(self, folder: Path, columns: datasets.Features, media: str | None, split: str = "train") -> None:
-        self.folder = folder
-        self.media = media
-        self.split = split
-        self.schema = columns.arrow_schema
-        self.paths: list[Path] = []
-        self.bytes = 0
-        self._rows: list[Row] = []
-        self._waiting = 0
-        self._written = 0
-        self._writer: Any = None
-
-    def add(self, row: Row) -> None:
-        """Add one row; rows are written in groups."""
-        size = (len(row[self.media]["bytes"] or b"") if self.media else 0) + 200
-        self._rows.append(row)
-        self._waiting += size
-        self.bytes += size
-        if self._waiting >= GROUP_BYTES or len(self._rows) >= GROUP_ROWS:
-            self._flush()
-
-    def _flush(self) -> None:
-        if not self._rows:
-            return
-        if self._writer is not None and self._written + self._waiting > SHARD_BYTES:
-            self.close()
-        if self._writer is None:
-            self.paths.append(self.folder / f"{len(self.paths)}.part")
-            self._writer = pq.ParquetWriter(self.paths[-1], self.schema, write_page_index=True)
-            self._written = 0
-        self._writer.write_table(pa.Table.from_pylist(self._rows, schema=self.schema))
-        self._written += self._waiting
-        self._rows, self._waiting = [], 0
-
-    def close(self) -> None:
-        """Close the open file; safe to call twice."""
-        writer, self._writer = self._writer, None
+    paths: list[Path] = []
+    written, total, schema, writer = 0, 0, columns.arrow_schema, None
+    try:
+        for group, size in _groups(given, media):
+            if writer is not None and written + size > SHARD_BYTES:
+                writer.close()
+                writer = None
+            if writer is None:
+                paths.append(folder / f"{len(paths)}.part")
+                writer, written = pq.ParquetWriter(paths[-1], schema, write_page_index=True), 0
+            writer.write_table(pa.Table.from_pylist(group, schema=schema))
+            written, total = written + size, total + size
+    finally:
         if writer is not None:
             writer.close()
+    names = [f"{split}-{i:05d}-of-{len(paths):05d}.parquet" for i in range(len(paths))]
+    paths = [path.rename(path.with_name(name)) for path, name in zip(paths, names, strict=True)]
+    return {path.name: {"bytes": path.stat().st_size, "sha256": file_hash(path)} for path in paths}, total
 
-    def finish(self) -> dict[str, dict[str, Any]]:
-        """Write the remaining rows, and return the bytes and the SHA-256 of the files by their final names.
 
-        A final name contains the number of files.
-        """
-        self._flush()
-        self.close()
-        names = [f"{self.split}-{i:05d}-of-{len(self.paths):05d}.parquet" for i in range(len(self.paths))]
-        paths = [path.rename(path.with_name(name)) for path, name in zip(self.paths, names, strict=True)]
-        return {path.name: {"bytes": path.stat().st_size, "sha256": file_hash(path)} for path in paths}
+def _groups(given: Iterable[Row], media: str | None) -> Iterator[tuple[list[Row], int]]:
+    """Yield rows that are written together, with about the bytes that they take in memory."""
+    group, size = list[Row](), 0
+    for row in given:
+        group.append(row)
+        size += (len(row[media]["bytes"] or b"") if media else 0) + 200
+        if size >= GROUP_BYTES or len(group) >= GROUP_ROWS:
+            yield group, size
+            group, size = [], 0
+    if group:
+        yield group, size
 
 
 def _report(status: Literal["built", "rebuilt", "up to date"], folder: Path, record: Mapping[str, Any]) -> BuildReport:

@@ -29,7 +29,7 @@ from equivox.dataset_builders import builders
 from equivox.dataset_builders.base import CorpusFacts
 from equivox.dataset_builders.corpus import Corpus, Sample, build_folder, builder_of, read_build
 from equivox.dataset_builders.opening import open_corpus
-from equivox.dataset_builders.parquet import Shards, facts_of
+from equivox.dataset_builders.parquet import facts_of, write_shards
 from equivox.integrations.hub.dataset_card import CROISSANT, config_name, croissant, dataset_card, eval_file
 from equivox.run.plan import samples_of
 from equivox.tasks.registry import builtin_tasks, resolve_tasks
@@ -184,12 +184,13 @@ def _write_rows(
     folder.mkdir(parents=True)
     kind = next((medium.kind for task in rows.tasks for medium in task.media), None)
     columns = _features(rows.samples, kind)
-    with contextlib.closing(Shards(folder, columns, kind, SPLIT)) as shards:
+
+    def read() -> Iterator[dict[str, Any]]:
         for number, sample in enumerate(rows.samples, start=1):
-            shards.add(_row(sample, kind))
+            yield _row(sample, kind)
             progress(Event("rows", done + number, total))
-        written = shards.finish()
-    return columns, written, shards.bytes
+
+    return columns, *write_shards(folder, columns, kind, read(), split=SPLIT)
 
 
 def _features(samples: Sequence[Sample], kind: str | None) -> datasets.Features:
