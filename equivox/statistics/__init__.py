@@ -1,8 +1,7 @@
 """Statistics with the cluster as the unit: pure functions that return frozen results.
 
 A *cluster* is the unit that carries the group, such as a speaker or a name. Responses of one cluster resemble each
-other, so tests permute, flip or resample whole clusters. Every random function takes `rng`, its only source of
-randomness.
+other, so tests permute, flip or resample whole clusters.
 
 **Input.** Columns may be lists, tuples, numpy arrays, pandas Series or pyarrow arrays.
 
@@ -14,6 +13,13 @@ randomness.
 `EncodedLabels` and `EncodedValues` pass columns as integer codes, without a Python object per response;
 `EncodedLabels.of_arrow` makes them of a pyarrow column. Labels and values are text in the results, so that 1 and "1"
 are one group.
+
+**Options** that most functions have, and that mean the same in all of them:
+
+- `n_resamples`: the permutations, swaps or sign patterns that are drawn. All of them are counted when there are no more
+  than this.
+- `confidence`: the coverage of the interval, between 0 and 1.
+- `rng`: the only source of randomness.
 
 **Output.** Each result says what zero means. Numbers that cannot be computed are NaN, and `undefined` gives the reason.
 Input without a meaning raises `equivox.errors.RequestError`, in one line that names the argument, the value and the

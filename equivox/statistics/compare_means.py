@@ -85,12 +85,8 @@ def compare_group_means(
         for both, and counted.
     groups, clusters, strata, blocks
         The design, as in `group_means`. What is held equal there is held equal here.
-    n_resamples
-        Permutations drawn. All of them are counted when there are no more than this.
-    confidence
-        Coverage of the interval.
-    rng
-        The only source of randomness.
+    n_resamples, confidence, rng
+        As in `equivox.statistics`.
 
     Returns
     -------

@@ -115,12 +115,8 @@ def compare_joint_shift(
         One label per sample, as in `distribution_shift`. What is held equal there is held equal here.
     min_count
         Values seen fewer times over both models together are removed.
-    n_resamples
-        Swaps of the two models drawn. All 2^C swaps are enumerated when there are no more than this.
-    confidence
-        Coverage of the interval, between 0 and 1.
-    rng
-        The only source of randomness.
+    n_resamples, confidence, rng
+        As in `equivox.statistics`. What is drawn are swaps of the two models in clusters.
 
     Returns
     -------

@@ -50,10 +50,8 @@ def cluster_correlation(
         The unit, one label per entry. When x is constant within every cluster, labels are permuted between clusters.
         When x takes two values and varies within clusters (two characters of one pair), the two are swapped in whole
         clusters. None makes each entry a cluster.
-    n_resamples
-        Permutations drawn. All 2^C swaps are enumerated when there are no more than this.
-    rng
-        The only source of randomness.
+    n_resamples, rng
+        As in `equivox.statistics`.
 
     Returns
     -------

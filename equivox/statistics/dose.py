@@ -65,10 +65,8 @@ def dose_slope(
     items
         What was given at several doses (a recording), one label per response. An item is compared with itself, so that
         items that were answered at some doses only do not pass for an effect.
-    n_resamples
-        Sign patterns drawn. All 2^C patterns are enumerated when there are no more than this.
-    rng
-        The only source of randomness.
+    n_resamples, rng
+        As in `equivox.statistics`. What is drawn are the signs of the clusters' slopes.
 
     Returns
     -------

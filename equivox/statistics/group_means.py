@@ -121,15 +121,11 @@ def group_means(
     groups, clusters, strata, blocks, items
         The design, as in `equivox.statistics.distribution_shift`: a cluster that carries one group is permuted whole,
         within strata and blocks; one that is in every group is compared, and its groups swapped, within itself.
-    n_resamples
-        Permutations drawn. All of them are counted when there are no more than this.
-    confidence
-        Coverage of the interval.
+    n_resamples, confidence, rng
+        As in `equivox.statistics`.
     distances
         Whether the distance of the distributions and `p_items` are wanted too, which take longest; without, they are
         NaN.
-    rng
-        The only source of randomness.
 
     Returns
     -------

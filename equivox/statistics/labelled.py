@@ -126,10 +126,8 @@ def corrected_shift(
     min_labels
         The labels that every group needs, 2 or more, where all groups have a response in the same unit, or stratum and
         block.
-    confidence
-        Coverage of the interval, between 0 and 1.
-    rng
-        The only source of randomness.
+    confidence, rng
+        As in `equivox.statistics`.
 
     Returns
     -------

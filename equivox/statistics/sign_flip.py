@@ -154,10 +154,8 @@ def sign_flip_test(
     clusters
         The unit that gave several responses (a context, a NEP), one label per response. None makes each response a
         cluster.
-    n_resamples
-        Sign patterns drawn. All 2^C patterns are enumerated when there are no more than this.
-    rng
-        The only source of randomness.
+    n_resamples, rng
+        As in `equivox.statistics`. What is drawn are sign patterns of the clusters.
 
     Returns
     -------
@@ -263,12 +261,8 @@ def parity_deviation(
         1 stereotypical, 0 anti-stereotypical. A missing one is neither: it is left out and counted.
     clusters
         The unit that gave several choices (a context), one label per choice. None makes each choice a cluster.
-    n_resamples
-        Sign patterns of the test, as in `sign_flip_test`.
-    confidence
-        Coverage of the interval, between 0 and 1.
-    rng
-        The only source of randomness.
+    n_resamples, confidence, rng
+        As in `cluster_share` and `sign_flip_test`.
 
     Returns
     -------

@@ -85,10 +85,8 @@ def compare_totals(
         The value of the score that means "no bias"; NaN if there is none.
     sizes
         Which of the K sums is the size of a cluster, such as its answers; None where all clusters count alike.
-    n_resamples
-        Sign patterns drawn, as in `sign_flip_test`.
-    rng
-        The only source of randomness.
+    n_resamples, rng
+        As in `sign_flip_test`.
 
     Returns
     -------

@@ -57,10 +57,8 @@ def variety_difference(
         The values of each attribute under the two conditions; row i is the same request in both.
     groups, clusters
         The group and the cluster of each row.
-    n_resamples
-        Exchanges drawn; all of them are counted when there are no more than this.
-    rng
-        The only source of randomness.
+    n_resamples, rng
+        As in `equivox.statistics`. What is drawn are exchanges of the conditions in clusters.
 
     Returns
     -------
