@@ -87,6 +87,12 @@ class CorpusFacts:
         """The columns that are held equal in a comparison."""
         return tuple(column.name for column in self.columns if column.role == "stratum")
 
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> CorpusFacts:
+        """Return the facts that a record holds, such as that of a build."""
+        columns = tuple(Column(**column) for column in record.get("columns", ()))
+        return cls(**{**record, "columns": columns, "cannot_say": tuple(record.get("cannot_say", ()))})
+
     def with_file(self, source: Path) -> CorpusFacts:
         """Return these facts, replaced by those in the `facts.json` of a source folder; the file may be absent."""
         path = source / FACTS_FILE
@@ -105,6 +111,27 @@ class CorpusFacts:
         if "cannot_say" in stated:
             stated["cannot_say"] = tuple(stated["cannot_say"])
         return dataclasses.replace(self, **stated)
+
+
+def published_facts(name: str) -> CorpusFacts:
+    """Return what is published about a corpus that equivox knows (`dataset_builders/facts.yaml`)."""
+    from equivox.core.fields import packaged_yaml
+
+    return CorpusFacts.of({"name": name, **packaged_yaml("dataset_builders/facts.yaml")[name]})
+
+
+class Published:
+    """The facts of a builder, as `published_facts` reads them when they are asked for: to list builders takes no YAML.
+
+    `columns` come before those that are published.
+    """
+
+    def __init__(self, name: str, columns: tuple[Column, ...] = ()) -> None:
+        self._name, self._columns = name, columns
+
+    def __get__(self, builder: object, kind: object = None) -> CorpusFacts:
+        facts = published_facts(self._name)
+        return dataclasses.replace(facts, columns=(*self._columns, *facts.columns))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,6 +25,7 @@ from equivox.dataset_builders.base import (
     Clip,
     Column,
     CorpusFacts,
+    Published,
     Scan,
     found_instead,
     speakers_with,
@@ -74,12 +75,7 @@ class ClipFolder(Builder):
         Whether the files are recordings or images.
     """
 
-    FACTS = CorpusFacts(
-        name="clip_folder",
-        title="a folder of clips",
-        licence="not stated",
-        cannot_say=("Nothing is published about this corpus here; what it stands for is for its owner to say.",),
-    )
+    FACTS = Published("clip_folder")
 
     def __init__(
         self,

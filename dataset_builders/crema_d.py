@@ -21,8 +21,7 @@ from equivox.core.errors import RequestError
 from equivox.dataset_builders.base import (
     Builder,
     Clip,
-    Column,
-    CorpusFacts,
+    Published,
     Scan,
     audio_files,
     decade,
@@ -42,39 +41,7 @@ TABLE = "VideoDemographics.csv"
 class CremaD(Builder):
     """CREMA-D as distributed."""
 
-    FACTS = CorpusFacts(
-        name="crema_d",
-        title="CREMA-D",
-        licence="Open Database License 1.0 (ODbL 1.0)",
-        licence_id="odbl",
-        homepage="https://github.com/CheyneyComputerScience/CREMA-D",
-        paper="CREMA-D: Crowd-sourced Emotional Multimodal Actors Dataset",
-        doi="10.1109/TAFFC.2014.2336244",
-        citation=(
-            "Cao H., Cooper D. G., Keutmann M. K., Gur R. C., Nenkova A., Verma R. (2014). CREMA-D: "
-            "Crowd-sourced Emotional Multimodal Actors Dataset. IEEE Transactions on Affective "
-            "Computing 5(4), 377-390."
-        ),
-        published={"clips": 7442, "speakers": 91, "male": 48, "female": 43, "sentences": 12, "emotions": 6},
-        columns=(
-            Column(name="sentence", meaning="three-letter code of the sentence spoken", role="stratum"),
-            Column(name="emotion", meaning="emotion acted: ANG, DIS, FEA, HAP, NEU or SAD", role="stratum"),
-            Column(
-                name="level",
-                meaning="strength of the emotion: LO, MD, HI, or XX for unspecified",
-                role="other",
-            ),
-            Column(name="gender", meaning="the actor's sex as distributed: female or male"),
-            Column(name="age", meaning="the actor's age in years", kind="int64"),
-            Column(name="age_group", meaning="the decade that age falls into, such as 20-29"),
-            Column(name="race", meaning="the actor's race as distributed, in lower case; null when unknown"),
-            Column(name="ethnicity", meaning="hispanic or not hispanic, as distributed; null when unknown"),
-        ),
-        cannot_say=(
-            "The speech is acted and read, in the English of actors from one country.",
-            "Age, race and ethnicity are unbalanced and confounded with one another.",
-        ),
-    )
+    FACTS = Published("crema_d")
 
     def _check_source(self) -> None:
         if self.source.name == "AudioWAV":

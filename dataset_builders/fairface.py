@@ -20,15 +20,7 @@ from collections import Counter
 from pathlib import Path
 
 from equivox.core.errors import RequestError
-from equivox.dataset_builders.base import (
-    Builder,
-    Clip,
-    Column,
-    CorpusFacts,
-    Scan,
-    found_instead,
-    speakers_with,
-)
+from equivox.dataset_builders.base import Builder, Clip, Published, Scan, found_instead, speakers_with
 from equivox.dataset_builders.plain_tables import read_table
 
 SPLITS = ("train", "val")
@@ -47,44 +39,7 @@ class FairFace(Builder):
     """FairFace as distributed, with either margin around the faces."""
 
     MEDIA = "image"
-    FACTS = CorpusFacts(
-        name="fairface",
-        title="FairFace",
-        licence="Creative Commons Attribution 4.0 (CC BY 4.0)",
-        licence_id="cc-by-4.0",
-        homepage="https://github.com/joojs/fairface",
-        paper="FairFace: Face Attribute Dataset for Balanced Race, Gender, and Age, arXiv 1908.04913",
-        citation=(
-            "Kärkkäinen K., Joo J. (2021). FairFace: Face Attribute Dataset for Balanced Race, Gender, and Age for "
-            "Bias Measurement and Mitigation. WACV 2021, 1548-1558."
-        ),
-        language="",
-        cluster="photograph",
-        published={
-            "photographs": 97698,
-            "train": 86744,
-            "val": 10954,
-            "clips": 73659,
-            "female": 34269,
-            "male": 39390,
-            "races": 7,
-            "age_groups": 6,
-        },
-        columns=(
-            Column(name="gender", meaning="the gender that annotators saw: female or male"),
-            Column(name="race", meaning="the race that annotators saw, one of seven, in lower case"),
-            Column(name="age_group", meaning="the age that annotators saw, such as 20-29"),
-            Column(name="photograph", meaning="the photograph, which is taken as one person", role="other"),
-            Column(name="split", meaning="train or val", role="other"),
-            Column(name="service_test", meaning="the published mark service_test: true or false", role="other"),
-        ),
-        cannot_say=(
-            "Gender, race and age are annotators' judgement of an appearance, not what the people say of themselves.",
-            "A difference may come from clothes, light or place: nothing but the labels is held equal.",
-            "Two photographs may show one person; nothing says so.",
-            "The photographs are from Flickr, and the people in them were not asked: nobody may try to identify them.",
-        ),
-    )
+    FACTS = Published("fairface")
 
     def _check_source(self) -> None:
         if not self._tables() or not any((self.source / split).is_dir() for split in SPLITS):

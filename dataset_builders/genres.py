@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.text import listed
-from equivox.dataset_builders.base import Builder, Clip, Column, CorpusFacts, Scan, found_instead
+from equivox.dataset_builders.base import Builder, Clip, CorpusFacts, Published, Scan, found_instead
 from equivox.dataset_builders.genres_protocol import (
     AGES,
     ELEMENTS,
@@ -47,47 +47,7 @@ class Genres(Builder):
     """GENRES as released, or custom elements and images."""
 
     MEDIA = "image"
-    FACTS = CorpusFacts(
-        name="genres",
-        title="GENRES",
-        licence="Creative Commons Attribution-NonCommercial 4.0 (CC BY-NC 4.0)",
-        licence_id="cc-by-nc-4.0",
-        homepage="https://huggingface.co/datasets/Savannah-y7/Genres",
-        paper="From Individuals to Interactions: Benchmarking Gender Bias in Multimodal Large Language Models from the "
-        "Lens of Social Relationship",
-        doi="10.48550/arXiv.2506.23101",
-        citation="Xu Y., Wang W. (2025). From Individuals to Interactions: Benchmarking Gender Bias in Multimodal "
-        "Large Language Models from the Lens of Social Relationship. arXiv 2506.23101.",
-        published={
-            "NEPs": 1440,
-            "elements": 288,
-            "male names": 15,
-            "female names": 14,
-            **{f"relationship={relationship}": 360 for relationship in RELATIONSHIPS},
-        },
-        columns=(
-            Column(name="nep", meaning="the narrative elicitation pair: the unit that is compared", role="other"),
-            Column(name="element", meaning="the narrative element, shared by the NEPs of five images", role="other"),
-            Column(name="relationship", meaning="cs, em, mp, ar, or a custom one", role="stratum"),
-            Column(name="relationship_name", meaning="what the prompt calls the relationship", role="other"),
-            Column(name="age", meaning="age of both characters, in the words of the prompt", role="other"),
-            Column(name="relationship_description", meaning="who they are to each other", role="other"),
-            Column(name="scenario", meaning="what the story is about", role="other"),
-            Column(name="plot", meaning="conflict or cooperation", role="stratum"),
-            Column(name="plot_request", meaning="what the prompt asks of such a plot", role="other"),
-            Column(name="high_status_question", meaning="the question about status, if one's own", role="other"),
-            Column(name="name_1", meaning="the character named first", role="other"),
-            Column(name="gender_1", meaning="that character's gender"),
-            Column(name="name_2", meaning="the character named second", role="other"),
-            Column(name="gender_2", meaning="that character's gender"),
-            Column(name="pair", meaning="the two genders, in alphabetical order", role="other"),
-        ),
-        cluster="nep",
-        cannot_say=(
-            "The images are generated and the scenarios invented: nothing is said about people.",
-            "Characters are male or female; custom elements may pair two of one gender, or have non-binary characters.",
-        ),
-    )
+    FACTS = Published("genres")
 
     @classmethod
     def described(cls, record: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -26,8 +26,7 @@ from equivox.core.media import sha256
 from equivox.dataset_builders.base import (
     Builder,
     Clip,
-    Column,
-    CorpusFacts,
+    Published,
     Scan,
     audio_files,
     found_instead,
@@ -54,37 +53,7 @@ _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
 class L2Arctic(Builder):
     """L2-ARCTIC as distributed."""
 
-    FACTS = CorpusFacts(
-        name="l2_arctic",
-        title="L2-ARCTIC",
-        licence="Creative Commons Attribution-NonCommercial 4.0 (CC BY-NC 4.0)",
-        licence_id="cc-by-nc-4.0",
-        homepage="https://psi.engr.tamu.edu/l2-arctic-corpus/",
-        paper="L2-ARCTIC: A Non-native English Speech Corpus",
-        doi="10.21437/Interspeech.2018-1110",
-        citation=(
-            "Zhao G., Sonsaat S., Silpachai A., Lucic I., Chukharev-Hudilainen E., Levis J., Gutierrez-Osuna "
-            "R. (2018). L2-ARCTIC: A Non-native English Speech Corpus. Interspeech 2018, 2783-2787."
-        ),
-        published={
-            "recordings": 26867,
-            "speakers": 24,
-            "male": 12,
-            "female": 12,
-            "accents": 6,
-            "sentences": 600,
-        },
-        columns=(
-            Column(name="sentence", meaning="id of the sentence read, such as arctic_a0001", role="stratum"),
-            Column(name="gender", meaning="the speaker's gender as published: female or male"),
-            Column(name="accent", meaning="the speaker's first language, in lower case"),
-        ),
-        cannot_say=(
-            "Four speakers stand for each first language; a difference may be theirs, not the language's.",
-            "First names in the sentences are not filtered.",
-            "The speech is read, and in English only.",
-        ),
-    )
+    FACTS = Published("l2_arctic")
 
     def _check_source(self) -> None:
         if not self._folders():

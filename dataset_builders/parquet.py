@@ -25,7 +25,7 @@ from equivox.core.plain import split_by
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.text import listed
 from equivox.core.version import __version__
-from equivox.dataset_builders.base import Builder, Column, CorpusFacts
+from equivox.dataset_builders.base import Builder, CorpusFacts
 from equivox.dataset_builders.schema import COMMON, COMMON_IMAGE, Row, features, rows
 
 SHARD_BYTES = 480_000_000
@@ -115,14 +115,6 @@ def read_record(folder: Path) -> dict[str, Any] | None:
             f"{folder} holds files that were not built here ({listed(foreign)}); move them or choose another folder"
         )
     return record or None
-
-
-def facts_of(record: Mapping[str, Any]) -> CorpusFacts:
-    """Return the facts about the corpus that the record of a build holds."""
-    stated = dict(record["facts"])
-    stated["columns"] = tuple(Column(**column) for column in stated["columns"])
-    stated["cannot_say"] = tuple(stated["cannot_say"])
-    return CorpusFacts(**stated)
 
 
 def _is_whole(folder: Path, record: Mapping[str, Any]) -> bool:

@@ -34,6 +34,7 @@ from equivox.dataset_builders.base import (
     Clip,
     Column,
     CorpusFacts,
+    Published,
     Scan,
     audio_files,
     found_instead,
@@ -102,28 +103,7 @@ class _Table:
 class SpokenStereoSet(Builder):
     """Spoken StereoSet as distributed, or any folder of the same shape."""
 
-    FACTS = CorpusFacts(
-        name="spoken_stereoset",
-        title="Spoken StereoSet",
-        licence="none stated by the authors",
-        homepage="https://github.com/dlion168/spoken_stereoset",
-        paper="Spoken Stereoset: On Evaluating Social Bias Toward Speaker in Speech Large Language Models",
-        doi="10.1109/SLT61566.2024.10832259",
-        citation=(
-            "Lin Y.-C., Chen W.-C., Lee H. (2024). Spoken Stereoset: On Evaluating Social Bias Toward Speaker in "
-            "Speech Large Language Models. IEEE Spoken Language Technology Workshop (SLT), 871-878."
-        ),
-        published={"gender instances": 2847, "gender speakers": 6, "age instances": 793, "age speakers": 11},
-        columns=(
-            *_COLUMNS,
-            Column(name="gender", meaning="as in the table of the domain gender: female or male"),
-            Column(name="age", meaning="as in the table of the domain age: child, young or elderly"),
-        ),
-        cannot_say=(
-            "The speakers are text-to-speech voices; their group is what their makers call them.",
-            "Which continuation is a stereotype was judged by annotators in the United States.",
-        ),
-    )
+    FACTS = Published("spoken_stereoset", _COLUMNS)
 
     def _check_source(self) -> None:
         if self.source.name in {"metadata", "speech"} and (self.source.parent / "metadata").is_dir():

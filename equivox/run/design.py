@@ -16,7 +16,6 @@ from equivox.core.task import DataSource, Task
 from equivox.dataset_builders.base import CorpusFacts
 from equivox.dataset_builders.corpus import BUILD, SAMPLE, media_of, read_build
 from equivox.dataset_builders.opening import open_corpus, openers
-from equivox.dataset_builders.parquet import facts_of
 
 COMMON = ("text", "speaker")
 """The columns that every built corpus has."""
@@ -35,7 +34,7 @@ def asked_of(data: str | None, tasks: Sequence[Task]) -> list[Task]:
     if data is None or data == SAMPLE or not (Path(data) / BUILD).is_file():
         return list(tasks)
     folder = Path(data)
-    facts, media = facts_of(read_build(folder)), media_of(folder)
+    facts, media = CorpusFacts.of(read_build(folder)["facts"]), media_of(folder)
     fixed = openers()
     return [
         task

@@ -26,10 +26,10 @@ from equivox.core.scores import NAN, Score
 from equivox.core.task import Task, digest
 from equivox.core.version import __version__
 from equivox.dataset_builders import builders
-from equivox.dataset_builders.base import CorpusFacts
+from equivox.dataset_builders.base import CorpusFacts, published_facts
 from equivox.dataset_builders.corpus import Corpus, Sample, build_folder, builder_of, read_build
 from equivox.dataset_builders.opening import open_corpus
-from equivox.dataset_builders.parquet import facts_of, write_shards
+from equivox.dataset_builders.parquet import write_shards
 from equivox.integrations.hub.dataset_card import CROISSANT, config_name, croissant, dataset_card, eval_file
 from equivox.run.plan import samples_of
 from equivox.tasks.registry import builtin_tasks, resolve_tasks
@@ -39,24 +39,8 @@ RECORD = "equivox.json"
 CARD = "README.md"
 EVAL = "eval.yaml"
 
-_BADF = CorpusFacts(
-    name="badf",
-    title="BADF grid of characters and places",
-    licence="the grid is facts from the paper's tables; equivox's own files are Apache 2.0",
-    licence_id="apache-2.0",
-    paper="https://arxiv.org/abs/2508.01412",
-    cannot_say=("Names, not people: what a story associates with a name is measured, nothing else.",),
-)
-_PROFILES = CorpusFacts(
-    name="profiles",
-    title="Profiles of applicants, of which only the name changes",
-    licence="made by rule for equivox, Apache 2.0; the names are facts from the paper's table",
-    licence_id="apache-2.0",
-    paper="https://doi.org/10.1257/0002828042002561",
-    cannot_say=("Four facts an applicant: real files say more.", "Names of the United States, not people."),
-)
-_IN_THE_PACKAGE = {facts.name: facts for facts in (_BADF, _PROFILES)}
-"""The facts about corpora that are part of the package."""
+_IN_THE_PACKAGE = ("badf", "profiles")
+"""The corpora that are part of the package."""
 
 
 @dataclass(frozen=True)
@@ -168,11 +152,11 @@ def row_sets(corpus: Corpus, tasks: Sequence[Task]) -> list[RowSet]:
 def corpus_facts(task: Task, data: str | Path | None) -> CorpusFacts:
     """Return the facts about the corpus of `task` from its build or its source."""
     if task.data.corpus in _IN_THE_PACKAGE:
-        return _IN_THE_PACKAGE[task.data.corpus]
+        return published_facts(task.data.corpus)
     name = source_corpus(task)
     builder = builder_of(replace(task.data, corpus=name), data)
     if builder is None:
-        return facts_of(read_build(build_folder(name, data)))
+        return CorpusFacts.of(read_build(build_folder(name, data))["facts"])
     if task.data.table is not None:
         return replace(builder.facts, language="")  # a table does not state its language
     return builder.facts
