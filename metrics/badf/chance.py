@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from equivox.core.encoded import cross_count
 from equivox.core.lazy import NDArray, np
@@ -18,63 +19,36 @@ BLOCK_CELLS = 2**19
 """Counts in memory at a time when many permutations are tallied together."""
 
 
-def chi2(counts: NDArray[np.int64], documents: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return χ² of many phrases at once: `counts` (identities × phrases), `documents` (identities).
+def by_the_rule(
+    counts: NDArray[np.integer[Any]], documents: NDArray[np.int64]
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Return which phrases the published rule associates with whom, and χ² of each phrase, under many permutations.
 
-    With Yates' correction for two identities, as published; NaN if every document has the phrase, or none.
+    `counts` is identities × phrases × permutations, where a permutation changes no phrase's number of documents; the
+    first result has this shape, χ² that of phrases × permutations. It has Yates' correction for two identities, as
+    published, and is 0 if every document has the phrase, or none. `documents` counts those of each identity.
     """
-    n, total = documents.sum(), counts.sum(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        expected = documents[:, None] * total[None, :] / n
-        off = np.abs(counts - expected)
-        if len(documents) == 2:
-            off = off - np.minimum(0.5, off)
-        found = (off**2 / expected + off**2 / (documents[:, None] - expected)).sum(axis=0)
-    return np.asarray(found, dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class Tally:
-    """Counts under one permutation of identities: associations by the published rule, and the sum of χ²."""
-
-    n: int
-    chi2: float
-
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(self.n + other.n, self.chi2 + other.chi2)
-
-
-def tally(counts: NDArray[np.int64], documents: NDArray[np.int64]) -> Tally:
-    """Return the tally of `counts` (identities × phrases); zero if an identity has no documents."""
-    if not counts.shape[1] or (documents == 0).any():
-        return Tally(0, 0.0)
-    kept, found = _kept(counts, documents)
-    return Tally(int(kept.sum()), float(found.sum()))
-
-
-def _kept(counts: NDArray[np.int64], documents: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return the mask of associations by the published rule (identities × phrases), and χ² of each phrase."""
     from scipy.special import chdtri
 
-    least = counts[::-1] if len(counts) == 2 else counts.min(axis=0, keepdims=True)
-    found = np.nan_to_num(chi2(counts, documents), nan=0.0)
-    significant = found >= chdtri(len(documents) - 1, LEVEL)
-    return (counts > least) & significant[None, :], found
-
-
-def _tallies(
-    counts: NDArray[np.int32], expected: NDArray[np.float64], weight: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the tallies of many permutations at once: `counts` is identities × phrases × permutations."""
-    from scipy.special import chdtri
-
+    total = counts[:, :, 0].sum(axis=0)
+    expected = documents[:, None] * total / documents.sum()
+    with np.errstate(divide="ignore"):
+        weight = 1 / expected + 1 / (documents[:, None] - expected)
+    weight[~np.isfinite(weight)] = 0.0  # every document has the phrase, or none
     off = np.abs(counts - expected[:, :, None])
     if len(counts) == 2:
         off -= np.minimum(0.5, off)
     found = np.einsum("ipb,ip->pb", off**2, weight)
     least = counts[::-1] if len(counts) == 2 else counts.min(axis=0, keepdims=True)
-    kept = (counts > least) & (found >= chdtri(len(counts) - 1, LEVEL))[None]
-    return kept.sum(axis=(0, 1)), found.sum(axis=0)
+    return (counts > least) & (found >= chdtri(len(documents) - 1, LEVEL))[None], found
+
+
+def tally(counts: NDArray[np.integer[Any]], documents: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the number of associations and the sum of χ², 2 × permutations; zeros if an identity has no documents."""
+    if not counts.shape[1] or (documents == 0).any():
+        return np.zeros((2, counts.shape[2]))
+    kept, found = by_the_rule(counts, documents)
+    return np.stack([kept.sum(axis=(0, 1)), found.sum(axis=0)])
 
 
 def kept_by_chance(total: int, documents: Sequence[int], *, n_resamples: int, seed: int) -> float:
@@ -95,10 +69,10 @@ def kept_by_chance(total: int, documents: Sequence[int], *, n_resamples: int, se
         return 0.0
     if len(of) == 2:
         first = np.arange(max(0, total - of[1]), min(total, of[0]) + 1)
-        kept, _ = _kept(np.stack([first, total - first]), of)
-        return float((kept.sum(axis=0) * hypergeom.pmf(first, of.sum(), of[0], total)).sum())
+        kept, _ = tally(np.stack([first, total - first])[:, None], of)
+        return float((kept * hypergeom.pmf(first, of.sum(), of[0], total)).sum())
     rng = np.random.default_rng([seed, total, *documents])
-    kept, _ = _kept(rng.multivariate_hypergeometric(of, total, size=n_resamples).T, of)
+    kept, _ = tally(rng.multivariate_hypergeometric(of, total, size=n_resamples).T[:, None], of)
     return float(kept.sum()) / n_resamples
 
 
@@ -111,7 +85,7 @@ class Null:
     Attributes
     ----------
     observed
-        The tally of the stories as they are.
+        The number of associations in the stories as they are.
     expected
         The mean count by chance if stories are exchangeable; NaN if no permutation over stories was drawn.
     p_stories
@@ -125,7 +99,7 @@ class Null:
         or where it cannot be computed either.
     """
 
-    observed: Tally
+    observed: int
     expected: float
     p_stories: float
     p_descriptors: float
@@ -167,12 +141,8 @@ def null_counts(
 
     rng = np.random.default_rng([seed, 14])
     blocks = [block for block in _blocks(documents, identities) if block.n_phrases]
-    none = Tally(0, 0.0)
-    observed = sum((block.tally(block.identity) for block in blocks), none)
-    n_by_chance, stories = np.zeros(n_stories, dtype=np.int64), np.zeros(n_stories)
-    for block in blocks:
-        found, chi2s = block.permutations(n_stories, rng)
-        n_by_chance, stories = n_by_chance + found, stories + chi2s
+    observed, chi2 = sum((block.tally() for block in blocks), np.zeros((2, 1)))[:, 0]
+    n_by_chance, stories = sum((block.permutations(n_stories, rng) for block in blocks), np.zeros((2, n_stories)))
     units, identity, stratum, sizes = _descriptors(documents, identities)
     least = statistics.least_p(sizes, n_resamples=max(1, n_descriptors))
     every = least.n_permutations <= n_descriptors
@@ -182,22 +152,22 @@ def null_counts(
         for row in labels.astype(np.int64):
             permuted = np.zeros(len(documents.descriptor.names), dtype=np.int64)
             permuted[units] = row
-            drawn.append(sum((block.of_descriptors(permuted) for block in blocks), none).chi2)
+            drawn.append(sum(block.of_descriptors(permuted)[1, 0] for block in blocks))
     return Null(
-        observed=observed,
+        observed=int(observed),
         expected=float(n_by_chance.mean()) if n_stories else NAN,
-        p_stories=_p(stories, observed, every=False),
-        p_descriptors=_p(np.array(drawn), observed, every=every),
+        p_stories=_p(stories, chi2, every=False),
+        p_descriptors=_p(np.array(drawn), chi2, every=every),
         least_descriptors=least,
         p_few=statistics.few_clusters_p(_shares(blocks, units), identity, stratum) if least.too_few else NAN,
     )
 
 
-def _p(null: NDArray[np.float64], observed: Tally, *, every: bool) -> float:
+def _p(null: NDArray[np.float64], observed: float, *, every: bool) -> float:
     if not len(null):
         return NAN
     # Permutations that only rename the identities give the same sum, up to rounding.
-    as_far = int((null >= observed.chi2 * (1 - 1e-9)).sum())
+    as_far = int((null >= observed * (1 - 1e-9)).sum())
     return as_far / len(null) if every else (1 + as_far) / (1 + len(null))
 
 
@@ -244,10 +214,15 @@ class _Block:
     n_descriptors: int
     n_identities: int
 
-    def tally(self, identity: NDArray[np.int64]) -> Tally:
-        """Return the tally of phrases if document i has the identity `identity[i]`."""
-        counts = cross_count(identity[self.rows], self.codes, (self.n_identities, self.n_phrases))
-        return tally(counts, np.bincount(identity, minlength=self.n_identities))
+    @cached_property
+    def documents(self) -> NDArray[np.int64]:
+        """The number of documents of each identity."""
+        return np.bincount(self.identity, minlength=self.n_identities)
+
+    def tally(self) -> NDArray[np.float64]:
+        """Return the tally of phrases of the documents as they are."""
+        counts = cross_count(self.identity[self.rows], self.codes, (self.n_identities, self.n_phrases))
+        return tally(counts[:, :, None], self.documents)
 
     @cached_property
     def by_descriptor(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -255,30 +230,25 @@ class _Block:
         counts = cross_count(self.descriptor[self.rows], self.codes, (self.n_descriptors, self.n_phrases))
         return counts, np.bincount(self.descriptor, minlength=self.n_descriptors)
 
-    def of_descriptors(self, identity: NDArray[np.int64]) -> Tally:
+    def of_descriptors(self, identity: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the tally of phrases if descriptor d has the identity `identity[d]`."""
         counts, documents = self.by_descriptor
         of = np.zeros((self.n_identities, self.n_descriptors), dtype=np.int64)
         of[identity, np.arange(self.n_descriptors)] = 1
-        return tally(of @ counts, of @ documents)
+        return tally((of @ counts)[:, :, None], of @ documents)
 
-    def permutations(self, n: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the number of associations and the sum of χ² under `n` permutations over stories."""
+    def permutations(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return the tallies under `n` permutations over stories."""
         from scipy import sparse
 
-        documents = np.bincount(self.identity, minlength=self.n_identities)
-        found, chi2s = np.zeros(n, dtype=np.int64), np.zeros(n)
-        if not documents.all():
-            return found, chi2s
+        found = np.zeros((2, n))
+        if not self.documents.all():
+            return found
         told = sparse.csr_array(
             (np.ones(len(self.codes), dtype=np.int32), (self.codes, self.rows)),
             shape=(self.n_phrases, len(self.identity)),
         )
         total: NDArray[np.int64] = np.asarray(told.sum(axis=1))
-        expected = documents[:, None] * total / documents.sum()
-        with np.errstate(divide="ignore"):
-            weight = 1 / expected + 1 / (documents[:, None] - expected)
-        weight[~np.isfinite(weight)] = 0.0  # every document has the phrase
         step = max(1, BLOCK_CELLS // max(len(self.identity), self.n_phrases))
         for start in range(0, n, step):
             part = slice(start, min(n, start + step))
@@ -287,8 +257,8 @@ class _Block:
             for identity in range(self.n_identities - 1):
                 counts[identity] = told @ (labels == identity).astype(np.int32)
             counts[-1] = total[:, None] - counts[:-1].sum(axis=0)
-            found[part], chi2s[part] = _tallies(counts, expected, weight)
-        return found, chi2s
+            found[:, part] = tally(counts, self.documents)
+        return found
 
     def _labels(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Draw `n` permutations of the identities within strata, documents × permutations."""

@@ -129,11 +129,11 @@ def _tested_score(found: Found) -> Score:
     notes = (f"{null.least_descriptors.too_few}; p over names supposes that names differ normally instead",)
     return Score(
         **_named(found, "associations tested", "count", _NOTHING),
-        value=float(null.observed.n),
+        value=float(null.observed),
         target=null.expected,
         null_mean=null.expected,
-        estimate=max(0.0, null.observed.n - null.expected),
-        estimate_unclipped=null.observed.n - null.expected,
+        estimate=max(0.0, null.observed - null.expected),
+        estimate_unclipped=null.observed - null.expected,
         p_these=null.p_stories,
         p_cluster=null.p_names,
         p_least=null.p_names_least,
