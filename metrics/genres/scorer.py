@@ -92,28 +92,20 @@ def score_genres_family(members: Members, options: ScoringOptions) -> Scored:
     return _Scoring(task, family_of(task.name), every, others, options, notes).scored(published)
 
 
-def _published(metric: NarrativeMeasure, relationships: Sequence[Sequence[Row]]) -> _Published:
-    """Return the paper's numbers by the rules of the released code, without intermediate rounding.
+def _published(metric: NarrativeMeasure, relationships: Sequence[Sequence[Row]]) -> Measured:
+    """Return the paper's number by the rules of the released code, without intermediate rounding, and what it compares.
 
-    Over several relationships they are the means of their numbers; M5, M7 and M8 pool all NEPs.
+    That are the means of male and of female characters, NaN without means. Over several relationships all of them are
+    the means of their numbers; M5, M7 and M8 pool all NEPs.
     """
     groups = [[row for own in relationships for row in own]] if metric.name in _POOLED else relationships
     pairs = [pairs_of(observe(metric.name, own), published=True) for own in groups]
     means = [published_means(metric, own) for own in pairs]
-    return _Published(
+    return Measured(
         value=math.fsum(published_value(metric, own) for own in pairs) / len(pairs),
         male=math.fsum(male for male, _ in means) / len(means),
         female=math.fsum(female for _, female in means) / len(means),
     )
-
-
-@dataclass(frozen=True)
-class _Published:
-    """A number of the paper, and the means of male and of female characters that it compares; NaN without means."""
-
-    value: float
-    male: float
-    female: float
 
 
 @dataclass
@@ -127,7 +119,7 @@ class _Scoring:
     options: ScoringOptions
     further_notes: Mapping[str, tuple[str, ...]] | None = None
 
-    def scored(self, published: Mapping[str, _Published]) -> Scored:
+    def scored(self, published: Mapping[str, Measured]) -> Scored:
         scores: list[Score] = []
         lines: list[dict[str, Any]] = []
         for metric in METRICS:
@@ -148,7 +140,7 @@ class _Scoring:
         }
         return Scored(scores, {name: kept for name, kept in tables.items() if kept})
 
-    def _of(self, metric: NarrativeMeasure, published: _Published) -> Iterator[tuple[Score, Measured]]:
+    def _of(self, metric: NarrativeMeasure, published: Measured) -> Iterator[tuple[Score, Measured]]:
         rows, others = self.rows, self.others
         seen = observe(metric.name, rows)
         score, measured = self._one(metric, "", rows, seen)
