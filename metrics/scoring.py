@@ -115,20 +115,10 @@ def compare_sums(
     found = statistics.compare_totals(
         sums[0], sums[1], value_of, target=target, sizes=sizes, n_resamples=n_resamples, rng=rng
     )
+    further = {"ci_low": found.further_low, "ci_high": found.further_high, "p": found.p_further}
     no_target = math.isnan(found.further)
-    return PairedValues(
-        value_a=found.value_a,
-        value_b=found.value_b,
-        difference=found.difference,
-        ci_low=found.ci_low if no_target else found.further_low,
-        ci_high=found.ci_high if no_target else found.further_high,
-        further=found.further,
-        p=found.p if no_target else found.p_further,
-        p_least=least_p(found.n_clusters, n_resamples),
-        n_samples=len(both),
-        n_clusters=found.n_clusters,
-        undefined=found.undefined,
-    )
+    least = least_p(found.n_clusters, n_resamples)
+    return PairedValues.taken_from(found, p_least=least, n_samples=len(both), **{} if no_target else further)
 
 
 def aligned(sums: Sequence[Mapping[str, tuple[float, ...]]], n_sums: int) -> list[NDArray[np.float64]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -63,6 +63,15 @@ class PairedValues:
     n_clusters: int = 0
     parts: tuple[str, ...] = ()
     undefined: str | None = None
+
+    @classmethod
+    def taken_from(cls, found: Any, **further: Any) -> PairedValues:
+        """Return the result with the numbers that `found`, a result of `equivox.statistics`, has by the same names.
+
+        Those in `further` come instead of them.
+        """
+        shared = {own.name: getattr(found, own.name) for own in fields(cls) if hasattr(found, own.name)}
+        return cls(**shared | further)
 
 
 @dataclass(frozen=True)

@@ -274,20 +274,17 @@ def _values(found: statistics.ShiftComparison, n_resamples: int) -> PairedValues
     reason = found.undefined
     if reason is None and math.isnan(found.p_both):
         reason = "a group has one cluster with answers, or all the same two: how far chance alone goes is not known"
-    return PairedValues(
+    return PairedValues.taken_from(
+        found,
         value_a=found.ntvd_a,
         value_b=found.ntvd_b,
-        difference=found.difference,
         distance_a=found.estimate_a,
         distance_b=found.estimate_b,
-        ci_low=found.ci_low,
-        ci_high=found.ci_high,
         further=found.estimate,
         p=found.p_both,
         p_exchange=found.p,
         p_least=max(least_p(found.n_clusters, n_resamples), least_p_distance(n_resamples)),
         n_samples=found.n_used,
-        n_clusters=found.n_clusters,
         parts=found.attributes,
         undefined=reason,
     )

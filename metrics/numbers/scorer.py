@@ -182,17 +182,4 @@ def compare_means(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng:
         n_resamples=n_resamples,
         rng=rng,
     )
-    return PairedValues(
-        value_a=found.value_a,
-        value_b=found.value_b,
-        difference=found.difference,
-        further=found.further,
-        ci_low=found.ci_low,
-        ci_high=found.ci_high,
-        p=found.p,
-        p_least=found.p_least,
-        n_samples=found.n_used,
-        n_clusters=found.n_clusters,
-        parts=() if found.undefined else (attribute.name,),
-        undefined=found.undefined,
-    )
+    return PairedValues.taken_from(found, n_samples=found.n_used, parts=() if found.undefined else (attribute.name,))
