@@ -17,7 +17,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from types import TracebackType
 from typing import Any, Literal
 
 from equivox.core import media
@@ -160,7 +159,7 @@ class MediaAhead:
 
     Media of the next requests are made ready in threads, in the order of the requests. Consecutive requests about one
     clip share it: it is read and decoded once. Requests without media need no thread, and none is started for them.
-    Leaving the `with` block ends the threads.
+    Use it with `contextlib.closing`, which ends the threads.
     """
 
     def __init__(
@@ -233,11 +232,3 @@ class MediaAhead:
         self._recent.clear()
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
-
-    def __enter__(self) -> MediaAhead:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

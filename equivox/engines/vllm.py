@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import closing
 from queue import Empty
 from typing import Any
 
@@ -47,13 +47,8 @@ _DEATHS = 2
 _TOO_LONG = ("maximum model length", "maximum context length", "longer than the maximum")
 
 
-@dataclass(frozen=True)
-class _Sent:
-    """A request inside vLLM, and the media that vLLM found in its prompt."""
-
-    request: Request
-    media_items: int
-    media_tokens: int
+_Sent = tuple[Request, Sequence[int]]
+"""A request inside vLLM, and the number of tokens of each of the media that vLLM found in its prompt."""
 
 
 class VLLMEngine(Engine):
@@ -164,7 +159,7 @@ class VLLMEngine(Engine):
         sent: dict[str, _Sent] = {}
         struck: set[str] = set()
         fruitless = 0
-        with MediaAhead(requests) as ahead:
+        with closing(MediaAhead(requests)) as ahead:
             try:
                 while True:
                     try:
@@ -179,7 +174,7 @@ class VLLMEngine(Engine):
                                 f"{self.checkpoint.name} died {fruitless} times in a row: {death}"
                             ) from death
                         self.close()
-                        lost = [entry.request for entry in sent.values()]
+                        lost = [request for request, _ in sent.values()]
                         sent.clear()
                         ahead.put_back(request for request in lost if request.key not in struck)
                         for request in lost:
@@ -291,7 +286,7 @@ class VLLMEngine(Engine):
             return failed(request, self._explained(error))
         # vLLM returns its internal name, `74-9005af0c`; its outputs have the external one, `74`.
         tokens = [int(feature.mm_position.get_num_embeds()) for feature in self._arrived]
-        sent[name.rpartition("-")[0]] = _Sent(request, media_items=sum(map(bool, tokens)), media_tokens=sum(tokens))
+        sent[name.rpartition("-")[0]] = request, tokens
         self._require_adapter(request)
         return None
 
@@ -354,7 +349,7 @@ class VLLMEngine(Engine):
         return f"{type(error).__name__}: {reason}"
 
     def _response(self, entry: _Sent, output: Any) -> Response:
-        request, completion = entry.request, output.outputs[0]
+        (request, media_tokens), completion = entry, output.outputs[0]
         tokens, reason = len(completion.token_ids), completion.finish_reason
         if reason not in ("stop", "length"):
             return failed(request, f"vLLM gave up on it ({reason})")
@@ -371,8 +366,8 @@ class VLLMEngine(Engine):
             finish_reason=reason,
             prompt_tokens=len(output.prompt_token_ids or ()),
             completion_tokens=tokens,
-            media_items=entry.media_items,
-            media_tokens=entry.media_tokens,
+            media_items=sum(map(bool, media_tokens)),
+            media_tokens=sum(media_tokens),
             logprobs=_logprobs(completion) if request.sampling.logprobs else None,
         )
 

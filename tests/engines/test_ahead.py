@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -43,7 +44,7 @@ def test_media_are_decoded_on_another_thread_while_the_caller_works() -> None:
         assert released.wait(10)
         return named(part)
 
-    with MediaAhead([request(0, clip("a"))], content=content) as ahead:
+    with closing(MediaAhead([request(0, clip("a"))], content=content)) as ahead:
         ahead.take(1)
         assert not ahead.ready()
         released.set()
@@ -61,7 +62,7 @@ def test_the_order_is_that_of_the_source_and_a_clip_is_decoded_once() -> None:
         return named(part)
 
     asked = [request(3 * n + t, clip(name)) for n, name in enumerate("abcdefgh") for t in range(3)]
-    with MediaAhead(asked, content=content) as ahead:
+    with closing(MediaAhead(asked, content=content)) as ahead:
         found = list(rest(ahead))
     assert found == [(entry.key, [{"name": entry.media[0].name}]) for entry in asked]
     assert sorted(decoded) == [f"{name}.wav" for name in "abcdefgh"]
@@ -75,7 +76,7 @@ def test_no_more_are_taken_than_there_is_room_for_and_than_are_made_ready_at_a_t
             given.append(number)
             yield request(number, clip(chr(97 + number)))
 
-    with MediaAhead(source(), content=named, most=4) as ahead:
+    with closing(MediaAhead(source(), content=named, most=4)) as ahead:
         ahead.take(0)
         assert given == []
         ahead.take(3)
@@ -94,7 +95,7 @@ def test_a_damaged_clip_fails_for_its_requests_alone() -> None:
         return named(part)
 
     asked = [request(0, clip("a")), request(1, clip("b")), request(2, clip("b")), request(3, clip("c"))]
-    with MediaAhead(asked, content=content) as ahead:
+    with closing(MediaAhead(asked, content=content)) as ahead:
         ahead.take(4)
         for entry in asked:
             assert ahead.first is entry
@@ -108,7 +109,7 @@ def test_a_damaged_clip_fails_for_its_requests_alone() -> None:
 
 
 def test_requests_that_are_put_back_come_first() -> None:
-    with MediaAhead([request(n, clip(chr(97 + n))) for n in range(4)], content=named, most=2) as ahead:
+    with closing(MediaAhead([request(n, clip(chr(97 + n))) for n in range(4)], content=named, most=2)) as ahead:
         lost = [request(8, clip("y")), request(9, clip("z"))]
         ahead.take(2)
         ahead.put_back(lost)
@@ -117,7 +118,7 @@ def test_requests_that_are_put_back_come_first() -> None:
 
 
 def test_text_needs_no_thread() -> None:
-    with MediaAhead([request(n) for n in range(8)], content=named) as ahead:
+    with closing(MediaAhead([request(n) for n in range(8)], content=named)) as ahead:
         ahead.take(8)
         assert ahead.ready()
         assert ahead.media() == []
