@@ -28,7 +28,10 @@ def score_setting(members: Members, options: ScoringOptions) -> Scored:
     """Return scores per task and identity, and the tables of the setting."""
     found = [_found(dimension, options) for dimension in tested(members, options)]
     scores = [score for one in found for score in _scores(one)]
-    records = {name: [row for one in found for row in rows_of(one)] for name, rows_of in TABLES.items()}
+    records = {
+        name: [{"task": one.dimension.task.name, **row} for one in found for row in rows_of(one)]
+        for name, rows_of in TABLES.items()
+    }
     return Scored(scores, records, quoted={"exemplars": "story"})
 
 

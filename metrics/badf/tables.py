@@ -41,7 +41,6 @@ def association_rows(found: Found) -> Records:
         with_it, of = agreeing(association)
         rows.append(
             {
-                "task": dimension.task.name,
                 "category": phrase.category,
                 "identity": association.identity,
                 "phrase": phrase.phrase,
@@ -104,7 +103,6 @@ def phrase_rows(found: Found) -> Records:
     identities = found.dimension.identities
     return [
         {
-            "task": found.dimension.task.name,
             "category": phrase.category,
             "phrase": phrase.phrase,
             "identities": ",".join(identities),
@@ -130,7 +128,6 @@ def summary_rows(found: Found) -> Records:
         n, mean_score, mean_p = summarized(kept)
         rows.append(
             {
-                "task": found.dimension.task.name,
                 "identity": identity,
                 "count": None if found.undefined else n,
                 "mean_score": None if found.undefined else mean_score,
@@ -155,7 +152,6 @@ def heat_map_rows(found: Found) -> Records:
             cell = counted.get((category, identity), ())
             rows.append(
                 {
-                    "task": found.dimension.task.name,
                     "category": category,
                     "identity": identity,
                     "count": None if why else len(cell),
@@ -171,7 +167,6 @@ def top_rows(found: Found, identity: str | None = None) -> Records:
     best = sorted(found.kept(identity), key=lambda a: (-a.score, a.phrase.category, a.phrase.phrase))[:TOP]
     return [
         {
-            "task": found.dimension.task.name,
             "identity": association.identity,
             "rank": rank,
             "category": association.phrase.category,
@@ -193,7 +188,6 @@ def exemplar_rows(found: Found) -> Records:
             sample_id, repeat = dimension.asked_as[key]
             rows.append(
                 {
-                    "task": dimension.task.name,
                     "category": association.phrase.category,
                     "identity": association.identity,
                     "phrase": association.phrase.phrase,
@@ -224,8 +218,7 @@ def unified_rows(found: Found) -> Records:
         pairs, n = np.unique(np.stack([raw.codes, unified.codes]), axis=1, return_counts=True)
         for (one, other), count in zip(pairs.T.tolist(), n.tolist(), strict=True):
             wording, counts_as = raw.names[one], unified.names[other]
-            named = {"task": found.dimension.task.name, "category": category}
-            rows.append({**named, "wording": wording, "counts_as": counts_as, "n": count})
+            rows.append({"category": category, "wording": wording, "counts_as": counts_as, "n": count})
     return rows
 
 
@@ -239,7 +232,7 @@ TABLES: Mapping[str, Callable[[Found], Records]] = {
     "exemplars": exemplar_rows,
     "unified": unified_rows,
 }
-"""The tables of a setting by name, each of one dimension."""
+"""The tables of a setting by name, each of one dimension; the name of its task comes before every row."""
 
 
 Key = tuple[str, str, str, str]

@@ -78,7 +78,11 @@ def score_choices(task: Task, samples: Samples, options: ScoringOptions) -> Scor
     for subset, members in sorted(segments.items()):
         subsets.append((subset, members))
         scores += _Subset(task, options, subset, members, whole.one_letter()).segment()
-    return Scored(scores, {"choices": _counts(subsets), "rules": _rules(answers), "orders": _orders(answers)})
+    decided = Counter((answer.rule, answer.kind) for answer in answers)
+    rules = [{"decided_by": rule, "choice": kind, "n": n} for (rule, kind), n in sorted(decided.items())]
+    by_order = split_by(answers, lambda answer: answer.row.metadata["order"])
+    orders = [{"order": order, **vars(_tally(members))} for order, members in sorted(by_order.items())]
+    return Scored(scores, {"choices": _counts(subsets), "rules": rules, "orders": orders})
 
 
 @dataclass(frozen=True)
@@ -415,18 +419,6 @@ def _counts(subsets: Sequence[tuple[str, Sequence[Answer]]]) -> list[dict[str, A
             }
         )
     return found
-
-
-def _rules(answers: Sequence[Answer]) -> list[dict[str, Any]]:
-    """Return the counts of choices by the rule that decided."""
-    counts = Counter((answer.rule, answer.kind) for answer in answers)
-    return [{"decided_by": rule, "choice": kind, "n": n} for (rule, kind), n in sorted(counts.items())]
-
-
-def _orders(answers: Sequence[Answer]) -> list[dict[str, Any]]:
-    """Return the counts of choices for each order of the options."""
-    by_order = split_by(answers, lambda answer: answer.row.metadata["order"])
-    return [{"order": order, **vars(_tally(members))} for order, members in sorted(by_order.items())]
 
 
 def _rounded(value: float) -> float | None:
