@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -226,21 +225,17 @@ def _most_added(means: Floats, noise: Floats) -> float:
     It is most where half of the groups share each end, so that noise picks the furthest of them. A group far from all
     others keeps its place, and noise adds nothing.
     """
-    upper = np.where(2 * np.argsort(np.argsort(means, kind="stable"), kind="stable") >= len(means), 0.5, -0.5)
-    observed = float(np.ptp(means))
-    return _added_by_noise(
-        observed, lambda size: float(np.ptp(size * upper + noise, axis=1).mean()), xtol=min(2e-12, ROUNDED * observed)
-    )
-
-
-def _added_by_noise(observed: float, longer: Callable[[float], float], xtol: float) -> float:
-    """Return what noise has added to an observed distance, to `xtol`; `longer` is the mean with noise of a true one."""
     from scipy.optimize import brentq
 
-    def beyond(size: float) -> float:
-        return longer(size) - observed
+    upper = np.where(2 * np.argsort(np.argsort(means, kind="stable"), kind="stable") >= len(means), 0.5, -0.5)
+    observed = float(np.ptp(means))
+
+    def beyond(true: float) -> float:
+        return float(np.ptp(true * upper + noise, axis=1).mean()) - observed
 
     if beyond(0.0) >= 0.0:
         return observed
     # On average noise increases the distance, so what it adds is not negative.
-    return observed - float(brentq(beyond, 0.0, observed, xtol=xtol)) if beyond(observed) > 0.0 else 0.0
+    if beyond(observed) <= 0.0:
+        return 0.0
+    return observed - float(brentq(beyond, 0.0, observed, xtol=min(2e-12, ROUNDED * observed)))

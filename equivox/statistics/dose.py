@@ -118,7 +118,9 @@ def dose_slope(
         return DoseSlope(n=n, n_missing=n_missing, n_clusters=n_clusters, n_left_out=n_left_out, undefined=same)
     slope = float(slopes.mean())
     tested = sign_flip_test(slopes, clusters=None, n_resamples=n_resamples, rng=rng)
-    half = _half(slopes)
+    square, half = float(slopes.var(ddof=1)) / n_clusters if n_clusters > 1 else 0.0, math.nan
+    if square > NO_NOISE * slope**2:
+        half = student_half([square], [n_clusters - 1], 0.95)
     return DoseSlope(
         slope=slope,
         p=tested.p if tested.undefined is None else 1.0,
@@ -132,12 +134,6 @@ def dose_slope(
         n_left_out=n_left_out,
         exact=tested.exact,
     )
-
-
-def _half(slopes: Floats) -> float:
-    """Return half the width of the interval of the mean slope, by Student's t; NaN if one or all are the same."""
-    square = float(slopes.var(ddof=1)) / len(slopes) if len(slopes) > 1 else 0.0
-    return student_half([square], [len(slopes) - 1], 0.95) if square > NO_NOISE * slopes.mean() ** 2 else math.nan
 
 
 def _slopes(values: Floats, doses: Floats, cluster: Ints, item: Ints) -> tuple[Floats, Ints]:

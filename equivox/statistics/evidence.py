@@ -301,7 +301,10 @@ def shift_numbers(evidence: Evidence, names: Sequence[str], by_group: Floats, la
         new_noise, new_errors = evidence.new_items
         own_low, own_high = interval(new_noise[:, :, kept] * scale, new_errors[:, kept])
         new_low, new_high = min(low, own_low), max(high, own_high)
-    same_low, same_high = _of_same_units(evidence, kept, untested)
+    same_low = same_high = math.nan
+    if evidence.same_units is not None:
+        own_noise = evidence.same_units.draw(N_NOISE, np.random.default_rng(evidence.seed))[:, :, kept]
+        same_low, same_high = untested(own_noise, evidence.same_units.errors()[:, kept])
     unclipped = float(estimate_shift(deviations, seen_errors, slices).mean())
     return ShiftNumbers(
         ntvd=published,
@@ -355,13 +358,3 @@ def _rejects(evidence: Evidence, p: Mapping[str, float]) -> bool:
         return True  # So few permutations were drawn that p says nothing.
     decides = p["p_response"] if math.isnan(p["p_cluster"]) else p["p_cluster"]
     return decides <= 1 - evidence.confidence + 1e-9
-
-
-def _of_same_units(
-    evidence: Evidence, kept: Ints, interval: Callable[[Floats, Floats], tuple[float, float]]
-) -> tuple[float, float]:
-    """Return the interval for exactly these units; NaN unless units are in every group, with several answers each."""
-    if evidence.same_units is None:
-        return math.nan, math.nan
-    noise = evidence.same_units.draw(N_NOISE, np.random.default_rng(evidence.seed))[:, :, kept]
-    return interval(noise, evidence.same_units.errors()[:, kept])
