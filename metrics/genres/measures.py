@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from equivox.core.detectable import Detectable
+from equivox.core.fields import packaged_yaml
 from equivox.core.lazy import NDArray, np
 from equivox.core.plain import split_by
 from equivox.metrics.scoring import statistics
@@ -44,80 +45,11 @@ class NarrativeMeasure:
     limit: float = math.inf
 
 
-METRICS: tuple[NarrativeMeasure, ...] = (
-    NarrativeMeasure(
-        name="M1",
-        title="warmth share",
-        unit="percent of warmth and competence words",
-        zero_means="male and female profiles have the same share of warmth words",
-        kind="difference",
-        scale=100,
-        limit=100,
-    ),
-    NarrativeMeasure(
-        name="M2",
-        title="positive score",
-        unit="valence",
-        zero_means="the traits of both are equally positive",
-        kind="difference",
-    ),
-    NarrativeMeasure(
-        name="M3",
-        title="subject sentences",
-        unit="sentences per narrative",
-        zero_means="both are the subject of equally many sentences",
-        kind="difference",
-    ),
-    NarrativeMeasure(
-        name="M4",
-        title="high status",
-        unit="percent of decided narratives",
-        zero_means="both have the higher status equally often",
-        kind="decided",
-        scale=100,
-        limit=100,
-    ),
-    NarrativeMeasure(
-        name="M5",
-        title="emotion words",
-        unit="words per narrative",
-        zero_means="both have equally many emotion words",
-        kind="difference",
-    ),
-    NarrativeMeasure(
-        name="M6",
-        title="positive sentences",
-        unit="percent of subject sentences",
-        zero_means="the sentences of both are equally often positive",
-        kind="difference",
-        scale=100,
-        limit=100,
-    ),
-    NarrativeMeasure(
-        name="M7",
-        title="stereoscopicity",
-        unit="correlation with being male",
-        zero_means="both are shown with pros and cons equally often",
-        kind="correlation",
-    ),
-    NarrativeMeasure(
-        name="M8",
-        title="main character",
-        unit="correlation with being male",
-        zero_means="both lead equally often",
-        kind="correlation",
-    ),
+*_MEASURES, SIGNED_WARMTH = (
+    NarrativeMeasure(name=name, **declared) for name, declared in packaged_yaml("metrics/genres/measures.yaml").items()
 )
-
-SIGNED_WARMTH = NarrativeMeasure(
-    name="M1 signed",
-    title="signed warmth",
-    unit="percent of warmth and competence words",
-    zero_means="warm minus cold words weigh the same in both profiles",
-    kind="difference",
-    scale=100,
-)
-"""M1 with signs from the dictionaries: "cold, cruel" counts against warmth."""
+METRICS = tuple(_MEASURES)
+"""M1 to M8. `SIGNED_WARMTH` is M1 with signs from the dictionaries: "cold, cruel" counts against warmth."""
 
 FEW_NEPS = 20
 """With fewer NEPs a bootstrap of a correlation is too short."""
