@@ -151,7 +151,10 @@ def _count_score(found: Found, identity: str | None) -> Score:
         return Score(**names, target=NAN, undefined=found.undefined)
     unread = sum(known == UNREAD for _, known in found.associations)
     asked = any(known != NOT_ASKED for _, known in found.associations)
-    notes = () if asked or not found.associations else (_by_whom(found),)
+    notes: tuple[str, ...] = ()
+    if found.associations and not asked:
+        annotator = found.dimension.samples.annotator
+        notes = (f"exclusivity was not asked: {annotator.name if annotator else 'nobody'} keeps every association",)
     if unread:
         notes = (*notes, f"{unread} exclusivity answers could not be parsed: their associations are kept and flagged")
     return Score(**names, value=float(len(found.kept(identity))), target=NAN, notes=() if identity else notes)
@@ -182,8 +185,3 @@ def _mean_scores(found: Found, identity: str) -> list[Score]:
             ("share with q up to .05", "percent of associations", "none survives Benjamini-Hochberg", surviving),
         )
     ]
-
-
-def _by_whom(found: Found) -> str:
-    annotator = found.dimension.samples.annotator
-    return f"exclusivity was not asked: {annotator.name if annotator else 'nobody'} keeps every association"

@@ -116,7 +116,10 @@ def _annotated(segments: Sequence[Segment]) -> Iterator[Sequence[Value] | None]:
         if told is None:
             yield None
             continue
-        given = told if segment.name == "extract" else _read_back(segment.extra["phrases"])
+        given = told
+        if segment.name != "extract":
+            lines = segment.extra["phrases"].splitlines()
+            given = [[p for p in line.partition(": ")[2].split("; ") if p] for line in lines]
         values = [
             Value(attribute.name, phrase, phrase)
             for attribute, phrases in zip(CHARACTERS, given, strict=False)
@@ -160,10 +163,6 @@ def told_of(story: str, names: tuple[str, ...]) -> list[list[str]] | None:
 def _pattern(template: str, **groups: str) -> re.Pattern[str]:
     pieces = re.split(r"(\{\w+\})", template)
     return re.compile("".join(groups[p[1:-1]] if p.startswith("{") else re.escape(p) for p in pieces))
-
-
-def _read_back(phrases: str) -> list[list[str]]:
-    return [[p for p in line.partition(": ")[2].split("; ") if p] for line in phrases.splitlines()]
 
 
 TOOL = Rules(lambda: {"name": "BADF reference stories", "version": 1, "form": story_form()["version"]}, _annotated)

@@ -139,7 +139,9 @@ def _joint(
         for a in attributes
     ]
     coverage = samples.coverage(np.any(list(used.values()), axis=0))
-    reason = coverage.shortfall(options.min_coverage) or _task_reason(parts, joint)
+    reason = coverage.shortfall(options.min_coverage)
+    if reason is None and (joint is None or joint.undefined is not None):
+        reason = "no attribute is defined: " + "; ".join(f"{part.attribute}: {part.undefined}" for part in parts)
     numbers = joint.evidence if joint is not None and reason is None else {}
     # The means of the attributes' bounds bound the task's mean.
     known = () if joint is None else joint.defined
@@ -156,12 +158,6 @@ def _joint(
         undefined=reason,
     )
     return whole, parts
-
-
-def _task_reason(parts: Sequence[Score], joint: statistics.JointShift | None) -> str | None:
-    if joint is not None and joint.undefined is None:
-        return None
-    return "no attribute is defined: " + "; ".join(f"{part.attribute}: {part.undefined}" for part in parts)
 
 
 def _attribute_score(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from equivox.core.lazy import NDArray, np
+from equivox.core.lazy import np
 from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import Row
 from equivox.metrics.scoring import compare_sums
@@ -19,7 +19,7 @@ def compare_choices(name: str, tasks: Sequence[PairedTask], n_resamples: int, rn
         tasks,
         lambda row: row.answered,
         partial(_context_sums, name),
-        _percent,
+        lambda sums: np.asarray(100 * sums[..., 0] / sums[..., 1]),  # in percent, of hits and answers
         n_resamples,
         rng,
         n_sums=2,
@@ -38,8 +38,3 @@ def _context_sums(metric: str, rows: Sequence[Row]) -> dict[str, tuple[float, fl
         hits, n = found.get(row.stratum, (0.0, 0.0))
         found[row.stratum] = hits + (kind in HITS[metric]), n + 1
     return found
-
-
-def _percent(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the share in percent (…) from hits and answers (… x 2)."""
-    return np.asarray(100 * sums[..., 0] / sums[..., 1])

@@ -141,8 +141,10 @@ class GenresScheme(AnnotationScheme):
             )
         asked = {f"name_{number}": name for number, name in enumerate(names, start=1)}
         if len(names) == 2:
+            known = self.questions.high_status
+            own = metadata.get("high_status_question") or known.get(metadata["relationship"])
             asked |= {
-                "high_status_question": self._high_status(metadata),
+                "high_status_question": own or known["cs"],
                 "main_character_question": self.questions.main_character[metadata["plot"]],
             }
         yield Segment(
@@ -154,10 +156,6 @@ class GenresScheme(AnnotationScheme):
             tool=rules,
             alone=rules is not None,
         )
-
-    def _high_status(self, metadata: Mapping[str, str]) -> str:
-        question = metadata.get("high_status_question") or self.questions.high_status.get(metadata["relationship"])
-        return question or self.questions.high_status["cs"]
 
     def _later(self, n_characters: int, done: Mapping[str, SegmentAnnotation]) -> Iterator[Segment]:
         """Yield the segments that depend on earlier annotations."""
