@@ -64,26 +64,41 @@ def models(
     RequestError, before anything is trained, where torch or transformers is missing or a shift cannot be planted.
     """
     wanted = [recipe_of(tasks, corpora, shift=shift, seed=seed, effort=effort) for shift in shifts]
-    missing = [recipe for recipe in wanted if not (recipe.folder / RECIPE_FILE).is_file()]
-    if missing:
+    if missing := _not_made(wanted):
         requests = taught_requests(tasks, corpora, missing[0].effort.orders)
         teachers = {recipe.shift: teacher_of(tasks, recipe.shift) for recipe in missing}
         for teacher in teachers.values():
             teacher.check(requests)
         import_transformers()
         with _locked(cache_folder(CACHE)), _one_thread():
-            student = _with_basics(missing[0].basics, tasks, requests, told)
-            begun = student.state()
-            for recipe in missing:
-                student.go_on_from(begun)
-                steps = recipe.effort.answering
-                rate = CHOSEN_RATE if recipe.effort.choosing else ANSWERING_RATE
-                student.learn_to_answer(teachers[recipe.shift], requests, steps, rate, told)
-                with whole_folder(recipe.folder) as folder:
-                    student.body.save(folder)
-                    (folder / RECIPE_FILE).write_text(json.dumps(recipe.as_dict(), indent=1) + "\n", "utf-8")
-                told(f"made {recipe.folder}")
+            # Another training may have made them while this one waited.
+            if missing := _not_made(missing):
+                _make(missing, tasks, requests, teachers, told)
     return wanted
+
+
+def _not_made(recipes: Sequence[Recipe]) -> list[Recipe]:
+    return [recipe for recipe in recipes if not (recipe.folder / RECIPE_FILE).is_file()]
+
+
+def _make(
+    recipes: Sequence[Recipe],
+    tasks: Sequence[Task],
+    requests: Sequence[Request],
+    teachers: Mapping[float, Any],
+    told: Callable[[str], None],
+) -> None:
+    """Train the models of one seed and store each; they begin with the same basics."""
+    student = _with_basics(recipes[0].basics, tasks, requests, told)
+    begun = student.state()
+    for recipe in recipes:
+        student.go_on_from(begun)
+        rate = CHOSEN_RATE if recipe.effort.choosing else ANSWERING_RATE
+        student.learn_to_answer(teachers[recipe.shift], requests, recipe.effort.answering, rate, told)
+        with whole_folder(recipe.folder) as folder:
+            student.body.save(folder)
+            (folder / RECIPE_FILE).write_text(json.dumps(recipe.as_dict(), indent=1) + "\n", "utf-8")
+        told(f"made {recipe.folder}")
 
 
 def _with_basics(

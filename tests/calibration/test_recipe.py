@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
 from equivox.calibration import recipe as recipes
+from equivox.calibration import training
 from equivox.calibration.recipe import (
     CHOOSING,
     Effort,
@@ -119,3 +123,23 @@ def test_answers_are_drawn_at_temperature_one_whatever_the_task_says() -> None:
 def test_one_choice_is_asked_for_several_times(name: str, once: int) -> None:
     task = builtin_tasks()[name]
     assert [calibration_task(task, times).sampling.repeats for times in (1, 3)] == [once, 3 * once]
+
+
+def test_a_training_that_waited_takes_what_the_other_one_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("EQUIVOX_CACHE", str(tmp_path))
+    monkeypatch.setattr(metadata, "version", lambda name: "1")
+    tasks = [builtin_tasks()["vibe_gender:candidate"]]
+    corpora = open_corpora(tasks, "sample", {})
+    monkeypatch.setattr(training, "import_transformers", lambda: None)
+    monkeypatch.setattr(training, "_one_thread", nullcontext)
+    recipe = recipe_of(tasks, corpora, shift=20.0, seed=0)
+
+    @contextmanager
+    def made_meanwhile(folder: Path) -> Iterator[None]:
+        recipe.folder.mkdir(parents=True)
+        (recipe.folder / training.RECIPE_FILE).write_text("{}")
+        yield
+
+    monkeypatch.setattr(training, "_locked", made_meanwhile)
+    monkeypatch.setattr(training, "_make", lambda *arguments: pytest.fail("trained again"))
+    assert training.models(tasks, corpora, [20.0]) == [recipe]
