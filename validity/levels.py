@@ -25,7 +25,7 @@ from equivox.statistics.encode import Answers, encode_design
 from equivox.statistics.intervals import invert
 from equivox.statistics.noise import N_NOISE, noise_over_clusters
 from equivox.statistics.power import of_clusters
-from validity import comparison, designs, distance, numbers
+from validity import comparison, designs, distance, hidden, numbers
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -468,7 +468,7 @@ The simulated model moves a fifth of each group's answers to a value that no oth
 Two models answer the same samples, in two attributes. Their distances from parity are known by construction
 (`python -m validity.comparison`, {pair_runs} runs per row, a quarter of that in the last). The
 columns say how often each p is up to
-5 %. In the first ten rows the models are equally far, so a valid test stays at or below 5 % (chance leaves about
+5 %. In the first twelve rows the models are equally far, so a valid test stays at or below 5 % (chance leaves about
 ±{pair_error:.1f} points); in the others they are not.
 With 5–80 responses, speakers differ in how many they gave and in how much
 they vary. The second model lacks 30 % of the responses, for some speakers more than half. When that leaves a group with
@@ -519,6 +519,26 @@ where numbers are strongly skewed and the groups far apart, and where few number
 above all with few clusters: `low` and `high` leave such numbers out and count them. A difference of 30 % of strongly
 skewed numbers is hardly ever found.
 
+### Sides that cancel
+
+Two groups of people are asked about several items. Each item shifts the answers of one group from one value to another,
+half of the items to either side, so that over all items the groups are told the same
+({hidden_runs} runs per row,
+chance leaves ±{hidden_error:.1f} points). Log-normal numbers are apart
+by half a standard deviation within each item where values are by 20 points.
+
+| people a group × items × answers | values | correlation | shift | p_cluster ≤ .05 | p_items | numbers: p | p_items |
+|---|---|---|---|---|---|---|---|
+{cancelling}
+
+### Variety of answers
+
+Two conditions whose variety is known ({hidden_runs} runs per row): how often two answers in one group differ.
+
+| conditions | groups × clusters × answers | correlation | truth | estimate | p ≤ .05 | interval holds |
+|---|---|---|---|---|---|---|
+{variety}
+
 ### Ranks
 
 Models have known distances on both sides of the target, in the uneven and skewed clusters of the table above; some
@@ -557,6 +577,8 @@ def tables(runs: int, interval_runs: int, pair_runs: int, seed: int, processes: 
                 ("nulls", null_table, runs),
                 ("totals", comparison.totals_table, 3 * pair_runs),
                 ("numbers", numbers.table, 10 * interval_runs),
+                ("cancelling", hidden.cancelling_table, 2 * interval_runs),
+                ("variety", hidden.variety_table, 2 * interval_runs),
                 ("unlike", designs.unlike_table, 4 * interval_runs),
                 ("told", designs.told_table, interval_runs),
                 ("held", designs.held_table, interval_runs),
@@ -602,6 +624,8 @@ def main() -> None:
         totals_error=196 * np.sqrt(0.05 * 0.95 / asked.pair_runs / 3),
         interval_runs=asked.interval_runs,
         numbers_runs=10 * asked.interval_runs,
+        hidden_runs=2 * asked.interval_runs,
+        hidden_error=196 * np.sqrt(0.05 * 0.95 / asked.interval_runs / 2),
         numbers_error=196 * np.sqrt(0.05 * 0.95 / asked.interval_runs / 10),
         seed=asked.seed,
         error=196 * np.sqrt(0.05 * 0.95 / asked.runs),
