@@ -43,7 +43,9 @@ class EncodedLabels:
         used = sorted({listed[number] for number in np.flatnonzero(met[:-1])})
         place = {name: number for number, name in enumerate(used)}
         lookup = np.array([*(place.get(name, MISSING) for name in listed), MISSING], dtype=np.int64)
-        return cls(lookup[codes], tuple(used))
+        codes = lookup[codes]
+        codes.flags.writeable = False  # all metrics of a task share the columns of its samples
+        return cls(codes, tuple(used))
 
     @classmethod
     def concatenated(cls, columns: Sequence[EncodedLabels]) -> EncodedLabels:

@@ -6,7 +6,7 @@ The annotate stage writes them as one table per task. Metrics read the columns t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from equivox.core.annotation import AnnotatorIdentity, annotation_key
 from equivox.core.coverage import Coverage
 from equivox.core.encoded import EncodedLabels, EncodedValues
+from equivox.core.errors import RequestError, nearest
 from equivox.core.files import read_schema, read_table
 from equivox.core.lazy import NDArray, np, pa, pc
 from equivox.core.segments import WHOLE, Segment, SegmentAnnotation
@@ -138,6 +139,8 @@ class Samples:
         The identity of the annotator; None if it is not known.
     follow_ups
         The annotator's answers to follow-up questions, by the key of the annotation.
+    attributes
+        The names of the task's attributes: the values of any other are refused. Empty where they are not known.
     """
 
     source: Path | pa.Table
@@ -145,6 +148,7 @@ class Samples:
     others: Mapping[str, Samples] = field(default_factory=dict)
     annotator: AnnotatorIdentity | None = None
     follow_ups: Mapping[str, SegmentAnnotation] = field(default_factory=dict, repr=False)
+    attributes: Collection[str] = ()
 
     @classmethod
     def from_rows(cls, rows: Sequence[Row], **further: Any) -> Samples:
@@ -260,9 +264,17 @@ class Samples:
         return found
 
     def values(self, attribute: str, segment: str = WHOLE) -> EncodedValues:
-        """Return the values of an attribute; open values are replaced by the wording that they count as."""
+        """Return the values of an attribute; open values are replaced by the wording that they count as.
+
+        RequestError for an attribute of the whole answer that the task has not: no answer would seem to state it.
+        """
         name = value_column(segment, attribute)
         if name not in self.columns:
+            if segment == WHOLE and self.attributes and attribute not in self.attributes:
+                raise RequestError(
+                    f"no attribute is called {attribute!r}{nearest(attribute, self.attributes)}; there are "
+                    f"{', '.join(self.attributes)}"
+                )
             nothing = np.array([], dtype=np.int64)
             return EncodedValues(nothing, nothing, (), len(self))
         column = self.read([name]).column(name)

@@ -285,7 +285,7 @@ class Score:
             return f"no p below {self.p_least:.2g}, and with all tests shown no q below {self.q_least:.2g}"
         if (hidden := self._hidden) is not None:
             return f"{hidden.in_words(self.unit if in_unit else None)}{_CAN_STAY_HIDDEN}"
-        if self.detectable is None and math.isnan(self.ci_low):
+        if self.detectable is None and not (math.isfinite(self.ci_low) and math.isfinite(self.ci_high)):
             return "how large a difference its test may miss is not known"
         return None
 

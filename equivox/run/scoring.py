@@ -61,7 +61,8 @@ def open_samples(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[st
                 f"{folder}: the annotations of {task.name} by {annotator} are stale: there were "
                 f"{described.get('answered')} responses then and there are {answered} now; {again}"
             )
-        found[task.name] = Samples(path, annotator=identity)
+        attributes = tuple(attribute.name for attribute in task.attributes)
+        found[task.name] = Samples(path, annotator=identity, attributes=attributes)
     return found
 
 
@@ -146,6 +147,8 @@ def _scored(tasks: Sequence[Task], name: str, score: Callable[[], Scored]) -> Sc
             raise RequestError(f"{metric} gave a score of {name} with an odd field: {error}") from error
         if one.task not in known or one.condition != tasks[0].condition:
             raise RequestError(f"{metric} gave {name} a score of {one.task} ({one.condition}); give scores of {name}")
+        if (unlike := _unlike_its_measure(one, tasks[0].metric)) is not None:
+            raise RequestError(f"{metric}: {one.name} of {one.attribute or one.task} {unlike}")
         if (told := one.impossible) is not None:
             raise RequestError(f"{metric}: {one.name} of {one.attribute or one.task} {told}")
         of = one.task, one.attribute, one.name, one.subset
@@ -153,6 +156,24 @@ def _scored(tasks: Sequence[Task], name: str, score: Callable[[], Scored]) -> Sc
             raise RequestError(f"{metric} gave {one.name} of {one.attribute or one.task} twice; give it once")
         scores[of] = one
     return replace(scored, scores=list(scores.values()))
+
+
+def _unlike_its_measure(score: Score, metric: Metric) -> str | None:
+    """Return how a score is unlike what its metric declares, in words; None if it is as declared.
+
+    Comparisons, the gate and boards go by the `Measure`, tables and figures by the score: both must mean one thing.
+    """
+    measure = metric.by_name.get(score.name)
+    if measure is None:
+        stray = score.is_whole and score.role == "outcome"
+        return (
+            f"is none of its `measures`, {', '.join(metric.by_name)}; add a `Measure` of that name" if stray else None
+        )
+    if measure.no_bias is not None and score.target != measure.no_bias:
+        return (
+            f"has the `target` {score.target}, and its `Measure` the `no_bias` {measure.no_bias}; give both one number"
+        )
+    return None
 
 
 def _refuse_unscored(tasks: Sequence[Task], scores: Sequence[Score]) -> None:
@@ -177,6 +198,10 @@ def _tables(folder: Path, scored: Scored, metric: Metric, of: str) -> Mapping[st
             raise RequestError(f"the metric {metric.name} calls a table {name!r}; use letters, digits, _ and -")
         with told_in_one_line(f"the table {name} of the metric {metric.name}, on {of},"):
             tables[name] = list(rows)  # an iterator would be used up by the look at it
+            if not all(isinstance(row, Mapping) for row in tables[name]):
+                raise TypeError(
+                    "its rows are no mappings of columns to values, as `to_dict('records')` of pandas gives"
+                )
             if (column := scored.quoted.get(name)) is not None:
                 texts = stored_texts(folder, sorted({row["key"] for row in tables[name]}))
                 tables[name] = [{**row, column: texts.get(row["key"]) or ""} for row in tables[name]]

@@ -44,7 +44,7 @@ def test_each_way_is_told_once_and_what_may_be_chance_as_such() -> None:
         lost("failure", 30.0, 10.0, p_least=0.1, cannot_tell=FEW),
         lost("unannotated", 14.0, 10.0, p_least=0.1, cannot_tell=FEW),
         lost("unstated", 90.0, 10.0, subset="speaker=1", q=0.001),
-        lost("truncated", 30.0, 10.0, ci_low=0.0),
+        lost("truncated", 30.0, 10.0, ci_low=0.0, ci_high=30.0),
     ]
     chance = "failure: men 30 % against women 10 %, which this design cannot tell from chance"
     assert lost_in("f:t", scores) == f"refusal: men 20 % against women 10 %; {chance}"

@@ -76,7 +76,7 @@ def test_unequal_losses_are_marked_beside_the_star() -> None:
 
 def test_stars_follow_q_and_not_p() -> None:
     # Forty tasks with p .01: a star each by p, none by q.
-    many = run([score(0.01, task=f"f:{n}", p_least=0.0001, ci_low=30.0) for n in range(40)])
+    many = run([score(0.01, task=f"f:{n}", p_least=0.0001, ci_low=30.0, ci_high=50.0) for n in range(40)])
     (table,) = task_tables([many])[1]
     assert {str(row[3]) for row in table.rows} == {"40.00"}
 
@@ -88,7 +88,9 @@ def test_the_summary_never_says_no_difference_of_a_design_that_cannot_tell() -> 
     assert (
         known == "found" and text.startswith("Yes, in 1 of 2 tasks.") and f"t: this design cannot tell: {FEW}." in text
     )
-    fair = run([score(0.1, p_least=0.1, cannot_tell=FEW), score(0.4, task="f:u", p_least=0.0001, ci_low=30.0)])
+    fair = run(
+        [score(0.1, p_least=0.1, cannot_tell=FEW), score(0.4, task="f:u", p_least=0.0001, ci_low=30.0, ci_high=50.0)]
+    )
     known, text = family_summary(fair, "f")
     # What could be told is told apart from what could not, and the verdict is not that nothing differs.
     assert known == "cannot tell" and "No difference shown: u" in text and FEW in text
@@ -99,7 +101,7 @@ def test_the_summary_never_says_no_difference_of_a_design_that_cannot_tell() -> 
     [
         ([], "undefined"),
         ([score(math.nan)], "undefined"),
-        ([score(0.5, ci_low=30.0)], "not shown"),
+        ([score(0.5, ci_low=30.0, ci_high=50.0)], "not shown"),
         ([score(0.5)], "cannot tell"),
         ([score(0.5), score(math.nan, undefined="no answer")], "undefined"),
         ([score(0.5), score(0.5, cannot_tell=FEW)], "cannot tell"),
@@ -118,7 +120,10 @@ def test_the_figure_marks_it_too_and_says_so_in_words() -> None:
     assert "cannot tell 40.00" in mark.told and FEW in mark.told
     assert [text.get_text() for text in draw_forest(rows).axes[0].texts] == ["?"]
     fewer = replace(score(0.5).coverage, requested_by_group={"f": 10, "m": 10}, used_by_group={"f": 10, "m": 9})
-    uneven = [("a", score(0.5, ci_low=30.0, coverage=fewer)), ("b", replace(SMALL.scores[0], coverage=fewer))]
+    uneven = [
+        ("a", score(0.5, ci_low=30.0, ci_high=50.0, coverage=fewer)),
+        ("b", replace(SMALL.scores[0], coverage=fewer)),
+    ]
     assert [text.get_text() for text in draw_forest(uneven).axes[0].texts] == ["†", "?†"]
 
 

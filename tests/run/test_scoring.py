@@ -67,6 +67,8 @@ TASKS = [replace(ADVISORY, name="odd:advisory", card=__doc__, metric=ODD)]
      ("Scored([Score(**known, value=1.0, ci_low=3.0, ci_high=2.0)])", "from `ci_low` 3.0 to `ci_high` 2.0: the lower"),
      ("Scored([Score(**known, value=1.0, n_clusters=-5)])", "odd of odd:advisory has -5 clusters"),
      ("Scored(2 * [Score(**known, value=1.0)])", "odd gave odd of odd:advisory twice; give it once"),
+     ("Scored([Score(**known | {'name': 'even'}, value=1.0)])", "even of odd:advisory is none of its `measures`, odd;"),
+     ("Scored([Score(**known, value=1.0, target=1.0)])", "has the `target` 1.0, and its `Measure` the `no_bias` 0.0;"),
      ("Scored([Score(**known | {'task': 'odd:story'}, value=1.0)])", "a score of odd:story (audio); give scores of"),
      ("Scored([Score(**known | {'condition': 'silence'}, value=1.0)])", "a score of odd:advisory (silence); give"),
      ("Scored([Score(**known, value=1.0)], {'../x': [{'a': 1}]})", "odd calls a table '../x'; use letters, digits"),
@@ -74,6 +76,9 @@ TASKS = [replace(ADVISORY, name="odd:advisory", card=__doc__, metric=ODD)]
      ("next(iter(()))", "odd, on odd:advisory, failed (StopIteration); what was stored"),
      ("exit(0)", "odd, on odd:advisory, failed (SystemExit: 0); what was stored"),
      ("Scored([Score(**known, value=1.0)], {'x': [{'a': [1]}]})", "failed (TypeError: the column a holds lists"),
+     ("Scored([Score(**known, value=1.0)], {'x': ['a']})", "failed (TypeError: its rows are no mappings of columns"),
+     ("samples.values('hobbies')", "no attribute is called 'hobbies'; did you mean hobby; there are hobby, refusal"),
+     ("samples.groups.codes.fill(0)", "odd, on odd:advisory, failed (ValueError: assignment destination is read-only)"),
      ("Scored([Score(**known, value=1.0)], {'x': 7})", "table x of the metric odd, on odd:advisory, failed (TypeError"),
      ("Scored([Score(**known, value=1.0)], {'x': [{'a': 1}]}, {'x': 'text'})", "failed (KeyError: 'key')")],
 )  # fmt: skip
@@ -182,8 +187,10 @@ def test_a_design_that_could_not_find_anything_says_so() -> None:
     found = with_q([score(0.5, task=f"f:{n}", p_least=0.002) for n in range(40)])[0]
     assert found.untold == "no p below 0.002, and with all tests shown no q below 0.08"
     # One that could: nothing is found, and that may be said where an interval, or the power, says what is ruled out.
-    assert with_q([score(0.5, p_least=0.001, ci_low=30.0)])[0].untold is None
-    assert with_q([score(0.5, p_least=0.001)])[0].untold == "how large a difference its test may miss is not known"
+    assert with_q([score(0.5, p_least=0.001, ci_low=30.0, ci_high=50.0)])[0].untold is None
+    for half in ({}, {"ci_low": 30.0}, {"ci_high": 50.0}, {"ci_low": -math.inf, "ci_high": math.inf}):
+        (found,) = with_q([score(0.5, p_least=0.001, **half)])
+        assert found.untold == "how large a difference its test may miss is not known", half
     # What would do names the shift where the reason does not: 36 is 9 × (20 / 10)².
     hidden = Detectable(at_5_percent=20.0, at_5_of_10000=30.0, answers=5.0, correlation=0.2)
     (found,) = with_q([replace(few, detectable=hidden, n_clusters=9, ci_high=60.0)])
@@ -202,5 +209,5 @@ def test_a_design_that_could_not_find_anything_says_so() -> None:
 
 
 def test_q_without_a_known_smallest_p_says_nothing_of_the_design() -> None:
-    (found,) = with_q([score(0.5, ci_low=30.0)])
+    (found,) = with_q([score(0.5, ci_low=30.0, ci_high=50.0)])
     assert math.isnan(found.q_least) and found.untold is None
