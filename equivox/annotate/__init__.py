@@ -117,6 +117,8 @@ def _an_annotator(given: object, what: str) -> Annotator:
         refuse_odd_identity(identity, what)
         if not is_file_name(identity.name):
             raise RequestError(f"{what} is called {identity.name!r:.80}, which no folder can be; give it another name")
+        if identity.name in _own_names() and not type(given).__module__.startswith("equivox."):
+            raise RequestError(f"{what} is called {identity.name!r}, as one of equivox is; give it another name")
         if not isinstance(given.engine, Engine | None):
             raise RequestError(f"{what} has {given.engine!r:.60} as `engine`; give an equivox.engines.Engine, or None")
         return given

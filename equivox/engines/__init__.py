@@ -234,10 +234,17 @@ def model_label(model: str) -> str:
     return f"{scheme}:{path.stem if path.suffix in {'.yaml', '.yml'} else path.name if path.is_absolute() else named}"
 
 
+_BELIEVED = ("simulated", "imported")
+"""Names of engines whose bias counts as known, and whose answers are taken without proof that media arrived."""
+
+
 def an_engine(given: Any, what: str) -> Engine:
     """Return an engine that somebody else made; RequestError for what is none, or has an odd attribute."""
     if isinstance(given, Engine) and isinstance(identity := getattr(given, "identity", None), EngineIdentity):
         refuse_odd_identity(identity, what)
+        ours = any(kind.__module__.startswith(__name__) for kind in type(given).__mro__)
+        if identity.engine in _BELIEVED and not ours:
+            raise RequestError(f"{what} calls itself {identity.engine!r}, as an engine of equivox does; rename it")
         for name in ("modalities", "able"):
             if isinstance(odd := getattr(given, name), str) or not isinstance(odd, Collection):
                 raise RequestError(f"{what} has {odd!r:.60} as `{name}`; give a frozenset of texts")

@@ -7,8 +7,9 @@ When all responses of a task are annotated, the table of its samples is written.
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -17,7 +18,7 @@ from typing import Any, get_args
 
 from equivox.annotate.sounds import SoundReader
 from equivox.core.annotation import Annotation, Annotator, Job, annotation_key, grouped
-from equivox.core.attributes import OTHER
+from equivox.core.attributes import OTHER, UNSTATED, Attribute
 from equivox.core.calls import CALL, ONE
 from equivox.core.errors import RunError
 from equivox.core.files import return_freed_memory, state_of, write_document, write_table
@@ -337,26 +338,36 @@ def _told(jobs: Sequence[Job], annotator: Annotator) -> Iterator[Annotation]:
     than it asks for, or if there is no annotation.
     """
     left = {job.key: job for job in jobs}
-    offered: dict[int, Mapping[str, Collection[str]]] = {}
+    named: dict[int, Mapping[str, Attribute]] = {}
     for annotation in annotator.annotate(jobs):
         job = left.pop(annotation.key, None) if isinstance(annotation, Annotation) else None
         if job is None:
             what = f"{annotation!r:.60}, no annotation of what was left to annotate"
             raise RunError(f"{annotator.named} yielded {what}; what was stored stays")
         attributes = job.segment.attributes
-        if id(attributes) not in offered:
-            offered[id(attributes)] = {one.name: {*one.options, OTHER} for one in attributes if one.options}
-        known = annotation.status in _STATUSES and all(
-            isinstance(value, Value)
-            and isinstance(value.value, str)
-            and value.value in offered[id(attributes)].get(value.attribute, (value.value,))
-            for value in annotation.values
-        )
+        asked = named.get(id(attributes)) or named.setdefault(id(attributes), {one.name: one for one in attributes})
+        known = annotation.status in _STATUSES and all(_can_be(value, asked) for value in annotation.values)
         if known and len(annotation.values) > 1:
             given = Counter(value.attribute for value in annotation.values)
             known = all(given[one.name] <= one.count for one in attributes)
         yield annotation if known else job.annotated("failed")
     yield from (job.annotated("failed") for job in left.values())
+
+
+def _can_be(value: Any, asked: Mapping[str, Attribute]) -> bool:
+    """Return whether a value is one that its attribute asks for: an option, a finite number, or words."""
+    attribute = asked.get(value.attribute) if isinstance(value, Value) else None
+    if attribute is None or not isinstance(text := value.value, str):
+        return False
+    if attribute.options:
+        return text in attribute.options or text == OTHER
+    if not text.strip() or text == UNSTATED:
+        return False
+    try:
+        text.encode()  # no file can hold half of a surrogate pair
+        return attribute.number is None or math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _status(segment: Segment, values: Sequence[Value]) -> Status:

@@ -8,8 +8,10 @@ no new one is left, the engine would wait for answers that others follow.
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from equivox.core.errors import RunError
 from equivox.core.lazy import NDArray, np, pa, pc
@@ -152,7 +154,7 @@ def generate(
             if record["error"] is not None:
                 record |= {"error": cleaned(record["error"]), "text": None}  # what is said beside an error is no answer
             elif proves_arrival and record["media_items"] < media_counts[row]:
-                _refuse_arrival(plan.request(row), response, engine)
+                _refuse_arrival(plan.request(row), record, engine)
             if isinstance(response.sound, bytes):
                 record["sound"] = keep_sound(folder, response.sound)
             store.keep(record)
@@ -190,19 +192,22 @@ def _sent(sendable: Iterable[Request], engine: Engine) -> Iterator[Response]:
         for response in engine.generate(sendable):
             if not (isinstance(response, Response) and isinstance(response.key, str)):
                 raise RunError(f"{engine.named} yielded {response!r:.60}, no Response; what was stored stays")
+            if not isinstance(response.text, str | None):  # NaN is a cell without an answer, not the answer "nan"
+                error = response.error or f"the engine gave {type(response.text).__name__}, not text"
+                response = replace(response, text=None, error=error)
             yield response
 
 
-def _refuse_arrival(request: Request, response: Response, engine: Engine) -> None:
+def _refuse_arrival(request: Request, stored: Mapping[str, Any], engine: Engine) -> None:
     kinds = " and ".join(sorted({part.kind for part in request.media}))
-    if response.media_tokens is None and "trust_media" in engine.identity.settings:
+    if stored["media_tokens"] is None and "trust_media" in engine.identity.settings:
         raise RunError(
             f"the server of {engine.identity.model} counts no tokens for {request.sample_id}: nothing shows that the "
             f"{kinds} arrived, so nothing is scored; have the server report its usage, or give trust_media=true to go "
             "on without proof"
         )
     raise RunError(
-        f"{engine.identity.model} used {response.media_items} of {len(request.media)} media items of "
+        f"{engine.identity.model} used {stored['media_items']} of {len(request.media)} media items of "
         f"{request.sample_id}: the {kinds} did not arrive, so nothing is scored; "
         f"use a model and an engine that take {kinds}"
     )

@@ -13,6 +13,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -244,12 +245,17 @@ def _fit_for(field: pa.Field) -> Any:
     if pa.types.is_integer(field.type):
         most = 2 ** (field.type.bit_width - 1) - 1
         missing = None if field.nullable else 0
-        return lambda value: value if type(value) is int and 0 <= value <= most else missing
+        return lambda value: int(value) if _is_count(value) and value <= most else missing
     if pa.types.is_struct(field.type):
         fits = {inner.name: _fit_for(inner) for inner in field.type}
         return lambda value: {name: fit(value.get(name)) for name, fit in fits.items()}
     fit = _fit_for(field.type.value_field)
     return lambda value: [fit(entry) for entry in value or ()]
+
+
+def _is_count(value: Any) -> bool:
+    """Return whether a value is a whole number from 0 up, numpy's included; True is none."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0
 
 
 def _text(value: Any) -> str | None:

@@ -37,6 +37,10 @@ def leave(arguments):
 def open_rules():
     from equivox.annotate.rules import RulesAnnotator
     return RulesAnnotator()
+
+def open_own_rules():
+    from equivox.annotate.rules import RulesAnnotator
+    return type("OwnRules", (RulesAnnotator,), {"__module__": __name__})()
 """
 Install = Callable[[str, str], Path]
 
@@ -117,6 +121,13 @@ def test_asking_for_a_broken_name_gives_the_reason(
     install("equivox-bad", BROKEN)
     err = equivox.refused(*asked, "--output", tmp_path / "out")
     assert reason in err and "the package equivox-bad adds" in err
+
+
+def test_an_annotator_with_the_name_of_ours_is_refused(tmp_path: Path, install: Install, equivox: Cli) -> None:
+    install("equivox-own", "[equivox.annotators]\nown = foreign_code:open_own_rules\n")
+    asked = ("run", "simulated:oracle", STORY, "--data", "sample", "--annotator", "own", "--output", tmp_path / "out")
+    err = equivox.refused(*asked)
+    assert "the annotator own of the package equivox-own is called 'rules', as one of equivox is" in err
 
 
 def test_an_engine_that_leaves_the_process_has_failed(tmp_path: Path, install: Install, equivox: Cli) -> None:

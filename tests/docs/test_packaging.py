@@ -8,11 +8,14 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 import zipfile
 from email.parser import Parser
 from pathlib import Path
+from typing import Any
 
 import pytest
+from docs_pages import PAGES, all_blocks, blocks, file_named
 
 ROOT = Path(__file__).resolve().parents[2]
 CARRIED = (
@@ -122,6 +125,34 @@ def test_the_wheel_runs_a_task_in_a_clean_environment(wheel: Path, tmp_path: Pat
     assert done.returncode == 0, done.stderr
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]
     assert scores[0]["value"] == pytest.approx(100)
+
+
+PACKAGES = [
+    (page, tomllib.loads(block)["project"], block)
+    for page in PAGES
+    for block in blocks(page, "toml")
+    if "[project]" in block
+]
+"""The packages that the pages show: the page, what its project is, and the file that says so."""
+
+
+@pytest.mark.parametrize(("page", "project", "declared"), PACKAGES, ids=[project["name"] for _, project, _ in PACKAGES])
+def test_a_package_that_a_page_shows_can_be_installed(
+    page: Path, project: dict[str, Any], declared: str, tmp_path: Path
+) -> None:
+    source, site = tmp_path / "source", tmp_path / "site"
+    points = [target for group in project["entry-points"].values() for target in group.values()]
+    modules = {target.partition(":")[0].replace(".", "/") for target in points}
+    packages = {module.partition("/")[0] for module in modules}
+    for _, block in all_blocks(page):
+        if (name := file_named(block)) and name.removesuffix(".py").partition("/")[0] in packages:
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_text(block)
+    (source / "pyproject.toml").write_text(declared)
+    install = (sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--no-build-isolation")
+    done = subprocess.run([*install, "--target", str(site), str(source)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert [module for module in modules if not (site / f"{module}.py").is_file()] == []
 
 
 def test_the_wheel_has_the_version_that_the_package_states(wheel: Path) -> None:

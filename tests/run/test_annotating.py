@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from equivox.annotate import Annotation, Annotator, AnnotatorIdentity, Job, Value
+from equivox.core.attributes import Number
 from equivox.core.errors import RunError
 from equivox.core.files import write_table
 from equivox.core.metric import FollowUp, Members
@@ -87,7 +88,8 @@ class Odd(Annotator):
 
 
 def three_jobs() -> list[Job]:
-    attributes = (JOB, Attribute(name="mood", asks="the mood", options=("glad", "sad")))
+    mood, pay = Attribute(name="mood", asks="the mood", options=("glad", "sad")), Number(unit="EUR")
+    attributes = (JOB, mood, Attribute(name="pay", asks="the pay", number=pay))
     segment = Segment(name="", text="x", attributes=attributes)
     return [Job(key=key, response_key=key, task="t", segment=segment) for key in "abc"]
 
@@ -100,6 +102,13 @@ def three_jobs() -> list[Job]:
         lambda fine: replace(fine, values=[Value("mood", "Glad", "glad")]),
         lambda fine: replace(fine, values=[Value("job", 5, "5")]),
         lambda fine: replace(fine, values=[("mood", "glad", "glad")]),
+        lambda fine: replace(fine, values=[Value("moods", "glad", "glad")]),
+        # What says nothing would be a value that all groups share: it is left out, or the annotation has failed.
+        lambda fine: replace(fine, values=[Value("job", " ", "")]),
+        lambda fine: replace(fine, values=[Value("job", "unstated", "")]),
+        lambda fine: replace(fine, values=[Value("job", "\ud800", "")]),
+        lambda fine: replace(fine, values=[Value("pay", "a lot", "a lot")]),
+        lambda fine: replace(fine, values=[Value("pay", "nan", "nan")]),
         # One mood is asked for: which of the two counts?
         lambda fine: replace(fine, values=[Value("mood", "glad", "glad"), Value("mood", "sad", "sad")]),
     ],
@@ -108,7 +117,7 @@ def test_what_an_annotator_may_not_say_has_failed(then: Callable[[Annotation], A
     found = {one.key: (one.status, len(one.values)) for one in run_jobs(three_jobs(), Odd(then))}
     assert found == {"a": ("parsed", 2), "b": ("failed", 0), "c": ("parsed", 2)}
     # What no option names is an answer, too.
-    other = [Value("mood", "other", "hungry"), Value("job", "pilot", "pilot")]
+    other = [Value("mood", "other", "hungry"), Value("job", "pilot", "pilot"), Value("pay", "5.5", "5.50")]
     kept = list(run_jobs(three_jobs(), Odd(lambda fine: replace(fine, values=other))))[1]
     assert (kept.status, kept.values) == ("parsed", other)
 

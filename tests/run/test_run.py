@@ -182,6 +182,21 @@ def test_what_an_engine_says_oddly_is_stored_as_what_it_is(
         assert stored["completion_tokens"] is stored["prompt_tokens"] is stored["sound"] is None
 
 
+@pytest.mark.parametrize("text", [math.nan, 5, b"Try yoga.", ["Try yoga."]])
+def test_what_is_no_text_is_no_answer(text: Any, tmp_path: Path) -> None:
+    engine = ScriptedEngine([])
+    plan = make_plan([TASK], {"crema_d": open_corpus(TASK.data, "sample")}, engine.identity, limit=4)
+    engine.generate = lambda requests: (  # type: ignore[method-assign]
+        Response(key=request.key, text=text, media_items=np.int64(1))
+        for request in requests  # type: ignore[arg-type]
+    )
+    generate(tmp_path, plan, engine)
+    found = Store(tmp_path / "responses", response_schema()).table().to_pylist()
+    assert {(one["text"], one["error"], one["media_items"]) for one in found} == {
+        (None, f"the engine gave {type(text).__name__}, not text", 1)
+    }
+
+
 def gone(*_: object) -> Any:
     raise SystemExit(0)
 
@@ -199,6 +214,9 @@ def gone(*_: object) -> Any:
             {"identity": replace(Odd.identity, settings={"a": "\ud800"})},
             "`model` has an odd `identity`: 'utf-8' codec can't encode",
         ),
+        # Of one the bias would count as known, of the other nobody would ask whether it heard anything.
+        ({"identity": replace(Odd.identity, engine="simulated")}, "`model` calls itself 'simulated', as an engine of"),
+        ({"identity": replace(Odd.identity, engine="imported")}, "`model` calls itself 'imported', as an engine of"),
         ({"modalities": "audio"}, "`model` has 'audio' as `modalities`; give a frozenset of texts"),
         ({"audio_sent": 7}, "`model` has 7 as `audio_sent`; give a text"),
         ({"able": None}, "`model` has None as `able`; give a frozenset of texts"),
