@@ -11,7 +11,7 @@ import dataclasses
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from equivox.core.errors import RequestError, StorageError, nearest
+from equivox.core.fields import typed
 from equivox.core.files import file_hash, refuse_unusable
 from equivox.core.media import is_lfs_pointer
 from equivox.core.plain import split_by
@@ -222,10 +223,14 @@ class Builder(ABC):
     @cached_property
     def _scanned(self) -> Scan:
         scan = self._scan()
-        if not scan.clips:
+        clips = tuple(scan.clips)  # a generator would be used up by the first look at it
+        if not clips:
             raise RequestError(f"{self.source} holds no clip of {self.facts.title}; is the download complete?")
-        refuse_lfs_pointers([clip.path for clip in scan.clips])
-        return dataclasses.replace(scan, clips=tuple(sorted(scan.clips, key=lambda clip: clip.clip_id)))
+        ours = type(self).__module__.startswith("equivox.")  # their clips need no check
+        if not ours and (odd := _odd(clips, {column.name for column in self.facts.columns})) is not None:
+            raise RequestError(f"the data-set builder {self.facts.name} {odd}")
+        refuse_lfs_pointers([clip.path for clip in clips])
+        return dataclasses.replace(scan, clips=tuple(sorted(clips, key=lambda clip: clip.clip_id)))
 
     def clips(self) -> list[Clip]:
         """Return every clip, sorted by `clip_id`; reads names and tables, not audio."""
@@ -294,6 +299,26 @@ class Builder(ABC):
             if clip.further:
                 digest.update(_json({name: _sha256_if_readable(path) for name, path in clip.further.items()}))
         return digest.hexdigest()
+
+
+def _odd(clips: Iterable[Clip], columns: Set[str]) -> str | None:
+    """Return what is wrong with the clips of a builder that is somebody's code, in words; None if nothing is."""
+    seen: set[str] = set()
+    for clip in clips:
+        if not isinstance(clip, Clip):
+            return f"gave {clip!r:.60}, no `Clip`"
+        try:
+            typed(Clip, vars(clip))
+        except RequestError as error:
+            return f"gave a clip with an odd field: {error}"
+        if not clip.clip_id or clip.clip_id in seen:
+            return f"gave a clip the name {clip.clip_id!r:.60}, which is empty or taken; give each its own"
+        if differing := sorted(clip.columns.keys() ^ columns):
+            return f"gave {clip.clip_id!r:.60} other columns than `FACTS.columns`: {', '.join(differing)}"
+        if unknown := [name for name, value in clip.columns.items() if value != value]:
+            return f"gave {clip.clip_id!r:.60} NaN as {unknown[0]}, which would be a group; use None instead"
+        seen.add(clip.clip_id)
+    return None
 
 
 def audio_files(paths: Iterable[Path]) -> list[Path]:

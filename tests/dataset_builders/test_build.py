@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,12 @@ import pytest
 import yaml
 from built import rows_in
 
+from equivox import dataset_builders
 from equivox.core.errors import RequestError, RunError
+from equivox.core.plugins import Plugin
 from equivox.core.progress import Event
 from equivox.dataset_builders import ClipFolder, CremaD, build, open_builder, parquet, sample_source
+from equivox.dataset_builders.base import Builder, Clip, Column, CorpusFacts, Scan
 from equivox.dataset_builders.schema import COMMON, rows
 
 SHARD = "train-00000-of-00001.parquet"
@@ -257,3 +262,58 @@ print(json.dumps([[row["clip_id"], row["audio_sha256"], len(row["audio"]["bytes"
     assert json.loads(run.stdout) == [
         [row["clip_id"], row["audio_sha256"], len(row["audio"]["bytes"])] for row in rows_in(folder)
     ]
+
+
+FACTS = CorpusFacts(name="shelf", title="A shelf", licence="CC0", columns=(Column(name="gender", meaning="as told"),))
+
+
+class Shelf(Builder):
+    """Somebody's builder of two clips, which come one by one; `odd` are other fields of the second."""
+
+    FACTS = FACTS
+    odd: Mapping[str, Any] = {}
+
+    def _check_source(self) -> None: ...
+
+    def _scan(self) -> Scan:
+        first = Clip(clip_id="a", path=self.source / "a.wav", text=None, speaker="s", columns={"gender": "f"})
+        clips = iter([first, replace(first, **({"clip_id": "b"} | self.odd))])
+        return Scan(clips=clips, counts={}, oddities={})  # type: ignore[arg-type]
+
+
+def test_clips_may_come_one_by_one(tmp_path: Path) -> None:
+    assert [clip.clip_id for clip in Shelf(tmp_path).clips()] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("odd", "told"),
+    [
+        ({"clip_id": "a"}, "shelf gave a clip the name 'a', which is empty or taken; give each its own"),
+        ({"clip_id": ""}, "shelf gave a clip the name '', which is empty or taken"),
+        (
+            {"path": "b.wav"},
+            "gave a clip with an odd field: Clip: `path`: input should be an instance of path, got 'b.wav'",
+        ),
+        ({"speaker": None}, "gave a clip with an odd field: Clip: `speaker`: input should be a valid string"),
+        ({"columns": {}}, "shelf gave 'b' other columns than `FACTS.columns`: gender"),
+        ({"columns": {"gender": "f", "mood": "?"}}, "shelf gave 'b' other columns than `FACTS.columns`: mood"),
+        ({"columns": {"gender": math.nan}}, "shelf gave 'b' NaN as gender, which would be a group; use None"),
+        ({"columns": {"gender": Path("f")}}, "gave a clip with an odd field: Clip: `columns.gender"),
+    ],
+)
+def test_odd_clips_of_a_plug_in_are_refused_in_one_line(tmp_path: Path, odd: dict[str, Any], told: str) -> None:
+    with pytest.raises(RequestError) as found:
+        type("Odd", (Shelf,), {"odd": odd})(tmp_path).clips()
+    assert told in str(found.value)
+
+
+def test_a_plug_in_builder_says_what_its_corpus_is_and_by_its_own_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(RequestError, match=r"gives .* without `FACTS`, which describe its corpus"):
+        dataset_builders._class_or_function(type("Bare", (Builder,), {}), "the entry point bare of the package p")
+    copied = type("Copied", (Shelf,), {"FACTS": replace(FACTS, name="crema_d")})
+    monkeypatch.setattr(dataset_builders, "added_builders", lambda: {"shelf": Plugin(package="p", given=copied)})
+    # Its build would be taken for the published corpus.
+    with pytest.raises(RequestError, match="the builder shelf of p calls its corpus 'crema_d'; name it shelf"):
+        open_builder("shelf", tmp_path)
