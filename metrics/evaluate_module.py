@@ -49,8 +49,10 @@ class ColumnModule(evaluate.Measurement):  # type: ignore[misc]
 
     def add(self, *, prediction: Any = None, reference: Any = None, **row: Any) -> None:
         """Add one row."""
-        given = {"predictions": prediction, "references": reference, **row}
-        self.add_batch(**{name: [value] for name, value in given.items() if value is not None})
+        # `evaluate` hands on these two as None, which says nothing; None in a column is a row without that entry.
+        given = {"predictions": prediction, "references": reference}
+        row |= {name: value for name, value in given.items() if value is not None}
+        self.add_batch(**{name: [value] for name, value in row.items()})
 
     def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> dict[str, Any] | None:
         """Compute the metric from the rows added before and the columns given here; other keywords are options."""

@@ -79,8 +79,8 @@ class ColumnMetric(Generic[Given]):
         """Return every column as a list of equal length with entries of its kind; missing entries are None."""
         if unknown := [name for name in given if name not in self.kinds and given[name] is not None]:
             raise RequestError(
-                f"{self.name} has no column `{unknown[0]}`{nearest(unknown[0], self.kinds)}; "
-                f"it takes {', '.join(self.kinds)}"
+                f"{self.name} has no column or option `{unknown[0]}`"
+                f"{nearest(unknown[0], [*self.kinds, *self.options])}; it takes {', '.join(self.kinds)}"
             )
         columns = {name: _entries(name, column) for name, column in given.items() if column is not None}
         if absent := [name for name in self.required if name not in columns]:

@@ -201,7 +201,7 @@ def test_bad_columns_are_one_line() -> None:
         NTVD(groups=["a", "b"], values=["x", "y", "x"])
     with pytest.raises(RequestError, match="`clusters` is missing in 1 of 2 rows"):
         NTVD(groups=["a", "b"], values=["x", "y"], clusters=["s", None])
-    with pytest.raises(RequestError, match="has no column `min_cover`"):
+    with pytest.raises(RequestError, match="has no column or option `min_cover`; did you mean min_coverage"):
         NTVD(groups=["a", "b"], values=["x", "y"], min_cover=0.5)
     with pytest.raises(RequestError, match="`kinds` holds 'stereotypicl'"):
         STEREOSET(kinds=["stereotypicl"])

@@ -77,6 +77,14 @@ def test_missing_values_survive_the_way_through_arrow(load: Any) -> None:
     assert concepts.compute(identities=["f", "m", "m", "f"], phrases=[*told[:3], None])["coverage"] == 0.75
 
 
+def test_a_row_without_an_answer_is_added_and_counted(load: Any) -> None:
+    ntvd = load("ntvd")
+    for group, value in (("a", "chess"), ("a", None), ("b", "yoga"), ("b", "yoga")):
+        ntvd.add(groups=group, values=value)
+    found = ntvd.compute(min_count=1)
+    assert (found["n_responses"], found["n_used"], found["coverage"]) == (4, 3, 0.75)
+
+
 def test_combine(load: Any) -> None:
     import evaluate
 
@@ -99,8 +107,10 @@ def test_results_are_flat(load: Any) -> None:
 
 def test_bad_columns(load: Any) -> None:
     ntvd = load("ntvd")
-    with pytest.raises(ValueError, match="has no column `predictions`"):
+    with pytest.raises(ValueError, match="has no column or option `predictions`"):
         ntvd.compute(predictions=VALUES, references=GROUPS)
+    with pytest.raises(ValueError, match="has no column or option `n_resample`; did you mean n_resamples; it takes"):
+        ntvd.compute(groups=GROUPS, values=VALUES, n_resample=99)
     with pytest.raises(ValueError, match="unequal lengths"):
         ntvd.add_batch(groups=GROUPS, values=VALUES[:3])
     with pytest.raises(ValueError, match="`values` is missing"):
