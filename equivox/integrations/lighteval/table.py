@@ -27,7 +27,7 @@ from equivox.core.variants import GREEDILY, with_sampling
 from equivox.integrations.flat import flat_metrics
 from equivox.integrations.lighteval import MODEL_FILE
 from equivox.integrations.lighteval.runs import Runs, Settings, Stop, one_line
-from equivox.tasks import ALL_TASKS
+from equivox.tasks.registry import builtin_tasks
 
 _LOG = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ def lighteval_tasks() -> dict[str, Task]:
 
     Left out are those that lighteval could not ask: it knows no tools and no answers by voice.
     """
-    asked = [task for task in ALL_TASKS if not task.prompt.needs & {"tools", "speech"}]
+    asked = [task for task in builtin_tasks().values() if not task.prompt.needs & {"tools", "speech"}]
     every = [*asked, *(with_sampling(task, GREEDILY) for task in asked)]
     return {task.name: task for task in every}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from lighteval.tasks.lighteval_task import LightevalTask
 from lighteval.tasks.registry import Registry
 
 from equivox.core.errors import EquivoxError
+from equivox.integrations.lighteval import table
 from equivox.integrations.lighteval.table import lighteval_tasks
 from equivox.tasks import ALL_TASKS
 
@@ -44,6 +46,12 @@ def test_every_task_is_there_and_families_expand() -> None:
     # What is decoded greedily as declared has no second name.
     assert {"badf_two_greedy:race", "spoken_stereoset_greedy:age"} <= lighteval_tasks().keys()
     assert "vibe_gender_greedy:story" not in lighteval_tasks()
+
+
+def test_tasks_of_installed_packages_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = replace(ALL_TASKS[0], name="letters:praise")
+    monkeypatch.setattr(table, "builtin_tasks", lambda: {task.name: task})
+    assert list(lighteval_tasks()) == ["letters:praise"]
 
 
 def test_documents_are_the_requests_of_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
