@@ -99,11 +99,14 @@ def column_names(path: Path) -> list[str]:
 
 
 def as_columns(table: Any) -> Columns:
-    """Return the columns of a file (a path) or of a table in memory: pandas, pyarrow, a list of records, columns."""
+    """Return the columns of a file (a path) or of a table: pandas, pyarrow, `datasets`, a list of records, columns."""
     if isinstance(table, str | Path):
         return read_columns(table)
-    names = Counter(getattr(table, "column_names", getattr(table, "columns", ())))
-    if doubled := [name for name, times in names.items() if times > 1]:
+    names = getattr(table, "column_names", getattr(table, "columns", ()))
+    if isinstance(names, Mapping):  # of a data set by split
+        first = next(iter(names), "")
+        raise RequestError(f"the table has splits, {', '.join(names)}; give one, such as table[{first!r}]")
+    if doubled := [name for name, times in Counter(names).items() if times > 1]:
         raise RequestError(f"the table has the column {str(doubled[0])!r} twice; name each column once")
     for method in ("to_pydict", "to_dict"):  # of pyarrow; of pandas
         if hasattr(table, method):

@@ -239,8 +239,8 @@ def import_responses(
     Parameters
     ----------
     responses
-        A row per response: a file (CSV, TSV, JSON, JSON lines, parquet, Excel), a data frame, an Arrow table, a list of
-        records or columns.
+        A row per response: a file (CSV, TSV, JSON, JSON lines, parquet, Excel), a data frame, an Arrow table, a split
+        of a data set of `datasets`, a list of records or columns.
     tasks
         The tasks, as for `measure`; a table about several tasks names them in a column `task`, unless the samples
         identify the task.

@@ -377,6 +377,16 @@ def test_parquet_is_read_as_before(tmp_path: Path) -> None:
         read_columns(path)
 
 
+def test_a_data_set_is_a_table_and_its_splits_are_several() -> None:
+    import datasets
+
+    rows = datasets.Dataset.from_dict({"response": ["a", None]})
+    assert as_columns(rows) == {"response": ["a", None]}
+    assert as_columns(rows.to_iterable_dataset()) == {"response": ["a", None]}
+    with pytest.raises(RequestError, match=r"the table has splits, train, test; give one, such as table\['train'\]"):
+        as_columns(datasets.DatasetDict(train=rows, test=rows))
+
+
 def test_a_column_that_is_there_twice(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="the column 'a' twice"):
         as_columns(pa.table([[1], [2]], ["a", "a"]))
