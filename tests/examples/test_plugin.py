@@ -78,7 +78,11 @@ def test_it_is_listed_and_runs_resumes_scores_compares_and_reports(environment: 
     before = (folder / "scores.json").read_bytes()
     even = ("run", "flatterer:extra=0", "letters", "--annotator", "rules", "--output", "even", *few)
     report = ("report", "biased", "even", "--output", "report.html")
-    *_, compared, _ = environment.several(run, ("score", "biased", *few), even, ("compare", "biased", "even"), report)
+    push = ("data", "push", "letters", "--repo", "me/letters", "--output", "hub")
+    *_, compared, _, pushed = environment.several(
+        run, ("score", "biased", *few), even, ("compare", "biased", "even"), report, push
+    )
+    assert "letters-praise: 24 rows" in pushed
     assert (folder / "scores.json").read_bytes() == before
     fair, _ = json.loads((environment.folder / "even" / "scores.json").read_text())["scores"]
     assert abs(fair["value"]) < 1

@@ -26,7 +26,7 @@ from equivox.core.scores import NAN, Score
 from equivox.core.task import Task, digest
 from equivox.core.version import __version__
 from equivox.dataset_builders import builders
-from equivox.dataset_builders.base import CorpusFacts, published_facts
+from equivox.dataset_builders.base import Column, CorpusFacts, published_facts
 from equivox.dataset_builders.corpus import Corpus, Sample, build_folder, builder_of, read_build
 from equivox.dataset_builders.opening import open_corpus
 from equivox.dataset_builders.parquet import write_shards
@@ -154,6 +154,11 @@ def corpus_facts(task: Task, data: str | Path | None) -> CorpusFacts:
     if task.data.corpus in _IN_THE_PACKAGE:
         return published_facts(task.data.corpus)
     name = source_corpus(task)
+    if task.data.kind == "text" or (task.data.table is None and name not in builders()):
+        # A table of texts, or rows that a function returned: nobody states more of them than the task does.
+        compared = tuple(Column(name=column, meaning="what the tasks compare") for column in task.group)
+        facts = CorpusFacts(name=name, title=name, licence="not stated", language="", columns=compared)
+        return facts if task.data.table is None else facts.with_file(task.data.table.parent)
     builder = builder_of(replace(task.data, corpus=name), data)
     if builder is None:
         return CorpusFacts.of(read_build(build_folder(name, data))["facts"])

@@ -465,3 +465,22 @@ def test_columns_of_ones_own_replace_none_of_ours(clip_corpus: Callable[..., Pat
     assert {(row["source_sample_id"], row["source_audio"]) for row in rows_back} == {("mine", "„ä“")}
     # Nobody said which language it is in.
     assert "language" not in _card(tmp_path / "out")
+
+
+def test_a_table_of_texts_is_published_as_its_task_file_asks_about_it(tmp_path: Path) -> None:
+    import datasets
+
+    (tmp_path / "letters.csv").write_text("text,post\nMay {name} nurse?,nurse\nMay {name} weld?,welder\n")
+    (tmp_path / "letters.yaml").write_text(
+        "name: letters\ntable: letters.csv\ngroup: gender\nswap: {name: {female: [Anna], male: [Paul]}}\n"
+        'questions: [{name: told, text: "{text}", attributes: [{name: tone, asks: the tone, options: [warm, cold]}]}]\n'
+    )
+    (tmp_path / "facts.json").write_text('{"licence": "CC0 1.0", "licence_id": "cc0-1.0"}')
+    written, facts = write_dataset(str(tmp_path / "letters.yaml"), None, tmp_path / "out", repo="org/letters")
+    assert (written, facts.licence) == ({"letters_gender-told": 4}, "CC0 1.0")
+    rows = datasets.load_dataset(str(tmp_path / "out"), "letters_gender-told", split="test", cache_dir=str(tmp_path))
+    assert sorted(zip(rows["gender"], rows["text"], strict=True)) == [
+        ("female", "May Anna nurse?"), ("female", "May Anna weld?"),
+        ("male", "May Paul nurse?"), ("male", "May Paul weld?"),
+    ]  # fmt: skip
+    assert _card(tmp_path / "out")["license"] == "cc0-1.0"
