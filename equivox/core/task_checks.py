@@ -78,6 +78,9 @@ def _problems(task: Task) -> Iterator[str]:
     for name in ("group", "strata", "blocks", "items", "metadata"):
         if len(set(getattr(task, name))) < len(getattr(task, name)):
             yield f"`{name}` names a column twice: {', '.join(getattr(task, name))}"
+    for name in ("strata", "blocks"):
+        if both := sorted(set(task.group) & set(getattr(task, name))):
+            yield f"`group` and `{name}` name {both[0]}, which is compared or held equal; leave it in one of them"
     sent = next((one.kind for one in task.media), "text")
     if task.condition not in SENDS:
         known = ", ".join(SENDS)

@@ -256,10 +256,10 @@ def load_file(path: Path) -> ModuleType:
     except RequestError:
         del sys.modules[name]
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # `exit()` in it would end the command as if all were done
         del sys.modules[name]
         frames = reversed(traceback.extract_tb(error.__traceback__))
-        line = next((frame.lineno for frame in frames if frame.filename == str(path)), None)
+        line = next((frame.lineno for frame in frames if frame.filename == spec.origin), None)
         where = f"{path}, line {line}" if line else str(path)
         raise RequestError(f"task file {where}: {type(error).__name__}: {error}; correct it") from error
     return module

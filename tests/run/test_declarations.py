@@ -54,10 +54,19 @@ def test_code_that_is_not_there_is_told_by_where_it_comes_from(code: str, words:
         decode({"$code": code})
 
 
-def test_a_task_file_that_fails_names_its_line(tmp_path: Path) -> None:
-    for text, words in (("TASK = (\n", "SyntaxError"), ("one = 1\nTASK = one / 0\n", "line 2: ZeroDivisionError")):
-        file = tmp_path / "mine.py"
-        file.write_text(text)
-        for _ in range(2):  # what failed is not taken for loaded
-            with pytest.raises(RequestError, match=rf"task file .*mine\.py.* {words}"):
-                load_file(file)
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("TASK = (\n", "SyntaxError"),
+        ("one = 1\nTASK = one / 0\n", "line 2: ZeroDivisionError"),
+        ("exit()\n", "line 1: SystemExit: None"),
+    ],
+)
+def test_a_task_file_that_fails_names_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(text)
+    for file in (tmp_path / "mine.py", Path("mine.py"), Path("mine.py")):  # what failed is not taken for loaded
+        with pytest.raises(RequestError, match=rf"task file .*mine\.py.* {words}"):
+            load_file(file)
