@@ -107,7 +107,8 @@ def annotate(
                 metadata = [name for name in asked.column_names if name.startswith("metadata.")]
                 # Columns of metadata that only other tasks keep are empty here.
                 asked = asked.drop_columns([name for name in metadata if asked[name].null_count == len(asked)])
-                table = stage.samples(task, asked.combine_chunks(), responses)
+                with told_in_one_line(f"the annotation scheme of {task.name}"):
+                    table = stage.samples(task, asked.combine_chunks(), responses)
                 write_samples(folder, name, task, table, n_answered=n_answered)
     finally:
         add_usage(annotations_folder(folder, name), annotator.usage, before)
@@ -322,13 +323,20 @@ def run_jobs(jobs: Sequence[Job], annotator: Annotator) -> Iterator[Annotation]:
         yield from (job.annotated("empty") for job in members if not job.segment.text.strip())
         for job, values in zip(spoken, tool.read([job.segment for job in spoken]), strict=True):
             if values is not None:
-                yield job.annotated(_status(job.segment, values), values)
+                asked = {one.name: one for one in job.segment.attributes}
+                # A tool may give more than is asked for, such as which rule decided.
+                known = all(_can_be(value, {value.attribute: _ANY, **asked}) for value in values)
+                yield job.annotated(_status(job.segment, values), values) if known else job.annotated("failed")
             elif job.segment.alone:
                 yield job.annotated("unparsed")
             else:
                 left.append(job)
     with told_in_one_line(annotator.named):
         yield from _told(left, annotator)
+
+
+_ANY = Attribute(name="", asks="")
+"""An attribute that takes any words."""
 
 
 def _told(jobs: Sequence[Job], annotator: Annotator) -> Iterator[Annotation]:

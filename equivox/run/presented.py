@@ -14,6 +14,7 @@ from equivox.core.columns import refuse_alike
 from equivox.core.errors import RequestError
 from equivox.core.media import silent_wav
 from equivox.core.plain import split_by
+from equivox.core.plugins import told_in_one_line
 from equivox.core.requests import Exchange, Labels, MediaPart, Request
 from equivox.core.task import CROSSED, PLACEHOLDER, Media, Task, digest, placeholders_of
 from equivox.core.variants import SHUFFLED, SILENCE, TURN, VOICE, declared_name, dose_of
@@ -355,4 +356,11 @@ def presentations_of(task: Task, sample: Sample, seed: int) -> Sequence[Mapping[
     """Return the presentations of `sample`: one, without changes, unless the prompt declares others."""
     if task.prompt.presentations is None:
         return [{}]
-    return task.prompt.presentations(sample.columns, random.Random(digest([seed, sample.sample_id, "presentations"])))
+    with told_in_one_line(f"`presentations` of {task.name}"):
+        rng = random.Random(digest([seed, sample.sample_id, "presentations"]))
+        shown = list(task.prompt.presentations(sample.columns, rng))
+        # Without any the sample would be asked nothing, and be missing nowhere.
+        if not shown or not all(isinstance(text, str) for one in shown for text in one.values()):
+            told = f"gave {shown!r:.60} for {sample.sample_id}; give one or more mappings of names to texts"
+            raise RequestError(f"`presentations` of {task.name} {told}")
+    return shown

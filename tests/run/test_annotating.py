@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Cli
 
 from equivox.annotate import Annotation, Annotator, AnnotatorIdentity, Job, Value
 from equivox.core.attributes import Number
@@ -139,6 +140,85 @@ def test_an_annotator_that_goes_wrong_is_one_line(then: Callable[[Annotation], A
     with pytest.raises(RunError) as found:
         list(run_jobs(three_jobs(), Odd(then)))
     assert str(found.value).startswith(told)
+
+
+SCHEME = '''
+"""A scheme of somebody's own. Cannot say: anything."""
+from dataclasses import dataclass, replace
+
+from equivox.annotate import Value
+from equivox.core.segments import AnnotationScheme
+from equivox.tasks.vibe import TASKS as VIBE
+
+ADVISORY = next(task for task in VIBE if task.name == "vibe_gender:advisory")
+
+class Tool:
+    identity = {"name": "own", "version": 1}
+
+    def read(self, segments):
+        return READ
+
+def ways(columns, rng):
+    return WAYS
+
+@dataclass(frozen=True, kw_only=True)
+class Own(AnnotationScheme):
+    @property
+    def identity(self):
+        return {"name": "own", "version": 1}
+
+    def segments(self, task, metadata, text, done):
+        return SEGMENTS
+
+SCHEME = Own(attributes=ADVISORY.attributes)
+PROMPT = replace(ADVISORY.prompt, presentations=ways)
+TASKS = [replace(ADVISORY, name="own:advisory", card=__doc__, annotation=SCHEME, prompt=PROMPT)]
+'''
+PARTS = {
+    "READ": "[[Value('hobby', 'chess', 'chess')] for segment in segments]",
+    "WAYS": "[{}]",
+    "SEGMENTS": "[] if done else [replace(self.whole(text), tool=Tool())]",
+}
+
+
+@pytest.mark.parametrize(
+    ("part", "code", "told"),
+    [
+        (
+            "SEGMENTS",
+            "None",
+            "the annotation scheme of own:advisory failed (TypeError: 'NoneType' object is not iterable",
+        ),
+        ("READ", "exit(0)", "the annotation scheme of own:advisory failed (SystemExit: 0); what was stored stays"),
+        ("READ", "[[]]", "the annotation scheme of own:advisory failed (ValueError: zip() argument 2 is shorter"),
+        ("WAYS", "1 / 0", "`presentations` of own:advisory failed (ZeroDivisionError: division by zero)"),
+        ("WAYS", "[]", "`presentations` of own:advisory gave [] for "),
+        ("WAYS", "[{'first': 1}]", "`presentations` of own:advisory gave [{'first': 1}] for "),
+    ],
+)
+def test_code_of_a_task_that_goes_wrong_is_one_line(
+    tmp_path: Path, equivox: Cli, part: str, code: str, told: str
+) -> None:
+    text = SCHEME
+    for name, fine in PARTS.items():
+        text = text.replace(name, code if name == part else fine)
+    (tmp_path / "own.py").write_text(text)
+    asked = ("run", "simulated:random", tmp_path / "own.py", "--data", "sample", "--limit", 4, "--output")
+    code_, out, err = equivox(*asked, tmp_path / "run")
+    assert (code_, out, err.count("\n")) == (1 if "failed (" in told else 2, "", 1)
+    assert told in err
+
+
+@pytest.mark.parametrize("value", [Value("job", " ", ""), Value("job", 5, "5"), Value("mood", "happy", "happy")])
+def test_what_a_tool_may_not_say_has_failed(value: Value) -> None:
+    class Odd(Tool):
+        def read(self, segments: Sequence[Segment]) -> Iterable[Sequence[Value] | None]:
+            # Which rule decided is no attribute, and may be said.
+            return [[Value("job", "baker", "a baker"), Value("rule", "words", "")], [value], None]
+
+    jobs = [replace(job, segment=replace(job.segment, tool=Odd())) for job in three_jobs()]
+    found = {one.key: (one.status, len(one.values)) for one in run_jobs(jobs, Noting())}
+    assert found == {"a": ("parsed", 2), "b": ("failed", 0), "c": ("unparsed", 0)}
 
 
 def test_what_was_not_asked_yet_is_missing_and_has_not_failed(tmp_path: Path) -> None:
