@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from equivox.core.columns import ColumnMetric, Kind
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import EquivoxError, RequestError, nearest
 from equivox.core.metric import Metric
+from equivox.core.plugins import told_in_one_line, warned
 from equivox.dataset_builders.clip_folder import MISSING
 from equivox.dataset_builders.parts import names_of, renamed
 from equivox.dataset_builders.plain_tables import read_columns
@@ -19,9 +20,27 @@ SEPARATOR = "|"
 
 
 def column_metrics(metrics: Iterable[Metric]) -> dict[str, ColumnMetric[...]]:
-    """Return the metrics of columns of `metrics` and of `numbers`, by name; only task files name `numbers`."""
-    every = {metric.name: metric for metric in (*metrics, NUMBERS)}.values()
-    return {found.name: found for metric in every if metric.columns is not None for found in metric.columns()}
+    """Return the metrics of columns of `metrics` and of `numbers`, by name.
+
+    Of two with one name the first counts; what those of a package lack or repeat is a warning, and takes nothing down.
+    """
+    by_name: dict[str, Metric] = {}
+    for metric in (*metrics, NUMBERS):
+        by_name.setdefault(metric.name, metric)
+    found: dict[str, ColumnMetric[...]] = {}
+    for name, metric in by_name.items():
+        if metric.columns is None:
+            continue
+        try:
+            with told_in_one_line(f"`columns` of the metric {name}"):
+                own = {one.name: one for one in metric.columns()}
+        except EquivoxError as error:
+            warned(str(error))
+            continue
+        if taken := sorted(own.keys() & found.keys()):
+            warned(f"the metric {name} has columns called {taken[0]}, as another metric has; that one's are used")
+        found |= {columns: one for columns, one in own.items() if columns not in found}
+    return found
 
 
 def measure_file(
@@ -59,7 +78,8 @@ def measure_file(
             f"{metric.name} has no option {unknown[0]!r}{nearest(unknown[0], metric.options)}; "
             f"it has {', '.join(metric.options)}"
         )
-    return metric(**known, **options)
+    with told_in_one_line(f"the metric {metric.name}"):
+        return metric(**known, **options)
 
 
 def _stated(name: str, column: Sequence[Any], kind: Kind) -> list[Any]:

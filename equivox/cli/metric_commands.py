@@ -78,7 +78,7 @@ def known_metrics() -> dict[str, ColumnMetric[...]]:
     from equivox.metrics.files import column_metrics
     from equivox.tasks.registry import builtin_tasks
 
-    return column_metrics({task.metric.name: task.metric for task in builtin_tasks().values()}.values())
+    return column_metrics(task.metric for task in builtin_tasks().values())
 
 
 def _show(metric: ColumnMetric[...], found: Mapping[str, Any]) -> None:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas
 import pytest
 from commands import Cli
+
+from equivox.core.columns import ColumnMetric
+from equivox.core.task import Task
+from equivox.metrics.ntvd.columns import METRIC as NTVD
+from equivox.tasks import registry
+from equivox.tasks.registry import builtin_tasks
 
 
 def write(frame: pandas.DataFrame, path: Path) -> Path:
@@ -147,11 +155,6 @@ def test_no_file_and_no_such_metric(tmp_path: Path, equivox: Cli) -> None:
 
 
 def test_a_metric_of_a_plugin_is_a_command_too(tmp_path: Path, equivox: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import replace
-
-    from equivox.core.columns import ColumnMetric
-    from equivox.tasks import registry
-
     def measure(answers: list[str | None], *, least_length: int = 1) -> dict[str, object]:
         """Count the answers of some length."""
         return {"long": sum(len(answer or "") >= least_length for answer in answers), "undefined": None}
@@ -168,6 +171,34 @@ def test_a_metric_of_a_plugin_is_a_command_too(tmp_path: Path, equivox: Cli, mon
         "metric", "lengths", path, "--column", "answers=said", "--options", "least_length=3", "--json"
     )
     assert (code, json.loads(out)["long"]) == (0, 2)
+
+
+def broken(**columns: object) -> dict[str, Any]:
+    raise KeyError("male")
+
+
+def test_an_odd_metric_of_a_plug_in_takes_nothing_down(
+    tmp_path: Path, equivox: Cli, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def plugged(**changes: Any) -> Task:
+        return replace(story, name=f"mine:{changes['name']}", metric=replace(story.metric, **changes))
+
+    story = builtin_tasks()["vibe_gender:story"]
+    mine = replace(NTVD, name="mine", measure=broken)
+    tasks = [story, plugged(name="odd", columns=broken)]
+    tasks += [plugged(name="own", columns=lambda: (replace(mine, name="ntvd"),))]
+    tasks += [plugged(name="ntvd", columns=lambda: ()), plugged(name="mine", columns=lambda: (mine,))]
+    monkeypatch.setattr(registry, "builtin_tasks", lambda: {task.name: task for task in tasks})
+    path = tmp_path / "answers.csv"
+    path.write_text("groups,values\na,x\na,y\nb,y\nb,y\n")
+    code, out, _ = equivox("metric", "ntvd", path, "--json", "--options", "min_count=1")
+    assert (code, json.loads(out)["ntvd"]) == (0, 50)
+    code, out, err = equivox("metric", "mine", path)
+    assert (code, out) == (1, "") and "the metric mine failed (KeyError: 'male')" in err
+    assert [record.getMessage() for record in caplog.records][:2] == [
+        "warning: `columns` of the metric odd failed (KeyError: 'male'); what was stored stays, and --debug says where",
+        "warning: the metric own has columns called ntvd, as another metric has; that one's are used",
+    ]
 
 
 def test_every_column_and_option_of_every_metric_is_listed(equivox: Cli) -> None:

@@ -21,6 +21,7 @@ from equivox.core.files import refuse_unusable_folder, whole_folder
 from equivox.core.lazy import datasets
 from equivox.core.media import sha256
 from equivox.core.plain import split_by
+from equivox.core.plugins import told_in_one_line
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.scores import NAN, Score
 from equivox.core.task import Task, digest
@@ -57,7 +58,8 @@ def scalar(task: Task, score: Score) -> float:
     measure = task.metric.by_name[score.name]
     if not score.defined or measure.published is None:
         return NAN
-    return measure.published(score) + 0.0  # no -0.0
+    with told_in_one_line(f"`published` of {measure.name}, on {task.name},"):
+        return float(measure.published(score)) + 0.0  # no -0.0
 
 
 def corpus_tasks(name: str) -> list[Task]:

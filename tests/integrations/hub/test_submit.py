@@ -10,16 +10,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from commands import Cli
+from made_scores import made_score
 from sample_runs import sample_run
 from scored_here import scored_here
 
 import equivox as package
 from equivox.core.coverage import Coverage
+from equivox.core.errors import RunError
 from equivox.core.files import read_document, write_document
 from equivox.core.scores import Score
+from equivox.core.task import Task
 from equivox.integrations.hub.dataset_card import submitted_metrics
 from equivox.integrations.hub.dataset_folder import scalar
 from equivox.run.scoring import read_scores
@@ -62,6 +66,22 @@ def test_scalars_are_higher_is_better() -> None:
     assert submitted("genres:cs", score, name="M8", value=-0.25) == 75
     assert submitted("badf_two:gender", score, name="associations tested", estimate_unclipped=7.5) == -7.5
     assert math.isnan(submitted("vibe_gender:story", score, undefined="too little", value=math.nan))
+
+
+@pytest.mark.parametrize(
+    ("gives", "told"), [(lambda score: None, "TypeError"), (lambda score: {}["male"], "KeyError"), (str, "ValueError")]
+)
+def test_a_scalar_of_a_plug_in_that_is_none_is_one_line(gives: Any, told: str) -> None:
+    story = builtin_tasks()["vibe_gender:story"]
+
+    def task(published: Any) -> Task:
+        measures = (replace(story.metric.measures[0], published=published),)
+        return replace(story, metric=replace(story.metric, measures=measures))
+
+    with pytest.raises(RunError, match=rf"`published` of nTVD, on vibe_gender:story, failed \({told}"):
+        scalar(task(gives), made_score())
+    found = scalar(task(lambda score: np.float32(2)), made_score())
+    assert type(found) is float and found == 2
 
 
 def test_ids_are_unique_over_all_tasks() -> None:
