@@ -24,10 +24,10 @@ def builtin_tasks() -> dict[str, Task]:
 def _added_tasks() -> tuple[dict[str, Task], dict[str, str]]:
     """Return the tasks of installed packages by name, and for each name that is refused the reason.
 
-    A name is refused if its entry point cannot be loaded or if two packages use it.
+    A name is refused if its entry point cannot be loaded, if two packages use it, or if its family is one of equivox.
     """
     plugins = added(TASKS, read=tasks_in)
-    own = {task.name: task for task in ALL_TASKS}
+    own, families = {task.name: task for task in ALL_TASKS}, {task.family for task in ALL_TASKS}
     refused = {name: plugin.refusal for name, plugin in plugins.items() if plugin.refusal}
     found: dict[str, tuple[str, Task]] = {}
     for plugin in plugins.values():
@@ -37,6 +37,9 @@ def _added_tasks() -> tuple[dict[str, Task], dict[str, str]]:
             package, first = found.setdefault(task.name, (plugin.package, task))
             if task.name in own:
                 warned(f"{plugin.package} adds the task {task.name}, which equivox has; that of equivox is used")
+            elif task.family in families:
+                why = f"{plugin.package} adds {task.name} to a family of equivox, whose tasks are averaged; rename it"
+                refused[task.name] = warned(why)
             elif first is not task:
                 why = f"{package} and {plugin.package} both add the task {task.name}; uninstall one of them"
                 refused[task.name] = warned(why)
@@ -73,26 +76,16 @@ def resolve_tasks(selection: str) -> list[Task]:
     any (`spoken_stereoset:accent`), a YAML file that declares tasks on a custom corpus, or a Python file with `TASKS`.
     Raises RequestError with the nearest names for other entries.
     """
-    known, refused = builtin_tasks(), _added_tasks()[1]
-    families = {task.family for task in known.values()}
+    own = {task.name: task for task in ALL_TASKS}
     chosen: dict[str, Task] = {}
     tables: dict[str, DataSource] = {}
     for entry in filter(None, (part.strip() for part in selection.split(","))):
         if is_task_file(entry):
             found = open_task_file(Path(entry))
-        elif entry in known:
-            found = [known[entry]]
-        elif entry in families:
-            found = [task for task in known.values() if task.family == entry]
-        elif task := open_task(entry):
-            found = [task]
-        elif reason := refused.get(entry) or refused.get(entry.partition(":")[0]):
-            raise RequestError(reason)
+        elif entry in own:  # without the packages, one of which may be asking while it is imported
+            found = [own[entry]]
         else:
-            raise RequestError(
-                f"unknown task {entry!r}{nearest(entry, [*known, *families])}; "
-                "`equivox tasks` shows all; a custom task is given as a .yaml or .py file"
-            )
+            found = _found(entry)
         for task in found:
             if chosen.setdefault(task.name, task).fingerprint != task.fingerprint:
                 raise RequestError(f"two different tasks are called {task.name}; give one of the files another `name`")
@@ -104,6 +97,24 @@ def resolve_tasks(selection: str) -> list[Task]:
     if not chosen:
         raise RequestError(f"`tasks` names none, got {selection!r}; for example vibe_gender or vibe_gender:story")
     return list(chosen.values())
+
+
+def _found(entry: str) -> list[Task]:
+    """Return the tasks of a family, of an installed package, or on another domain; RequestError for other entries."""
+    known, refused = builtin_tasks(), _added_tasks()[1]
+    families = {task.family for task in known.values()}
+    if entry in known:
+        return [known[entry]]
+    if entry in families:
+        return [task for task in known.values() if task.family == entry]
+    if task := open_task(entry):
+        return [task]
+    if reason := refused.get(entry) or refused.get(entry.partition(":")[0]):
+        raise RequestError(reason)
+    raise RequestError(
+        f"unknown task {entry!r}{nearest(entry, [*known, *families])}; "
+        "`equivox tasks` shows all; a custom task is given as a .yaml or .py file"
+    )
 
 
 def is_task_file(name: str) -> bool:

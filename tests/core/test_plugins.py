@@ -26,6 +26,7 @@ from equivox.tasks import ALL_TASKS
 VIBE = [task for task in ALL_TASKS if task.name == "vibe_gender:story"]
 TASKS = [replace(VIBE[0], name="greeting:one"), replace(VIBE[0], name="greeting:two")]
 CLASHING = [replace(VIBE[0], name="greeting:two"), replace(VIBE[0], name="vibe_gender:story")]
+MORE = [replace(VIBE[0], name="vibe_gender:dating")]
 NUMBER = 5
 
 def open_engine(arguments):
@@ -154,6 +155,33 @@ def test_a_name_of_two_packages_is_refused_alone_and_both_are_named(
     told = warnings_of(caplog)
     assert len(told) == 4, told  # the engine, the task of both, and two names of equivox
     assert sum("which equivox has" in text for text in told) == 2
+
+
+def test_a_family_of_ours_stays_what_it_is(
+    tmp_path: Path, install: Install, equivox: Cli, caplog: pytest.LogCaptureFixture
+) -> None:
+    install("equivox-more", "[equivox.tasks]\nmore = foreign_code:MORE\n")
+    assert "vibe_gender:dating" not in [task.name for task in registry.resolve_tasks("vibe_gender")]
+    err = equivox.refused(
+        "run", "simulated:oracle", "vibe_gender:dating", "--data", "sample", "--output", tmp_path / "o"
+    )
+    told = (
+        "the package equivox-more adds vibe_gender:dating to a family of equivox, whose tasks are averaged; rename it"
+    )
+    assert told in err
+    assert warnings_of(caplog) == [f"warning: {told}"]
+
+
+def test_a_package_may_start_from_a_task_of_ours(install: Install) -> None:
+    site = install("equivox-start", "[equivox.tasks]\nstarted = started:TASKS\n")
+    (site / "started.py").write_text(
+        "from dataclasses import replace\nimport equivox\n"
+        f"TASKS = [replace(equivox.load_task({STORY!r}), name='started:story')]\n"
+    )
+    # The module is imported before anything looks for what packages add, and asks for a task while it is.
+    code = f"import sys; sys.path.insert(0, {str(site)!r}); import started, equivox; print(equivox.list_tasks()[-1])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("started:story\n", "")
 
 
 def test_the_command_line_warns_in_one_line_on_stderr(install: Install) -> None:
