@@ -61,6 +61,9 @@ def open_texts(source: DataSource) -> Corpus:
             )
         row = {"speaker": item, ITEM: item, **row}
         samples += _swapped(row, source, number, len(names) - 1) if source.swap else [text_sample(item, row)]
+    if not samples:
+        kept = f", of {left_out:,}, that `where` keeps" if left_out else ""
+        raise RequestError(f"{path.name} has no row{kept}; a row holds one text")
     _refuse_undeclared(samples, source)
     given = (source.columns, source.where, source.values, source.swap)
     notes = [f"rows left out by `where`: {left_out:,} of {left_out + len(names):,}"] * bool(left_out)

@@ -377,6 +377,8 @@ MISTAKES = {
     (f"group: gender\nmedia: audio\n{SWAP}{QUESTION}", ""): "cvs.csv has files; swap `path` by columns of them",
     (f"group: gender\n{SWAP}", ""): "the prompts of VIBE ask about a recording, and cvs.csv has text",
     (f"group: gender\nwhere: {{month: may}}\n{SWAP}{QUESTION}", ""): "`where` names 'month', which cvs.csv lacks",
+    (f"group: gender\nwhere: {{years: '99'}}\n{SWAP}{QUESTION}", ""):
+        "cvs.csv has no row, of 30, that `where` keeps; a row holds one text",
     (f"group: gender\nvalues: {{years: ['1']}}\n{SWAP}{QUESTION}", ""): "`values` does not declare '0' (",
     (f"group: gender\nswap: {{name: lists.csv}}\n{QUESTION}", ""): "cannot read lists.csv",
     (f"group: gender\n{SWAP}{QUESTION}".replace("options", "option"), ""): "known fields: name, asks, options",
