@@ -16,7 +16,8 @@ from equivox.core.task import DataSource, Media, Need, Prompt, Sampling, Task
 from equivox.core.text import folded
 from equivox.core.variants import MOST_TURNS, SENDS, SYSTEM, WORDING, text_problem
 
-_NAME = re.compile(r"[^\s:]+:.*\S")
+_NAME = re.compile(r"[^\s:@,|]+:[^@,|]*[^\s@,|]")
+"""A name without what has a meaning beside it: `@` begins a condition, a comma another task, `|` few-shot examples."""
 _ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -68,7 +69,7 @@ def _check_types(part: Any, kind: type, where: str) -> None:
 def _problems(task: Task) -> Iterator[str]:
     """Yield what is wrong with the task itself, the first problem first."""
     if not _NAME.fullmatch(task.name):
-        yield "`name` is family:task, such as greeting:address"
+        yield "`name` is family:task, such as greeting:address, without `@`, `,` and `|`"
     if task.version < 1:
         yield f"`version` counts from 1, got {task.version}"
     if not task.card.strip():
