@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from equivox.core.fields import checked_fields
 from equivox.core.files import is_file_name
 from equivox.core.plugins import ANNOTATORS, Plugin, added, refuse_odd_identity, told_in_one_line
 from equivox.core.progress import STOP_AFTER
+from equivox.core.redact import cleaned
 from equivox.core.requests import Engine, Workers
 from equivox.core.segments import Status, Value
 from equivox.core.task import Sampling
@@ -117,6 +119,11 @@ def _an_annotator(given: object, what: str) -> Annotator:
         refuse_odd_identity(identity, what)
         if not is_file_name(identity.name):
             raise RequestError(f"{what} is called {identity.name!r:.80}, which no folder can be; give it another name")
+        settings = json.dumps(identity.as_dict()["settings"])
+        if cleaned(settings) != settings:
+            raise RequestError(
+                f"{what} has a secret in the settings of its `identity`, which are written down; leave it out"
+            )
         if identity.name in _own_names() and not type(given).__module__.startswith("equivox."):
             raise RequestError(f"{what} is called {identity.name!r}, as one of equivox is; give it another name")
         if not isinstance(given.engine, Engine | None):

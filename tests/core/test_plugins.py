@@ -38,10 +38,6 @@ def leave(arguments):
 def open_rules():
     from equivox.annotate.rules import RulesAnnotator
     return RulesAnnotator()
-
-def open_own_rules():
-    from equivox.annotate.rules import RulesAnnotator
-    return type("OwnRules", (RulesAnnotator,), {"__module__": __name__})()
 """
 Install = Callable[[str, str], Path]
 
@@ -65,7 +61,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
         return site
 
     yield write
-    for module in ("foreign_code", "leaving"):
+    for module in ("foreign_code", "leaving", "own_annotator"):
         sys.modules.pop(module, None)
     monkeypatch.undo()
     forget()
@@ -124,11 +120,29 @@ def test_asking_for_a_broken_name_gives_the_reason(
     assert reason in err and "the package equivox-bad adds" in err
 
 
-def test_an_annotator_with_the_name_of_ours_is_refused(tmp_path: Path, install: Install, equivox: Cli) -> None:
-    install("equivox-own", "[equivox.annotators]\nown = foreign_code:open_own_rules\n")
+@pytest.mark.parametrize(
+    ("identity", "told"),
+    [
+        ("name='rules', version='1'", "is called 'rules', as one of equivox is; give it another name"),
+        (
+            "name='own', version='1', settings={'api_key': 'sk-hunter2'}",
+            "has a secret in the settings of its `identity`",
+        ),
+        ("name='own', version='1', settings={'at': 'http://me:pw@host/v1'}", "has a secret in the settings of its"),
+    ],
+)
+def test_an_annotator_that_would_mislead_or_tell_a_secret_is_refused(
+    tmp_path: Path, install: Install, equivox: Cli, identity: str, told: str
+) -> None:
+    site = install("equivox-own", "[equivox.annotators]\nown = own_annotator:Own\n")
+    (site / "own_annotator.py").write_text(
+        "from equivox.annotate import AnnotatorIdentity\nfrom equivox.annotate.rules import RulesAnnotator\n"
+        "class Own(RulesAnnotator):\n    def __init__(self):\n        super().__init__()\n"
+        f"        self.identity = AnnotatorIdentity({identity})\n"
+    )
     asked = ("run", "simulated:oracle", STORY, "--data", "sample", "--annotator", "own", "--output", tmp_path / "out")
-    err = equivox.refused(*asked)
-    assert "the annotator own of the package equivox-own is called 'rules', as one of equivox is" in err
+    assert f"the annotator own of the package equivox-own {told}" in equivox.refused(*asked)
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_engine_that_leaves_the_process_has_failed(tmp_path: Path, install: Install, equivox: Cli) -> None:
