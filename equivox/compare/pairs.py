@@ -139,10 +139,12 @@ def paired_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> l
 def _kept_at(one: OpenedRun, other: OpenedRun, n_resamples: int) -> Path | None:
     """Return where the tests of two runs are kept: a file named by all that determines them, this code included.
 
-    None for runs that were not computed on this machine or have changed, and for metrics of other packages, whose code
-    may change.
+    None for runs that were not computed on this machine, have changed or cannot be read, which another start may, and
+    for metrics of other packages, whose code may change.
     """
     sides = []
+    if one.unreadable or other.unreadable:
+        return None
     for run in (one.run, other.run):
         scores = [(score, run.measure(score)) for score in run.scores if score.is_whole]
         ours = all(m is None or m.compare is None or m.compare.__module__.startswith("equivox.") for _, m in scores)

@@ -207,6 +207,8 @@ def test_tests_of_two_runs_that_were_computed_here_are_kept(
         changed_run = replace(theirs, run=replace(theirs.run, metrics=metrics))
         assert (pairs._kept_at(mine, changed_run, 199) is not None) == is_kept
     assert pairs._kept_at(mine, replace(theirs, run=replace(theirs.run, metrics={}, tasks=())), 199) is not None
+    # What needs code that was not named can be tested once it is.
+    assert pairs._kept_at(mine, replace(theirs, unreadable="the run needs code of mine.py"), 199) is None
     (changed, *_) = one.rglob("samples/*.parquet")
     changed.touch()
     assert computed_now(one, other) == 0
