@@ -21,6 +21,7 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import Measure
 from equivox.core.redact import redacted_text
 from equivox.core.scores import NAN, Score, distance_interval, left_out_of, unusual_options
+from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
 
 Outcome = Literal["pass", "worse", "inconclusive", "not comparable"]
@@ -168,6 +169,8 @@ def gate(
     comparison = open_comparison([new] if baseline is None else [new, baseline])
     first = comparison.runs[0]
     every = [score for run in comparison.runs for score in _checked(run)]
+    if not every:  # the metrics may be code that this command was not given
+        read_tasks(new)
     known = {name for score in every for name in (score.name, score.task)}
     for name in {*limits.margin, *limits.most} - {""}:
         if name not in known:

@@ -37,6 +37,7 @@ from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document
 from equivox.core.scores import NAN, Score, ScoringOptions
 from equivox.run.manifest import state_hashes, write_manifest
+from equivox.run.opening import note_computed
 from equivox.run.pipeline import rescore
 from equivox.run.scoring import read_scores
 from equivox.tasks.files import load_task_file
@@ -364,6 +365,17 @@ def test_an_undecided_check_can_be_told_to_pass_or_fail(runs: dict[str, Path], e
 )
 def test_bad_limits_are_one_line(runs: dict[str, Path], options: list[str], message: str, equivox: Cli) -> None:
     assert message in equivox.refused("gate", runs["20"], *options)
+
+
+def test_a_metric_that_needs_code_says_which_file_to_name(runs: dict[str, Path], tmp_path: Path, equivox: Cli) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(runs["20"], run)
+    declared = json.dumps(read_document(run / "tasks.json"))
+    code = "equivox_task_files.mine_0123456789abcdef:METRIC"
+    write_document(run / "tasks.json", json.loads(declared.replace("equivox.metrics.ntvd.metric:METRIC", code)))
+    state_hashes(run)
+    note_computed(run)
+    assert "the run needs code of mine.py" in equivox.refused("gate", run, "--max", 5)
 
 
 def test_the_workflow_file_runs_on_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, equivox: Cli) -> None:
