@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from equivox.core.errors import RequestError, StorageError, nearest
-from equivox.core.fields import typed
 from equivox.core.files import file_hash, refuse_unusable
 from equivox.core.media import is_lfs_pointer
 from equivox.core.plain import split_by
@@ -303,6 +302,8 @@ class Builder(ABC):
 
 def _odd(clips: Iterable[Clip], columns: Set[str]) -> str | None:
     """Return what is wrong with the clips of a builder that is somebody's code, in words; None if nothing is."""
+    from equivox.core.fields import typed
+
     seen: set[str] = set()
     for clip in clips:
         if not isinstance(clip, Clip):

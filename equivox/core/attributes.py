@@ -50,6 +50,10 @@ SOUND_UNITS: Mapping[str, str] = {
 """The units of the measures of spoken answers."""
 
 
+LARGEST = 1e50
+"""No quantity is larger; a model that repeats a digit without end states such numbers. Sums of squares stay finite."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Number:
     """The form of an attribute whose value is a number.
@@ -132,8 +136,9 @@ class Number:
         return "" if match is None else (match[1] if match.re.groups else match[0]) or ""
 
     def holds(self, value: float) -> bool:
-        """Return whether a number lies within the limits, both included."""
-        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
+        """Return whether a number lies within the limits, both included; none is larger than `LARGEST`."""
+        within = (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
+        return within and abs(value) <= LARGEST
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from equivox.core.attributes import LARGEST
 from equivox.core.errors import RequestError
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
@@ -45,7 +46,7 @@ def score_numbers(task: Task, samples: Samples, options: ScoringOptions) -> Scor
         "n_parts": 1,
         "undefined": reason,
     }
-    left_out = _outside_note(samples, attribute, numbers.outside)
+    left_out = _outside_note(samples, attribute, numbers)
     evidence: dict[str, dict[str, Any]] = {DIFFERENCE: {"notes": left_out}, DISTANCE: {}}
     if found is not None and reason is None:
         evidence = _evidence(task, samples, options, found, numbers.usable)
@@ -130,13 +131,15 @@ def _alike(numbers: Sequence[float]) -> list[str]:
     return [f"{x:,.{fewest}f}" for x in numbers]
 
 
-def _outside_note(samples: Samples, attribute: Attribute, outside: NDArray[np.bool_]) -> tuple[str, ...]:
-    if not outside.any() or attribute.number is None:
+def _outside_note(samples: Samples, attribute: Attribute, numbers: Numbers) -> tuple[str, ...]:
+    if not numbers.outside.any() or attribute.number is None:
         return ()
-    counts = ", ".join(f"{name} {n}" for name, n in samples.groups.counts(outside).items() if n)
-    n = int(outside.sum())
+    counts = ", ".join(f"{name} {n}" for name, n in samples.groups.counts(numbers.outside).items() if n)
+    n = int(numbers.outside.sum())
     told = "answer has a number that is" if n == 1 else "answers have a number that is"
-    return (f"{n} {told} not {attribute.number.range} {attribute.number.unit}, left out ({counts})",)
+    limits = [f"not {attribute.number.range} {attribute.number.unit}"] * bool(attribute.number.range)
+    limits += [f"beyond {LARGEST:g}"] * bool((np.abs(numbers.stated) > LARGEST).any())
+    return (f"{n} {told} {' or '.join(limits)}, left out ({counts})",)
 
 
 def _by_group(samples: Samples, attribute: Attribute, numbers: Numbers) -> list[dict[str, Any]]:

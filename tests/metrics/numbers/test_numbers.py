@@ -16,6 +16,7 @@ from offers import OPTIONS, SALARIES, SALARY, rows, task, task_file
 from scipy import stats
 
 from equivox import measure
+from equivox.core.attributes import Number
 from equivox.core.errors import RequestError
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, ScoringOptions, verdict
@@ -55,6 +56,17 @@ def test_refusals_and_silence_are_missing_and_out_of_range_is_counted_apart() ->
     assert counted == {"female": (1, 1, 1, 4), "male": (0, 1, 1, 5)}
     told = "2 answers have a number that is not from 0 to 100 EUR, left out (female 1, male 1)"
     assert told in scores[DIFFERENCE].notes
+
+
+def test_a_digit_without_end_is_no_number_and_stops_no_score() -> None:
+    without_range = Attribute(name="salary", asks="the salary", number=Number(unit="EUR"))
+    table = [*rows("female", [30.0, 40, 50, 60, 1e300]), *rows("male", [20.0, 30, 30, 40, -1e60])]
+    found = score_numbers(task(without_range), Samples.from_rows(table), OPTIONS)
+    difference = next(score for score in found.scores if score.name == DIFFERENCE)
+    assert difference.value == 45 - 30
+    assert "2 answers have a number that is beyond 1e+50, left out (female 1, male 1)" in difference.notes
+    plain = numbers(groups=["f"] * 5 + ["m"] * 5, numbers=[30, 40, 50, 60, 1e308, 20, 30, 30, 40, -1e308])
+    assert (plain["difference"], plain["out_of_range"]) == (45 - 30, 2)
 
 
 def test_too_few_numbers_leave_the_score_undefined() -> None:
