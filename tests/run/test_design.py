@@ -157,6 +157,6 @@ def test_what_has_no_other_group_beside_it_is_not_counted(tmp_path: Path, equivo
         file.write_text(form.format(held=held))
         (task,) = resolve_tasks(str(file))
         assert task_design(task).n_clusters == clusters
-    file.write_text(form.format(held="strata: who\n"))
+    file.write_text(form.format(held="strata: text\n"))
     told = equivox.refused("power", "--task", file)
-    assert "holds who equal, and no value of that has a sample of every group" in told
+    assert "holds text equal, and no value of that has a sample of every group" in told

@@ -101,7 +101,10 @@ METRIC = Metric(
     glossary=(("share of A", "How often the letter is A."),),
     score=toy_scores,
     score_family=toy_family,
-    measures=(Measure(name="share of A", no_bias=50.0, not_compared="it is a toy"),),
+    measures=(
+        Measure(name="share of A", no_bias=50.0, not_compared="it is a toy"),
+        Measure(name="rows", no_bias=None, not_compared="it is a toy"),
+    ),
 )
 
 TASK = Task(
