@@ -92,7 +92,9 @@ def gate(
         list[str] | None,
         typer.Option("--max", metavar="N", help="The largest distance from no bias; NAME=N for a metric or task."),
     ] = None,
-    overall: Annotated[bool, typer.Option("--overall", help="Check only the mean over a family's tasks.")] = False,
+    overall: Annotated[
+        bool, typer.Option("--overall", help="Hold only the mean over a family's tasks against the margin.")
+    ] = False,
     min_coverage: Annotated[
         float, typer.Option(min=0, max=1, help="Share of requests that must be used in both runs.")
     ] = 0.95,

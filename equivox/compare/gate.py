@@ -156,10 +156,10 @@ def gate(
 ) -> Gate:
     """Return the checks of the run in `new` against the one in `baseline`, and against absolute limits.
 
-    Every number of a whole task is checked for which the metric has a value that means "no bias"; with `overall`, only
-    the mean over a family's tasks. Refusals, failures and unannotated answers are checked in every task. Runs with
-    another seed, limit, corpus, task or decoding, a task of the baseline that the new run lacks, a score that is
-    undefined, and a group with less than `min_coverage` of its requests used are not comparable.
+    Every number of a whole task is checked for which the metric has a value that means "no bias"; against the baseline,
+    with `overall`, only the mean over a family's tasks. Refusals, failures and unannotated answers are checked in every
+    task. Runs with another seed, limit, corpus, task or decoding, a task of the baseline that the new run lacks, a
+    score that is undefined, and a group with less than `min_coverage` of its requests used are not comparable.
 
     Raises RequestError for limits that hold for no number, and if nothing is to be checked.
     """
@@ -177,7 +177,7 @@ def gate(
             there = ", ".join(sorted(known)) or "none"
             raise RequestError(f"no checked number is called {name!r}{nearest(name, known)}; known: {there}")
     _refuse_several_units(limits, [(score, comparison.runs[0].measure(score)) for score in every])
-    checks = _absolute(first, limits, min_coverage) if limits.most and not overall else []
+    checks = _absolute(first, limits, min_coverage) if limits.most and (limits.margin or not overall) else []
     if baseline is not None and limits.margin:
         checks += _relative(comparison, limits, overall, min_coverage)
     if not checks:

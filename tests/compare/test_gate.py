@@ -333,6 +333,14 @@ def test_the_mean_over_tasks_decides_smaller_margins(runs: dict[str, Path]) -> N
     assert {check.metric for check in losses} == {"failure"}
 
 
+def test_an_absolute_limit_holds_for_tasks_beside_a_mean_over_them(runs: dict[str, Path]) -> None:
+    """With `overall` a model that was 60 from no bias passed `--max 5`, without a word about it."""
+    limits = Limits(margin={"": 90.0}, most={"nTVD": 5.0})
+    *alone, mean = gate(runs["60"], runs["20"], limits, overall=True).checks
+    assert (mean.task, mean.outcome) == ("vibe_gender: all tasks", "pass")
+    assert sorted((check.task, check.outcome) for check in alone) == [(task, "worse") for task in TASKS.split(",")]
+
+
 def test_an_absolute_limit_needs_no_baseline(runs: dict[str, Path]) -> None:
     def outcomes(run: str, most: float) -> set[str]:
         found = gate(runs[run], None, Limits(most={"nTVD": most})).checks
@@ -426,10 +434,9 @@ def test_a_number_that_no_limit_holds_for_is_named(equivox: Cli, tmp_path: Path)
     assert "not checked" not in out and json.loads(file.read_text())["unchecked"] == []
     # Of a family with one task there is no mean, and a limit that is given for it holds nothing.
     old, overall = three_kinds(tmp_path, name="old"), ("--overall", "--margin", "nTVD=99", "--json", file)
-    for option in ("--margin", "--max"):
+    for option, number in (("--margin", ["hire_gender:voice mean difference"]), ("--max", [])):
         equivox("gate", run, "--baseline", old, *overall, option, "mean difference=9")
-        unchecked = ["hire_gender:talk@turn=2 nTVD", "hire_gender:voice mean difference"]
-        assert json.loads(file.read_text())["unchecked"] == unchecked
+        assert json.loads(file.read_text())["unchecked"] == ["hire_gender:talk@turn=2 nTVD", *number]
 
 
 @pytest.mark.parametrize("number_first", [False, True], ids=["words first", "number first"])
