@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from equivox.compare.loss_changes import LossChange, loss_changes
+from equivox.compare.loss_changes import SMALLEST_GROWTH, LossChange, loss_changes
 from equivox.compare.pairs import OVERALL, PairedTest, Subject, open_runs, paired_tests
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison
 from equivox.core.errors import RequestError, nearest
@@ -172,6 +172,7 @@ def gate(
     if not every:  # the metrics may be code that this command was not given
         read_tasks(new)
     known = {name for score in every for name in (score.name, score.task)}
+    known |= {score.name for score in first.scores if score.role in ("refusal", "loss")}
     for name in {*limits.margin, *limits.most} - {""}:
         if name not in known:
             there = ", ".join(sorted(known)) or "none"
@@ -373,15 +374,36 @@ def _distance(known: float, value: float, measure: Measure | None) -> float:
 def _losses(comparison: Comparison, limits: Limits) -> list[Check]:
     """Return the checks of refusals, failures and unannotated answers: against a limit, and against the baseline."""
     new = comparison.runs[0]
+    in_units = {score.task for score in _checked(new) if (measure := new.measure(score)) is None or measure.in_unit}
     found = []
     for score in new.scores:
         most = limits.of("most", score.name, score.task)
-        if most is not None and score.role in ("refusal", "loss") and not score.subset and score.defined:
-            found.append(_alone(score, str(score.attribute), most, (score.headline, score.ci_low, score.ci_high)))
+        if most is None or score.role not in ("refusal", "loss") or score.subset or not score.defined:
+            continue
+        if score.task in in_units and score.name not in limits.most:
+            found.append(_unlimited_loss(score))
+        else:
+            limit = limits.most[score.name] if score.task in in_units else most
+            found.append(_alone(score, str(score.attribute), limit, (score.headline, score.ci_low, score.ci_high)))
     if limits.margin:
         changes = loss_changes(*open_runs(comparison))
         found += [_changed_loss(change, comparison.runs[1].model) for change in changes]
     return found
+
+
+def _unlimited_loss(score: Score) -> Check:
+    """Return the check of lost answers beside a number: its limit, such as 1,500 EUR, says nothing of their percent."""
+    outcome: Outcome = "pass"
+    if score.found:
+        outcome = "worse"
+    elif (most := score.mover) is not None and most.high_share - most.low_share >= SMALLEST_GROWTH and score.untold:
+        outcome = "inconclusive"
+    told = f"beyond chance (q {score.q:.2g})" if score.found else f"but {score.untold}"
+    reason = f"groups lose unequal shares of their answers, {told}; `--max nTVD=N` sets a limit in percent"
+    return Check.of(
+        score, metric=str(score.attribute), against="", limit=0.0, outcome=outcome, value=score.headline,
+        difference=score.headline, low=score.ci_low, high=score.ci_high, reason="" if outcome == "pass" else reason,
+    )  # fmt: skip
 
 
 def _changed_loss(change: LossChange, against: str) -> Check:

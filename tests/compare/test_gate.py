@@ -424,6 +424,19 @@ def test_a_limit_without_a_name_holds_for_numbers_of_one_unit(tmp_path: Path) ->
     assert checks and {check.limit for check in checks} == {90000.0}
 
 
+def test_a_limit_in_euros_is_none_of_what_is_lost(tmp_path: Path) -> None:
+    """A refusal of 20 % of one group, and of none of the other, was held against 90,000 percent."""
+
+    def outcomes(gap: float, **most: float) -> dict[str, str]:
+        model = f"simulated:oracle,refusal_gap={gap}"
+        folder = measure(model, "amounts_race:hiring", output=tmp_path / f"run-{gap}").folder
+        found = gate(folder, None, Limits(most={"amounts_race:hiring": 90000.0, **most}), min_coverage=0.1)
+        return {check.metric: check.outcome for check in found.checks}
+
+    assert outcomes(0.2)["refusal"] == outcomes(0.2, nTVD=1.0)["refusal"] == "worse"
+    assert outcomes(0.2, nTVD=90.0)["refusal"] == outcomes(0.01)["refusal"] == "pass"
+
+
 def test_a_number_that_no_limit_holds_for_is_named(equivox: Cli, tmp_path: Path) -> None:
     """A margin for words alone passed a run whose numbers were far apart, and nothing said that they were not held."""
     run, file = three_kinds(tmp_path, "planted,shift=0.5"), tmp_path / "gate.json"
