@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -83,7 +83,7 @@ class Check(Subject):
         ...       limit=10.0, outcome="inconclusive", difference=4.0, low=0.0, high=16.0).would_do
         '4 times as many clusters would do'
         """
-        if self.outcome != "inconclusive" or math.isnan(self.low) or self.difference == self.limit:
+        if self.outcome != "inconclusive" or self.reason or math.isnan(self.low) or self.difference == self.limit:
             return ""
         end = self.high if self.difference < self.limit else self.low
         times = math.ceil(10 * ((end - self.difference) / (self.limit - self.difference)) ** 2) / 10
@@ -271,8 +271,25 @@ def _absolute(run: ComparedRun, limits: Limits, min_coverage: float) -> list[Che
             continue
         low, high = distance_interval(score.ci_low, score.ci_high, measure.no_bias)
         values = (abs(score.headline - measure.no_bias), low, high)
-        found.append(_alone(score, score.name, limit, values, _lacking(run, score, min_coverage)))
+        check = _alone(score, score.name, limit, values, _lacking(run, score, min_coverage))
+        found.append(_beside(check, run, limits.most))
     return found
+
+
+def _beside(check: Check, run: ComparedRun, limits: Mapping[str, float], old: ComparedRun | None = None) -> Check:
+    """Return a check, as inconclusive if it passed beside a number without a test in pairs that is beyond its limit.
+
+    Women who get 20 or 80 where men get 50 have the same mean, and a distance of distributions of 30.
+    """
+    held = [(score.task, score.name) for score in _checked(run, limits)]
+    before = {(s.task, s.name): s.distance for s in (old.scores if old else ()) if s.is_whole and s.defined}
+    for score in _checked(run):
+        more = score.distance - before.get((score.task, score.name), 0.0)
+        apart = score.task == check.task and (score.task, score.name) not in held and score.found
+        if check.outcome == "pass" and apart and more > check.limit:
+            told = f"of {run.model}, {score.name} is {score.distance:.4g} {score.unit} (q {score.q:.2g})"
+            return replace(check, outcome="inconclusive", reason=told)
+    return check
 
 
 def _alone(score: Score, metric: str, limit: float, values: tuple[float, float, float], lacking: str = "") -> Check:
@@ -316,7 +333,8 @@ def _relative(comparison: Comparison, limits: Limits, overall: bool, min_coverag
         if limit is not None and not overall:
             test = tests.get((task, metric))
             lacks = unlike or lacking.get((task, metric), "")
-            found.append(_against(old.model, score, test, limit, lacks, new.measure(score)))
+            check = _against(old.model, score, test, limit, lacks, new.measure(score))
+            found.append(_beside(check, new, limits.margin, old))
     if overall:
         gone = unlike or "; ".join(dict.fromkeys(lacking.values()))
         for test in tests.values():

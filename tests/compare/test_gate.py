@@ -24,6 +24,7 @@ from equivox.compare.gate import (
     Limits,
     _absolute,
     _against,
+    _beside,
     _checked,
     _decided,
     _lacking,
@@ -32,7 +33,7 @@ from equivox.compare.gate import (
     unlike_settings,
 )
 from equivox.compare.pairs import open_runs, paired_tests
-from equivox.compare.runs import open_comparison
+from equivox.compare.runs import ComparedRun, open_comparison
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document
 from equivox.core.scores import NAN, Score, ScoringOptions
@@ -435,6 +436,25 @@ def test_a_limit_in_euros_is_none_of_what_is_lost(tmp_path: Path) -> None:
 
     assert outcomes(0.2)["refusal"] == outcomes(0.2, nTVD=1.0)["refusal"] == "worse"
     assert outcomes(0.2, nTVD=90.0)["refusal"] == outcomes(0.01)["refusal"] == "pass"
+
+
+def test_equal_means_of_other_distributions_pass_no_limit(tmp_path: Path) -> None:
+    """Women got 20 or 80, where men got 50: the means are equal, the answer was yes, and the gate passed."""
+    folder = measure("simulated:random", "amounts_race:hiring", output=tmp_path / "run").folder
+    (run,) = open_comparison([folder]).runs
+
+    def apart(by: float, q: float) -> ComparedRun:
+        scores = [replace(s, value=by, q=q) if s.name == "distance of distributions" else s for s in run.scores]
+        return replace(run, scores=scores)
+
+    def outcome(by: float, q: float, **most: float) -> str:
+        return _absolute(apart(by, q), Limits(most={"mean difference": 60000.0, **most}), 0.5)[0].outcome
+
+    assert outcome(90000, 0.001) == "inconclusive"
+    assert outcome(90000, 0.5) == outcome(50000, 0.001) == "pass"
+    passed = _absolute(run, Limits(most={"mean difference": 60000.0}), 0.5)[0]
+    assert _beside(passed, apart(90000, 0.001), {}, apart(5000, 0.5)).outcome == "inconclusive"
+    assert _beside(passed, apart(90000, 0.001), {}, apart(40000, 0.5)) == passed
 
 
 def test_a_number_that_no_limit_holds_for_is_named(equivox: Cli, tmp_path: Path) -> None:
