@@ -164,8 +164,8 @@ class Score:
     p_every_value
         The p-value over clusters with rare values included, which `value` leaves out; NaN where none was left out.
     p_items
-        The p-value over clusters within single items: it finds differences that cancel over all of them; NaN where
-        there are no items with several answers.
+        The p-value over clusters within single items, and within blocks: it finds differences that cancel over all of
+        them; NaN where there are no items with several answers.
     p_these
         The p-value over the responses of exactly these clusters: it speaks of these clusters alone. NaN if the metric
         has none.
@@ -257,7 +257,7 @@ class Score:
         None if there is no sign of one.
         """
         if self.p > LEVEL >= self.p_items:
-            return f"groups differ within single items, in directions that cancel (p items {self.p_items:.2g})"
+            return f"groups differ within items or blocks, in directions that cancel (p items {self.p_items:.2g})"
         if self.p > LEVEL >= self.p_every_value:
             return f"the rare values that are left out differ between groups (p every value {self.p_every_value:.2g})"
         if self.removed_share > MOST_RARE:

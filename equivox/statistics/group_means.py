@@ -59,8 +59,9 @@ class GroupMeans:
         Two-sided p of the difference, from permutations of the clusters, and never below that of the groups' own noise.
         It is at most 1 - confidence where, and only where, the interval leaves out 0.
     p_items
-        The p of differences within single items, or strata without items, by 999 permutations at most: it finds those
-        whose sides cancel. NaN without several items of which each group has two values or more, on average.
+        The p of differences within single items, or strata without items, and within blocks, by 999 permutations at
+        most: it finds those whose sides cancel. NaN without several of which each group has two values or more, on
+        average.
     null_mean
         The mean size of the difference under the permutations; with more than two groups noise alone keeps it above 0.
     distance, distance_p, distance_null_mean

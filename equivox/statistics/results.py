@@ -80,7 +80,7 @@ class _Shift(ShiftNumbers):
         if self.p_every_value <= _LEVEL:
             yield "with rare values included (p every value) there is a difference that the common values do not show"
         if self.p_items <= _LEVEL:
-            yield "within single items (p items) there is a difference that cancels over all of them"
+            yield "within single items or blocks (p items) there is a difference that cancels over all of them"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,8 +138,8 @@ class DistributionShift(_Shift):
     by_group, deviations
         G x V arrays: P_g(v), and P_g(v) - P̄(v). Shares between 0 and 1.
     p_items
-        As p_cluster of the permutations alone, for the nTVD within single items, or strata without items, and with rare
-        values; 999 permutations at most. It finds differences whose sides cancel over the items, such as women who
+        As p_cluster of the permutations alone, for the nTVD within single items, or strata without items, and within
+        blocks, with rare values; 999 permutations at most. It finds differences whose sides cancel, such as women who
         are preferred for one job and men for another. NaN without clusters, without several items, where a group has
         fewer than `LEAST_OF_ITEM` answers to an item on average, and for more than `MOST_CELLS` counts.
     removed_values, removed_share

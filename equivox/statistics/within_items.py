@@ -1,8 +1,9 @@
-"""Differences within items (a sentence, a job): those whose sides cancel over all items show there alone."""
+"""Differences within items (a sentence, a job) and blocks: those whose sides cancel over all show there alone."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -20,12 +21,12 @@ N_PERMUTED = 999
 """Permutations for a test within items at most."""
 
 
-def values_within_items(values: EncodedValues, design: Design) -> Occurrences | None:
+def values_within(of_row: Ints, values: EncodedValues, design: Design) -> Occurrences | None:
     """Return (row, value) pairs in which a value of one item is another than that of another item.
 
-    None where nothing is to be compared within items, see `_items`.
+    `of_row` is one of `items_of`. None where nothing is to be compared within items, see `_items`.
     """
-    item = _items(design, values.rows, int(values.has_value.sum()))
+    item = _items(of_row, design, values.rows, int(values.has_value.sum()))
     if item is None:
         return None
     pairs, codes = np.unique(item * len(values.names) + values.codes, return_inverse=True)
@@ -42,7 +43,11 @@ def p_of_means_within_items(units: Units, design: Design, n_resamples: int, rng:
     in all of several items; the statistic is the sum of squares between groups within items. NaN where nothing is to be
     compared within items, see `_items`.
     """
-    item = _items(design, units.rows, len(units.rows))
+    return of_several(_p_of_means(of_row, units, design, n_resamples, rng) for of_row in items_of(design))
+
+
+def _p_of_means(of_row: Ints, units: Units, design: Design, n_resamples: int, rng: np.random.Generator) -> float:
+    item = _items(of_row, design, units.rows, len(units.rows))
     if item is None:
         return math.nan
     n_items, n_groups = int(item.max()) + 1, units.deals.shape[1]
@@ -68,14 +73,33 @@ def p_of_means_within_items(units: Units, design: Design, n_resamples: int, rng:
     return p_value(null, float(between(units.group[None])[0]), exact=exact)
 
 
-def _items(design: Design, rows: Ints, n: int) -> Ints | None:
-    """Return the item of each of `rows`, as codes from 0; the strata are the items where no items are given.
+def items_of(design: Design) -> list[Ints]:
+    """Return, for each row, its item, or its stratum where no items are given, and the block of its cluster.
+
+    Sides that cancel over blocks are those of accents, of which one is preferred in women and another in men.
+    """
+    found = [] if design.block_of_cluster is None else [design.block_of_cluster[design.cluster_of_row]]
+    of_row = design.item_of_row if design.item_of_row is not None else design.stratum_of_row
+    return found if of_row is None else [of_row, *found]
+
+
+def of_several(found: Iterable[float]) -> float:
+    """Return the smallest of several p-values times their number (Bonferroni), NaN left out; NaN without any.
+
+    >>> of_several([0.01, math.nan, 0.5]), of_several([0.9, 0.8]), of_several([])
+    (0.02, 1.0, nan)
+    """
+    p = [own for own in found if not math.isnan(own)]
+    return min(1.0, len(p) * min(p)) if p else math.nan
+
+
+def _items(of_row: Ints, design: Design, rows: Ints, n: int) -> Ints | None:
+    """Return the item of each of `rows`, as codes from 0.
 
     None without clusters, without several items, and where a group has fewer than `LEAST_OF_ITEM` of the `n` answers
     to an item on average: one answer is not compared with itself.
     """
-    of_row = design.item_of_row if design.item_of_row is not None else design.stratum_of_row
-    if of_row is None or not design.clusters or not len(rows):
+    if not design.clusters or not len(rows):
         return None
     present, item = np.unique(of_row[rows], return_inverse=True)
     few = n < LEAST_OF_ITEM * len(present) * len(design.groups)

@@ -43,6 +43,23 @@ def test_numbers_whose_sides_cancel() -> None:
     assert np.isnan(group_means(offered, WOMAN, clusters=PERSON, rng=generator()).p_items)
 
 
+def test_sides_that_cancel_over_blocks() -> None:
+    # Of twelve people, six nurses and six pilots, women are taken as nurses and men as pilots. Blocks hold the jobs
+    # equal, so that nothing differs on average. Of 20 x 20 ways to deal them, two times two are the furthest.
+    person = np.arange(12).repeat(4)
+    woman, nurse = person % 2 == 0, person < 6
+    design = {"clusters": person, "blocks": np.where(nurse, "nurse", "pilot"), "rng": generator()}
+    found = distribution_shift(np.where(woman == nurse, "taken", "left"), woman, min_count=1, **design)
+    assert (found.ntvd, found.p_items) == (0, pytest.approx(4 / 400))
+    numbers = group_means(50.0 + person // 2 + np.where(woman == nurse, 9, -9), woman, **design)
+    assert numbers.difference == pytest.approx(0) and numbers.p_items == pytest.approx(4 / 400)
+    # Beside items, the smaller of two p-values counts twice.
+    found = distribution_shift(
+        np.where(woman == nurse, "taken", "left"), woman, items=np.arange(48) % 2, min_count=1, **design
+    )
+    assert found.p_items == pytest.approx(8 / 400)
+
+
 def test_units_in_every_group_are_swapped_within_themselves() -> None:
     # Each of ten letters, for one of two jobs, was sent under both names. Of the 2^10 swaps, four set the groups as far
     # apart within jobs: none, all, and those of the letters of one job.
