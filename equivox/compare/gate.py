@@ -21,6 +21,7 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import Measure
 from equivox.core.redact import redacted_text
 from equivox.core.scores import NAN, Score, distance_interval, left_out_of, unusual_options
+from equivox.core.variants import is_control
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
 
@@ -246,6 +247,8 @@ def _lacking(run: ComparedRun, score: Score, min_coverage: float) -> str:
     """Return why a score of a run cannot be relied on; empty if it can."""
     if not score.defined:
         return f"{run.model} has no score: {score.undefined}"
+    if all(is_control(other.task, other.condition) for other in run.scores):
+        return f"{run.model} was asked in controls alone, in which it does not know the person"
     if run.read_by_rules:
         return f"{run.model} was read by `rules`, which read simulated models alone; annotate it with a model"
     group, share = score.coverage.worst if score.coverage.requested_by_group else ("", score.coverage.share)

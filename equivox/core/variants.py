@@ -247,6 +247,15 @@ def knows_person(condition: str) -> bool:
     return is_intervention(condition) or dose_of(condition) is not None
 
 
+def is_control(name: str, condition: str) -> bool:
+    """Return whether a task of this name and condition asks without what tells the groups apart.
+
+    >>> is_control("f:t@silence", "silence"), is_control("f:t@turn=2", "turn=2"), is_control("f:t", "audio")
+    (True, False, False)
+    """
+    return "@" in name and not knows_person(condition)
+
+
 def parse_group(text: str) -> tuple[str, ...]:
     """Return the columns to compare; several columns are crossed by × or *.
 

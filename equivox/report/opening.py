@@ -18,7 +18,7 @@ from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL, Verdict, verdict
 from equivox.core.text import how_many
-from equivox.core.variants import declared_name, is_intervention
+from equivox.core.variants import declared_name, is_control, is_intervention
 from equivox.report.doses import trends_in_words, trends_of
 from equivox.report.interventions import intervention_tests, interventions_in_words
 from equivox.report.numbers import p_value
@@ -157,9 +157,18 @@ def _of_one(run: ComparedRun) -> Parts:
         question = f"Does {run.model} answer {groups} differently?"
     else:
         question = f"Does {run.model} answer differently when only the person changes?"
+    answer = f"{CONTROLS_ALONE} There: {_answer(told)}" if _in_controls_alone(told) else _answer(told)
     if len(kinds) < 2:
-        return question, _answer(told), [*about_findings(run, told), *about_no_finding(run, told)]
-    return question, _answer(told), list(_by_kind(run, kinds))
+        return question, answer, [*about_findings(run, told), *about_no_finding(run, told)]
+    return question, answer, list(_by_kind(run, kinds))
+
+
+CONTROLS_ALONE = "Not asked: this run has controls alone, in which the model does not know the person."
+
+
+def _in_controls_alone(told: Sequence[TaskVerdict]) -> bool:
+    """Return whether nothing is told of a condition in which the model knows the person."""
+    return bool(told) and all(is_control(score.task, score.condition) for one in told for score in one.scores)
 
 
 def _by_kind(run: ComparedRun, kinds: Mapping[tuple[str, str], Sequence[TaskVerdict]]) -> Iterator[str]:
@@ -338,6 +347,8 @@ def _alone(run: ComparedRun) -> str:
         open_ += f", and its groups differ in {losses_in_words(losses)}"
     if not n:
         return f"{run.model}: nothing was tested"
+    if _in_controls_alone(told):
+        return f"{run.model}: asked in controls alone"
     if not known:
         unknown = f"{run.model}: not known in any of {n} tasks" if n > 1 else f"{run.model}: not known"
         return f"{unknown}, and its groups differ in {losses_in_words(losses)}" if losses else unknown
@@ -354,7 +365,8 @@ def _of_many(runs: Sequence[ComparedRun], ranks: Sequence[Rank], *, tested: bool
     unknown = [
         model
         for model, own in told.items()
-        if model not in differ and (not own or any(one.verdict != "not shown" for one in own))
+        if model not in differ
+        and (not own or _in_controls_alone(own) or any(one.verdict != "not shown" for one in own))
     ]
     parts = [f"{len(differ)} of {len(runs)}, in at least one task" if differ else "None is shown to"]
     if unknown:

@@ -264,6 +264,16 @@ def test_an_interval_without_rare_values_that_differ_passes_no_limit(runs: dict[
     assert check.reason.endswith("over 20 % of the values are seen fewer than 10 times and left out")
 
 
+def test_controls_alone_pass_no_limit(runs: dict[str, Path]) -> None:
+    """A run that never sent a voice, `--conditions silence`, passed."""
+    (run,) = open_comparison([runs["fair"]]).runs
+    silent = [replace(score, task=f"{score.task}@silence", condition="silence") for score in run.scores]
+    metrics = {**run.metrics, **{f"{family}@silence": metric for family, metric in run.metrics.items()}}
+    for scores, outcome in ((silent, {"not comparable"}), ([*silent, *run.scores], {"pass"})):
+        found = _absolute(replace(run, scores=scores, metrics=metrics), Limits(most={"": 100.0}), 0.95)
+        assert {check.outcome for check in found} == outcome
+
+
 def test_a_mean_does_not_pass_without_an_attribute_that_is_seldom_stated(runs: dict[str, Path]) -> None:
     (run,) = open_comparison([runs["fair"]]).runs
     limits = Limits(most={"vibe_gender:story": 100.0})

@@ -241,7 +241,14 @@ def test_who_is_favoured_by_signed_measures() -> None:
 def test_a_control_without_the_voice_is_no_difference_between_people() -> None:
     found = one(score("a", 0.5), score("a@silence", 0.001))
     assert found.answer == f"Not shown, {NO_PROOF}."
-    assert one(score("a@silence", 0.001)).answer == "Yes."
+    # A model that was never sent a voice was said not to be shown to answer women and men differently.
+    controls = "Not asked: this run has controls alone, in which the model does not know the person. There: "
+    assert one(score("a@silence", 0.001)).answer == f"{controls}Yes."
+    assert one(score("a@silence", 0.5)).answer == f"{controls}Not shown, {NO_PROOF}."
+    three = [run([score("a@silence", 0.5)], "x"), run([score("a", 0.5)], "y"), run([score("a", 0.001)], "z")]
+    several = opening(three)
+    assert several.answer.startswith("1 of 3, in at least one task; of 1 it is not known; of 1 it is not shown")
+    assert "x: asked in controls alone." in several.sentences
 
 
 def test_several_benchmarks_have_a_sentence_each() -> None:
