@@ -254,11 +254,13 @@ class Score:
     def hidden_difference(self) -> str | None:
         """Why there is, or may be, a difference that `value` does not show, because of what it leaves out or averages.
 
-        None if there is no sign of one.
+        None if there is no sign of one, or if `value` shows one.
         """
-        if self.p > LEVEL >= self.p_items:
+        # A small p that is none among all tests shown is no finding.
+        missed = (self.p if math.isnan(self.q) else self.q) >= LEVEL
+        if missed and self.p_items <= LEVEL:
             return f"groups differ within items or blocks, in directions that cancel (p items {self.p_items:.2g})"
-        if self.p > LEVEL >= self.p_every_value:
+        if missed and self.p_every_value <= LEVEL:
             return f"the rare values that are left out differ between groups (p every value {self.p_every_value:.2g})"
         if self.removed_share > MOST_RARE:
             return f"over {100 * MOST_RARE:.0f} % of the values are seen fewer than {self.min_count} times and left out"
