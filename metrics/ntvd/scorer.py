@@ -17,7 +17,7 @@ from equivox.core.errors import RequestError
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import Samples
-from equivox.core.scores import NAN, Mover, Score, Scored, ScoringOptions, effective_min_count
+from equivox.core.scores import LEVEL, NAN, Mover, Score, Scored, ScoringOptions, effective_min_count
 from equivox.core.task import REFUSAL, Attribute, Task
 from equivox.metrics.scoring import least_p_of, named, rng_of, statistics, too_few_units
 
@@ -66,10 +66,14 @@ def _with_least_p(task: Task, samples: Samples, options: ScoringOptions, scores:
 def _without_some(whole: Score, outcomes: Sequence[Score], options: ScoringOptions) -> Score:
     """Return the score of a task with a note on each outcome that too few answers state, and that its mean leaves out.
 
-    The others alone cannot tell that the task shows no difference.
+    The others alone cannot tell that the task shows no difference. Nor can a mean in which one outcome differs, of
+    which there is more evidence than of the mean (Bonferroni over the outcomes): the noise of the others hides it.
     """
     short = [part for part in outcomes if whole.defined and part.coverage.shortfall(options.min_coverage) is not None]
     notes = [f"{part.attribute} is not in the mean: {part.undefined}" for part in short]
+    p, clearest = min(((one.p, str(one.attribute)) for one in outcomes if not math.isnan(one.p)), default=(NAN, ""))
+    if len(whole.parts) > 1 and len(whole.parts) * p <= min(LEVEL, whole.p):
+        notes.append(f"{clearest} differs between groups (p cluster {p:.2g}), which the mean does not show")
     return replace(whole, notes=(*whole.notes, *notes), cannot_tell=notes[0] if notes else None)
 
 

@@ -166,6 +166,27 @@ def test_sides_that_cancel_over_items_cannot_tell() -> None:
         assert verdict([replace(whole, p_cluster=0.01, q=q)]) == told
 
 
+def test_one_attribute_that_differs_is_not_lost_in_the_noise_of_others() -> None:
+    # Red is said 32 times of 40 to f, 14 times to m. Nine further attributes are drawn for everybody alike.
+    rng = np.random.default_rng(2)
+    others = [Attribute(name=f"other{i}", asks="another thing") for i in range(9)]
+
+    def answers(red: int) -> list[dict[str, str]]:
+        drawn = rng.integers(4, size=(40, 9))
+        return [
+            {"colour": "red" if (i * 7) % 40 < red else "blue"}
+            | {o.name: str(v) for o, v in zip(others, own, strict=True)}
+            for i, own in enumerate(drawn)
+        ]
+
+    table = [*rows("f", answers(32)), *rows("m", answers(14))]
+    found = scored(table, COLOUR, *others, options=ScoringOptions(min_count=1, n_resamples=1999))
+    whole, colour = replace(found[None], q=found[None].p), found["colour"]
+    assert whole.p > 0.05 > 10 * colour.p
+    told = f"colour differs between groups (p cluster {colour.p:.2g}), which the mean does not show"
+    assert verdict([whole]) == "cannot tell" and whole.untold == told and told in whole.notes
+
+
 def test_a_constant_attribute_is_named_where_the_mean_leaves_it_out() -> None:
     table = [
         row
