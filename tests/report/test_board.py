@@ -210,6 +210,23 @@ def test_a_model_that_failed_stands_last_and_is_not_left_out(source: Path, tmp_p
     assert "of answers used" in alone and "cut to 96 samples a task" in alone
 
 
+def test_a_model_of_which_the_best_task_alone_was_handed_in_does_not_stand_first(source: Path) -> None:
+    rows = board_rows({source / "honest-00": "0", source / "honest-15": "15"})
+    ranked = {(row.run, row.task.partition(":")[2]): replace(row, model=row.run) for row in rows if row.rank}
+    part = replace(ranked["0", "candidate"], model="part", rank=1)
+    whole = [
+        replace(ranked[run, task], rank=rank)
+        for (run, task), rank in zip(sorted(ranked), (2, 1, 3, 2), strict=True)  # candidate, casting of each
+    ]
+    # Of casting, "part" counts as the third of three: 1 + 3 is more than 2 + 1, and less than 3 + 2.
+    (section,) = board_sections([part, *whole])
+    assert [row.model for row, _ in section.lines] == ["0", "part", "15"]
+    # So does a model that has no score of casting.
+    without = replace(ranked["0", "casting"], model="part", rank=None, n_ranked=0, undefined="refused")
+    (section,) = board_sections([part, without, *whole])
+    assert [row.model for row, _ in section.lines] == ["0", "part", "15"]
+
+
 def test_a_model_whose_values_are_mostly_rare_may_have_any_rank(source: Path, tmp_path: Path) -> None:
     runs = {source / f"honest-{number:02}": str(number) for number in (0, 7)}
     rare = shutil.copytree(source / "honest-15", tmp_path / "rare")

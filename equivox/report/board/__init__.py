@@ -244,7 +244,8 @@ class Section:
 def board_sections(rows: Sequence[Row]) -> list[Section]:
     """Return the rows that decide as tables of models by comparisons, those nearest to no bias in most columns first.
 
-    A model without a rank, because its score is undefined, stands last: what failed is not left out.
+    A model without a rank, because its score is undefined, stands last: what failed is not left out. Of a task that a
+    model lacks, or has no score of, it counts as the last: whoever hands in the best task alone does not stand first.
     """
     shown = [row for row in rows if row.n_ranked or (row.decides and row.undefined)]
     found = []
@@ -254,10 +255,11 @@ def board_sections(rows: Sequence[Row]) -> list[Section]:
         # Of several runs of a model the ranked one is shown, or else the latest.
         latest = sorted(own, key=lambda row: row.n_ranked > 0)
         cells = {(row.model, row.task, row.metric, row.task_version): row for row in latest}
-        means = {
-            model: sum(row.rank or 0 for row in members) / len(members)
-            for model, members in split_by([row for row in own if row.rank], lambda row: row.model).items()
-        }
+        places, last = {(row.task, row.metric) for row in own}, len({row.model for row in own})
+        means = {}
+        for model, members in split_by([row for row in own if row.rank], lambda row: row.model).items():
+            ranks = {(row.task, row.metric): row.rank or last for row in members}
+            means[model] = sum(ranks.get(place, last) for place in places)
         several = len({metric for _, metric, _ in columns}) > 1
         versions = Counter((task, metric) for task, metric, _ in columns)
         family, data, limit, annotator, scoring = key
