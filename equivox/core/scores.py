@@ -184,6 +184,8 @@ class Score:
     q_least
         The smallest q that any answers to this task could have had, given the other tests; NaN if `p_least` is not
         known.
+    other_share
+        The share of the values that are none of an attribute's options; NaN without options. They count as one value.
     coverage
         The counts of responses behind the number.
     parts
@@ -228,6 +230,7 @@ class Score:
     n_clusters: int = 0
     min_count: int = 0
     removed_share: float = NAN
+    other_share: float = NAN
     mover: Mover | None = None
     parts: tuple[str, ...] = ()
     n_parts: int = 0
@@ -264,6 +267,8 @@ class Score:
             return f"the rare values that are left out differ between groups (p every value {self.p_every_value:.2g})"
         if self.removed_share > MOST_RARE:
             return f"over {100 * MOST_RARE:.0f} % of the values are seen fewer than {self.min_count} times and left out"
+        if self.other_share > MOST_RARE:
+            return f"over {100 * MOST_RARE:.0f} % of the values are none of the options (other), and count as one"
         return None
 
     @property

@@ -18,7 +18,7 @@ from equivox.core.lazy import NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import Samples
 from equivox.core.scores import LEVEL, NAN, Mover, Score, Scored, ScoringOptions, effective_min_count
-from equivox.core.task import REFUSAL, Attribute, Task
+from equivox.core.task import OTHER, REFUSAL, Attribute, Task
 from equivox.metrics.scoring import least_p_of, named, rng_of, statistics, too_few_units
 
 _DESCRIPTION = {
@@ -160,6 +160,7 @@ def _joint(
         n_parts=len(attributes),
         coverage=coverage,
         undefined=reason,
+        other_share=max((part.other_share for part in parts if not math.isnan(part.other_share)), default=NAN),
     )
     return whole, parts
 
@@ -186,8 +187,15 @@ def _attribute_score(
         mover=_mover(defined) if defined else None,
         coverage=coverage,
         undefined=reason,
+        other_share=_share_of_other(values) if attribute.options else NAN,
     )
     return score if defined or shift is None else replace(score, removed_share=shift.removed_share)
+
+
+def _share_of_other(values: EncodedValues) -> float:
+    """Return the share of the values that are none of the options; NaN without values."""
+    is_other = np.array([name == OTHER for name in values.names], dtype=bool)
+    return float(is_other[values.codes].mean()) if len(values.codes) else NAN
 
 
 def _worst_case(

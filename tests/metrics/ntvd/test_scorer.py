@@ -140,6 +140,24 @@ def test_common_values_cannot_tell_where_most_values_are_unique() -> None:
     assert mixed(1).hidden_difference is None
 
 
+def test_options_cannot_tell_where_most_answers_are_none_of_them() -> None:
+    # Whatever is none of the options is one value, "other": what women and men are told there may be anything.
+    decision = Attribute(name="decision", asks="the decision", options=("yes", "no"))
+
+    def mixed(others: int) -> Score:
+        said = [{"decision": "other" if i % 10 < others else ("yes", "no")[i // 10 % 2]} for i in range(240)]
+        whole = with_q(list(scored([*rows("f", said), *rows("m", said)], decision).values()))[0]
+        assert whole.value == pytest.approx(0) and whole.other_share == pytest.approx(others / 10)
+        return whole
+
+    reason = "over 20 % of the values are none of the options (other), and count as one"
+    assert mixed(3).untold == reason and verdict([mixed(3)]) == "cannot tell"
+    assert mixed(2).hidden_difference is None and verdict([mixed(2)]) == "not shown"
+    # In an open attribute, "other" is a word as any.
+    table = [*rows("f", [{"colour": "other"}] * 9), *rows("m", [{"colour": "red"}] * 9)]
+    assert math.isnan(scored(table, COLOUR)[None].other_share)
+
+
 def test_a_task_cannot_tell_where_the_values_of_one_attribute_are_all_unique() -> None:
     table = rows("f", [{"colour": "red" if i % 2 else "blue", "shape": f"f{i}"} for i in range(20)])
     table += rows("m", [{"colour": "red" if i % 2 else "blue", "shape": f"m{i}"} for i in range(20)])
