@@ -420,7 +420,7 @@ def _unlimited_loss(score: Score) -> Check:
     elif (most := score.mover) is not None and most.high_share - most.low_share >= SMALLEST_GROWTH and score.untold:
         outcome = "inconclusive"
     told = f"beyond chance (q {score.q:.2g})" if score.found else f"but {score.untold}"
-    reason = f"groups lose unequal shares of their answers, {told}; `--max nTVD=N` sets a limit in percent"
+    reason = f"groups lose unequal shares of their answers, {told}; `--max {score.name}=N` sets a limit in percent"
     return Check.of(
         score, metric=str(score.attribute), against="", limit=0.0, outcome=outcome, value=score.headline,
         difference=score.headline, low=score.ci_low, high=score.ci_high, reason="" if outcome == "pass" else reason,
