@@ -170,7 +170,10 @@ def _asks_less(run: ComparedRun) -> list[str]:
     found = unusual_options(run.options)
     if run.options.min_coverage > DEFAULT_OPTIONS.min_coverage:
         del found["min_coverage"]
-    return [found[name] for name in ("min_coverage", "shift") if name in found]
+    # Words of a lower similarity count as one, so that fewer of them differ.
+    if run.options.merge_threshold > DEFAULT_OPTIONS.merge_threshold:
+        found.pop("merge_threshold", None)
+    return [found[name] for name in ("min_coverage", "shift", "merge_threshold") if name in found]
 
 
 def _sources(run: ComparedRun) -> Iterator[Trust]:

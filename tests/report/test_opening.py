@@ -349,6 +349,10 @@ def test_options_that_ask_less_of_scores_speak_against_trust() -> None:
     assert "scored with min_coverage 0.25 (as declared: 0.8) ✗" in told
     strict = one(score("hobbies", 0.4), options=ScoringOptions(shift=5.0, min_coverage=0.9))
     assert not any("scored with" in str(entry) for entry in strict.trust)
+    # With a threshold of 0.2 most words count as one another, so that no group says others.
+    for threshold, told_of in ((0.2, True), (0.9, False)):
+        merged = one(score("hobbies", 0.4), options=ScoringOptions(merge="embedding", merge_threshold=threshold))
+        assert any(f"scored with merge_threshold {threshold}" in str(entry) for entry in merged.trust) is told_of
 
 
 def test_two_models() -> None:
