@@ -19,6 +19,7 @@ from typing import Any, Self
 
 from equivox.annotate.merging import as_scored
 from equivox.compare.runs import ComparedRun, Comparison
+from equivox.core.coverage import MOST_RARE
 from equivox.core.errors import DamageError, RequestError, StorageError
 from equivox.core.fields import odd_numbers, typed
 from equivox.core.files import cache_folder, file_hash, read_document, write_document
@@ -27,7 +28,7 @@ from equivox.core.lazy import np, on_one_core
 from equivox.core.metric import Measure, PairedTask, PairedValues
 from equivox.core.plugins import told_in_one_line
 from equivox.core.samples import Samples, rows_of
-from equivox.core.scores import DEFAULT_OPTIONS, MOST_RARE, NAN, Score
+from equivox.core.scores import DEFAULT_OPTIONS, NAN, Score
 from equivox.core.task import Task
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest

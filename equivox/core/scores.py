@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 from annotated_types import Ge, Gt, Le
 
 from equivox.core.attributes import Role
-from equivox.core.coverage import STAGES, Coverage
+from equivox.core.coverage import MOST_RARE, STAGES, Coverage
 from equivox.core.detectable import Detectable
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields, odd_numbers, typed
@@ -21,9 +21,6 @@ NAN = math.nan
 
 LEVEL = 0.05
 """The level of every decision: stars, marks and sentences need a q below it."""
-
-MOST_RARE = 0.2
-"""The share of the values above which a score that leaves them out as rare says nothing without a finding."""
 
 DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD = "sentence-transformers/all-mpnet-base-v2", 0.63
 """The encoder and the threshold for merging open values by meaning: those of BADF."""
@@ -255,10 +252,7 @@ class Score:
 
     @property
     def hidden_difference(self) -> str | None:
-        """Why there is, or may be, a difference that `value` does not show, because of what it leaves out or averages.
-
-        None if there is no sign of one, or if `value` shows one.
-        """
+        """Why there may be a difference that `value` leaves out or averages away; None without a sign of one."""
         # A small p that is none among all tests shown is no finding.
         missed = (self.p if math.isnan(self.q) else self.q) >= LEVEL
         if missed and self.p_items <= LEVEL:
