@@ -61,7 +61,7 @@ class GroupMeans:
     p_items
         The p of differences within single items, or strata without items, and within blocks, by 999 permutations at
         most: it finds those whose sides cancel. NaN without several of which each group has two values or more, on
-        average.
+        average, and where units are in every group and each item is of one unit.
     null_mean
         The mean size of the difference under the permutations; with more than two groups noise alone keeps it above 0.
     distance, distance_p, distance_null_mean

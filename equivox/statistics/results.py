@@ -138,10 +138,11 @@ class DistributionShift(_Shift):
     by_group, deviations
         G x V arrays: P_g(v), and P_g(v) - P̄(v). Shares between 0 and 1.
     p_items
-        As p_cluster of the permutations alone, for the nTVD within single items, or strata without items, and within
+        As p_cluster of the permutations alone, for values within single items, or strata without items, and within
         blocks, with rare values; 999 permutations at most. It finds differences whose sides cancel, such as women who
         are preferred for one job and men for another. NaN without clusters, without several items, where a group has
-        fewer than `LEAST_OF_ITEM` answers to an item on average, and for more than `MOST_CELLS` counts.
+        fewer than `LEAST_OF_ITEM` answers to an item on average, where units are in every group and each item is of one
+        unit, and for more than `MOST_CELLS` counts.
     removed_values, removed_share
         The values seen fewer than `min_count` times with their counts, and their share of all values seen.
     null_response, null_cluster

@@ -18,7 +18,7 @@ from equivox.statistics.evidence import Evidence, draw_evidence, p_of_every_valu
 from equivox.statistics.inputs import Floats, LabelColumn, ValueColumn
 from equivox.statistics.permutation import n_extreme
 from equivox.statistics.results import DistributionShift, JointShift, ShiftNumbers
-from equivox.statistics.within_items import items_of, of_several, values_within
+from equivox.statistics.within_items import p_of_values_within_items
 
 
 def distribution_shift(
@@ -190,16 +190,12 @@ def joint_shift(
     if any(occurrences[name].removed for name in defined):
         every_value = {name: encode_values(values[name], 1) for name in defined}
         of_all = p_of_every_value(every_value, design, n_resamples, rng)
-    of_items = []
-    for of_row in items_of(design):
-        within = {name: values_within(of_row, values[name], design) for name in defined}
-        compared = {name: own for name, own in within.items() if own is not None}
-        of_items.append(p_of_every_value(compared, design, n_resamples, rng))
+    of_items = p_of_values_within_items({name: values[name] for name in defined}, design, n_resamples, rng)
     shifts = {
         name: replace(
             _one(name, design, occurrences[name], reasons[name], evidence),
             p_every_value=of_all.get(name, math.nan),
-            p_items=of_several(own.get(name, math.nan) for own in of_items),
+            p_items=of_items.get(name, math.nan),
         )
         for name in columns
     }
@@ -208,7 +204,7 @@ def joint_shift(
     return replace(
         mean,
         p_every_value=of_all.get("", math.nan),
-        p_items=of_several(own.get("", math.nan) for own in of_items),
+        p_items=of_items.get("", math.nan),
         removed_share=max((own for own in removed if not math.isnan(own)), default=math.nan),
     )
 

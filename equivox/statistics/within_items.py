@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from equivox.core.encoded import EncodedValues, cross_count
-from equivox.statistics.encode import Design, Occurrences
+from equivox.statistics.encode import Design
 from equivox.statistics.inputs import Floats, Ints
-from equivox.statistics.permutation import Labels, p_value
+from equivox.statistics.permutation import (
+    BLOCK_CELLS,
+    Labels,
+    count_labellings,
+    labellings,
+    p_value,
+    sizes_and_order,
+)
 from equivox.statistics.unit_means import Units
 
 LEAST_OF_ITEM = 2
@@ -21,19 +28,76 @@ N_PERMUTED = 999
 """Permutations for a test within items at most."""
 
 
-def values_within(of_row: Ints, values: EncodedValues, design: Design) -> Occurrences | None:
-    """Return (row, value) pairs in which a value of one item is another than that of another item.
+def p_of_values_within_items(
+    attributes: Mapping[str, EncodedValues], design: Design, n_resamples: int, rng: np.random.Generator
+) -> dict[str, float]:
+    """Return the p of differences between the groups' values within items, by attribute and under "" of their mean.
 
-    `of_row` is one of `items_of`. None where nothing is to be compared within items, see `_items`.
+    The statistic is the sum of how far the count of each value of an item in each group is from that of a group that is
+    told the same: groups that were asked about other items more often do not differ by that. It is empty where nothing
+    is to be compared within items, see `_items`.
     """
-    item = _items(of_row, design, values.rows, int(values.has_value.sum()))
-    if item is None:
-        return None
+    each = [_p_of_values(of_row, attributes, design, n_resamples, rng) for of_row in _items_of(design)]
+    names = dict.fromkeys(name for own in each for name in own)
+    return {name: _of_several(own.get(name, math.nan) for own in each) for name in names}
+
+
+def _p_of_values(
+    of_row: Ints, attributes: Mapping[str, EncodedValues], design: Design, n_resamples: int, rng: np.random.Generator
+) -> dict[str, float]:
+    """Return what `p_of_values_within_items` does for one way to tell items apart, see `_items_of`."""
+    items = {name: _items(of_row, design, own.rows, int(own.has_value.sum())) for name, own in attributes.items()}
+    found = {}
+    for name, item in items.items():
+        if item is not None and (counts := _counts(attributes[name], item, design)) is not None:
+            found[name] = counts
+    if not found:
+        return {}
+    heard = np.any([counts.any(axis=1) for counts, _ in found.values()], axis=0)
+    group = design.group_of_cluster[heard]
+    held = np.zeros_like(group) if design.held is None else np.unique(design.held[heard], return_inverse=True)[1]
+    sizes, label_group = sizes_and_order(group, held, len(design.groups))
+    # Clusters in stratum order, then by their answers, so that draws depend on the data, not on names or row order.
+    order = np.lexsort([*np.concatenate([counts[heard] for counts, _ in found.values()], axis=1).T[::-1], held])
+    beyond = {name: _beyond(counts[heard][order], item, held[order]) for name, (counts, item) in found.items()}
+
+    def apart(labels: Labels) -> Floats:
+        found, mine = [], [(labels == code).astype(np.float64) for code in range(1, len(label_group))]
+        for own in beyond.values():
+            sums = [of_group @ own for of_group in mine]
+            sums.append(np.sum(sums, axis=0))  # of the first group, less: those of all add up to 0
+            found.append(sum(np.abs(one).sum(axis=1) for one in sums))
+        return np.stack(found, axis=1)
+
+    most = min(n_resamples, N_PERMUTED)
+    step = max(1, BLOCK_CELLS // max(len(group), *(own.shape[1] for own in beyond.values())))
+    null = np.concatenate([apart(labels) for labels in labellings(sizes, most, step, rng)])
+    observed, exact = apart(np.argsort(label_group)[group[order]][None])[0], count_labellings(sizes) <= most
+    places: dict[str, list[int] | slice] = {name: [place] for place, name in enumerate(beyond)}
+    places[""] = slice(None)
+    means = {name: (null[:, own].mean(axis=1), float(observed[own].mean())) for name, own in places.items()}
+    return {name: p_value(drawn, own, exact=exact) for name, (drawn, own) in means.items()}
+
+
+def _counts(values: EncodedValues, item: Ints, design: Design) -> tuple[Ints, Ints] | None:
+    """Return how often each cluster has each value of each item, K × V, and the item of each column.
+
+    None for more than `MOST_CELLS` counts.
+    """
     pairs, codes = np.unique(item * len(values.names) + values.codes, return_inverse=True)
-    if len(pairs) * len(design.clusters) > MOST_CELLS:
+    shape = len(design.clusters), len(pairs)
+    if shape[0] * shape[1] > MOST_CELLS:
         return None
-    names = tuple(map(str, pairs.tolist()))
-    return Occurrences(values=names, rows=values.rows, codes=codes, removed={}, n_total=len(codes))
+    return cross_count(design.cluster_of_row[values.rows], codes, shape), pairs // len(values.names)
+
+
+def _beyond(counts: Ints, item: Ints, held: Ints) -> Floats:
+    """Return what each cluster has beyond the shares of all in its stratum, item by item, as a share of all answers."""
+    starts, column = np.unique(item, return_index=True, return_inverse=True)[1:]
+    totals = np.zeros((int(held.max()) + 1, counts.shape[1]))
+    np.add.at(totals, held, counts)
+    shares = totals / np.maximum(np.add.reduceat(totals, starts, axis=1)[:, column], 1)
+    return np.asarray((counts - np.add.reduceat(counts, starts, axis=1)[:, column] * shares[held]) / counts.sum())
 
 
 def p_of_means_within_items(units: Units, design: Design, n_resamples: int, rng: np.random.Generator) -> float:
@@ -43,7 +107,7 @@ def p_of_means_within_items(units: Units, design: Design, n_resamples: int, rng:
     in all of several items; the statistic is the sum of squares between groups within items. NaN where nothing is to be
     compared within items, see `_items`.
     """
-    return of_several(_p_of_means(of_row, units, design, n_resamples, rng) for of_row in items_of(design))
+    return _of_several(_p_of_means(of_row, units, design, n_resamples, rng) for of_row in _items_of(design))
 
 
 def _p_of_means(of_row: Ints, units: Units, design: Design, n_resamples: int, rng: np.random.Generator) -> float:
@@ -73,7 +137,7 @@ def _p_of_means(of_row: Ints, units: Units, design: Design, n_resamples: int, rn
     return p_value(null, float(between(units.group[None])[0]), exact=exact)
 
 
-def items_of(design: Design) -> list[Ints]:
+def _items_of(design: Design) -> list[Ints]:
     """Return, for each row, its item, or its stratum where no items are given, and the block of its cluster.
 
     Sides that cancel over blocks are those of accents, of which one is preferred in women and another in men.
@@ -83,10 +147,10 @@ def items_of(design: Design) -> list[Ints]:
     return found if of_row is None else [of_row, *found]
 
 
-def of_several(found: Iterable[float]) -> float:
+def _of_several(found: Iterable[float]) -> float:
     """Return the smallest of several p-values times their number (Bonferroni), NaN left out; NaN without any.
 
-    >>> of_several([0.01, math.nan, 0.5]), of_several([0.9, 0.8]), of_several([])
+    >>> _of_several([0.01, math.nan, 0.5]), _of_several([0.9, 0.8]), _of_several([])
     (0.02, 1.0, nan)
     """
     p = [own for own in found if not math.isnan(own)]
@@ -97,10 +161,15 @@ def _items(of_row: Ints, design: Design, rows: Ints, n: int) -> Ints | None:
     """Return the item of each of `rows`, as codes from 0.
 
     None without clusters, without several items, and where a group has fewer than `LEAST_OF_ITEM` of the `n` answers
-    to an item on average: one answer is not compared with itself.
+    to an item on average: one answer is not compared with itself. None, too, where units are in every group and each
+    item is of one unit: swaps of a unit's groups leave the sides that they take apart as they are.
     """
     if not design.clusters or not len(rows):
         return None
     present, item = np.unique(of_row[rows], return_inverse=True)
+    if design.crossed:
+        unit = np.asarray(design.stratum_of_cluster)[design.cluster_of_row[rows]]
+        if len(np.unique(np.stack([item, unit]), axis=1).T) == len(present):
+            return None
     few = n < LEAST_OF_ITEM * len(present) * len(design.groups)
     return None if len(present) < 2 or few else np.asarray(item, dtype=np.int64)

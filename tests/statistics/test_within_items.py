@@ -31,6 +31,28 @@ def test_values_whose_sides_cancel() -> None:
         assert np.isnan(found.p_items)
 
 
+def test_who_is_asked_more_often_about_an_item_does_not_differ_within_it() -> None:
+    # Every nurse is taken and no pilot is. Women are asked about three nurses and a pilot, men the other way round.
+    nurse = np.where(WOMAN, np.arange(32) % 4 > 0, np.arange(32) % 4 == 0)
+    design = {"clusters": PERSON, "items": nurse, "rng": generator()}
+    assert distribution_shift(np.where(nurse, "taken", "left"), WOMAN, min_count=1, **design).p_items == 1
+    assert group_means(np.where(nurse, 9.0, 5.0), WOMAN, **design).p_items == 1
+    # Held in two blocks that are told otherwise, of which one has three women and a man: nobody differs within a block.
+    block = np.isin(PERSON, [0, 1, 2, 4])
+    told = np.where(block == NURSE, "taken", "left")
+    found = distribution_shift(told, WOMAN, clusters=PERSON, items=JOB, blocks=block, min_count=1, rng=generator())
+    assert found.p_items == 1
+
+
+def test_nothing_is_swapped_between_items_that_are_units() -> None:
+    # Each letter was sent four times under both names, and always taken under one: a swap turns its side alone.
+    letter, woman = np.arange(12).repeat(8), np.tile(np.arange(2).repeat(4), 12)
+    taken = (woman == letter % 2).astype(float)
+    design = {"clusters": letter, "items": letter, "rng": generator()}
+    assert np.isnan(distribution_shift(taken, woman, min_count=1, **design).p_items)
+    assert np.isnan(group_means(taken, woman, **design).p_items)
+
+
 def test_numbers_whose_sides_cancel() -> None:
     # Women are offered 2 more as nurses and 200 less as pilots, who earn a hundred times as much; people differ by 40.
     level = np.where(NURSE, 1, 100)
