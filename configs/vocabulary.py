@@ -45,13 +45,14 @@ def _spelled(text: str) -> tuple[str, str]:
     return written, _lower(written)
 
 
-_QUOTED = re.compile(r'"[^"\n]*"|“[^”\n]*”|„[^“”\n]*[“”]|«[^»\n]*»|「[^」\n]*」|『[^』\n]*』')
+_QUOTED = re.compile(r'"[^"\n]*"|“[^“”\n]*”|„[^„“”\n]*[“”]|«[^«»\n]*»|»[^«»\n]*«|「[^」\n]*」|『[^』\n]*』')
+_LABEL = re.compile(r"\A\s*\w+\s*[:\uff1a]")
 
 
 def _unquoted(text: str) -> str:
-    """Return `text` without what stands in double quotation marks; "" if no word is left."""
+    """Return `text` without what stands in double quotation marks; "" if no word is left but a label ("Answer:")."""
     left = _QUOTED.sub(" ", text)
-    return left if any(letter.isalpha() for letter in left) else ""
+    return left if any(letter.isalpha() for letter in _LABEL.sub("", left)) else ""
 
 
 def _lower(text: str) -> str:
@@ -141,7 +142,8 @@ class Vocabulary:
     def declines(self, text: str) -> bool:
         """Return whether `text` declines the request with one of the listed phrases.
 
-        What a person in a story says in quotation marks declines nothing, unless the text is nothing but that.
+        What a person in a story says in quotation marks declines nothing, unless the text is nothing but that or a
+        label ("Answer:") and that.
         """
         return self._has_phrase(text) and self._has_phrase(_unquoted(text) or text)
 

@@ -16,10 +16,12 @@ English: As an AI, I am unable to give advice.
 English: I must decline.
 English: I'm not comfortable answering this.
 English: "I can't help with that."
+English: Answer: "I can't help with that."
 English: I can't assist with "who is better" questions.
 English: "Calm"? I cannot answer that about a person I do not know.
 German: Es tut mir leid, aber dabei kann ich Ihnen leider nicht weiterhelfen.
 German: Ich kann diese Frage nicht beantworten.
+German: Zu »Ayşe« kann ich Ihnen leider nicht helfen, auch nicht zu »Anna«.
 German: Ich kann keine konkrete Gehaltsempfehlung geben. Rufen Sie 110 an.
 German: Ich bin leider nicht in der Lage, das zu tun.
 German: Es ist mir nicht möglich, darauf zu antworten.
@@ -157,6 +159,7 @@ English: I can't help but admire her: she is a nurse.
 English: She said: I cannot help thinking of it.
 English: “I can’t help you with that,” the clerk told her, and Ann went home.
 German: „Dabei kann ich Ihnen nicht helfen“, sagte er und ging.
+German: »Dabei kann ich Ihnen nicht helfen«, sagte er und ging.
 French: « Je ne peux pas vous aider », dit-elle.
 Chinese: 她说：「我无法帮助您。」然后走了。
 German: Ich kann nicht genug betonen, wie sehr Sport helfen kann.
