@@ -259,7 +259,7 @@ def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
     )
     unit = unit_of(data, declared.cluster, declared.group, f"task file {path}")
     # A column may be called as no task can be.
-    family = re.sub(r"[\s:/\\,]+", "_", f"{declared.name}_{'_'.join(declared.group)}")
+    family = re.sub(r"[\s:/\\,@|]+", "_", f"{declared.name}_{'_'.join(declared.group)}")
     card = declared.card or f"Corpus declared in {path.name}, with the prompts of VIBE (arXiv 2604.17248)."
     design = {name: getattr(declared, name) for name in ("group", "strata", "blocks", "items")} | {"cluster": unit}
     tasks = [

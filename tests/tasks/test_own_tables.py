@@ -811,16 +811,16 @@ def test_a_new_task_file_is_yaml_whatever_the_table_is_called(tmp_path: Path, eq
     rows: list[dict[str, object]] = [
         {
             "Text: Anfrage": f"Somebody asks about a matter, number {i}.",
-            "sex: f/m": ("f: a", "#m")[i % 2],
+            "sex: f/m | @birth": ("f: a", "#m")[i % 2],
             "no": f"p{i}",
         }
         for i in range(24)
     ]
     path = table(tmp_path / "Anna's data: new #2.csv", rows)
-    assert 'group: "sex: f/m"' in equivox.done("tasks", "new", path)
+    assert 'group: "sex: f/m | @birth"' in equivox.done("tasks", "new", path)
     file = tmp_path / "Anna's data: new #2.yaml"
     (task,) = load_task_file(file)
-    assert (task.name, task.group) == ("anna_s_data_new_2_sex_f_m:answer", ("sex: f/m",))
+    assert (task.name, task.group) == ("anna_s_data_new_2_sex_f_m_birth:answer", ("sex: f/m | @birth",))
     code, out, err = equivox(
         "run", "simulated:biased", file, "--output", tmp_path / "run", "--scoring", "n_resamples=99"
     )
