@@ -145,11 +145,16 @@ def rank_all(comparison: Comparison, tests: Sequence[PairedTest]) -> list[Rank]:
     """Return every model's rank in every task and metric that has a value for "no bias" and a paired test.
 
     A model with an undefined score has no rank, and the reason is kept; the ranks of the others do not change. One
-    whose score may leave a difference out may have any rank.
+    whose score may leave a difference out may have any rank, there and in the mean of its tasks.
     """
     columns: dict[tuple[str, str], dict[str, Rank]] = {}
     every = [(run, score) for run in comparison.runs for score in run.scores]
-    hidden = {(score.task, score.name, run.model) for run, score in every if score.is_whole and score.hidden_difference}
+    hidden = {
+        (task, score.name, run.model)
+        for run, score in every
+        if score.is_whole and score.hidden_difference
+        for task in (score.task, f"{score.family}: {OVERALL}")
+    }
     tests = [t for t in tests if not hidden & {(t.task, t.metric, model) for model in (t.model_a, t.model_b)}]
     for run, score in every:
         if is_ranked(run, score):

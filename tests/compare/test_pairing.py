@@ -121,11 +121,12 @@ def test_a_model_whose_sides_cancel_over_items_may_have_any_rank(judged: Judged,
     task, first = "vibe_gender:candidate", "simulated:oracle"
     comparison = open_comparison(runs[:4])
     own = comparison.runs[0]
-    scores = [replace(score, p_cluster=0.4, p_items=0.001) for score in own.scores]
-    for run, low_high in ((own, (1, 3)), (replace(own, scores=scores), (1, 4))):
+    scores = [replace(score, p_cluster=0.4, p_items=0.001) if score.task == task else score for score in own.scores]
+    for run, any_rank in ((own, False), (replace(own, scores=scores), True)):
         ranks = rank_all(replace(comparison, runs=[run, *comparison.runs[1:]]), judged.tests)
-        (rank,) = [rank for rank in ranks if (rank.task, rank.metric, rank.model) == (task, "nTVD", first)]
-        assert (rank.low, rank.high) == low_high
+        found = {rank.task: (rank.low, rank.high) for rank in ranks if (rank.metric, rank.model) == ("nTVD", first)}
+        # A mean over tasks of which one may hide a difference may hide it, too.
+        assert [found[name] == (1, 4) for name in (task, "vibe_gender: all tasks")] == [any_rank, any_rank]
 
 
 def test_ranks_follow_the_planted_bias(judged: Judged) -> None:
