@@ -119,7 +119,7 @@ def look_at(path: Path) -> Found:
         crossed=crossed,
         candidates=tuple(candidates),
         mixed=mixed,
-        item=next((name for name in candidates if name not in known and _in_all(others[name], others[group])), "")
+        item=next((n for n in candidates if n not in (*known, unit) and _in_all(others[n], others[group])), "")
         if group
         else "",
         placeholders=tuple(name for name in placeholders if name not in columns),

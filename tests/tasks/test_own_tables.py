@@ -614,6 +614,10 @@ def test_what_every_group_was_asked_about_is_an_item(tmp_path: Path) -> None:
     # A town has one gender here, so that nothing can be compared within it; some rows lack a job of one.
     assert "items" not in task_file_for(table(tmp_path / "u.csv", [{**row, "job": row["town"]} for row in rows]))
     assert "items" not in task_file_for(table(tmp_path / "v.csv", [*rows, {**rows[0], "job": "judge"}]))
+    # A unit that is in every group is no item of itself: swaps within it would show nothing.
+    swapped = [{"vignette": f"c{i}", "gender": g, "text": f"Case {i} of {g}."} for i in range(8) for g in "fmfm"]
+    told = task_file_for(table(tmp_path / "w.csv", swapped))
+    assert "cluster: vignette" in told and "items" not in told
 
 
 def test_a_conversation_in_a_table_is_asked_by_what_the_user_says_and_never_as_it_is_stored(tmp_path: Path) -> None:
