@@ -182,7 +182,8 @@ def task_named(table: Table, row: int, tasks: Mapping[str, Task]) -> str:
 
 def needed(task: Task) -> list[str]:
     """Return the columns of its samples that scoring and annotating a task take, each once."""
-    return list(dict.fromkeys([*task.group, task.cluster, *task.strata, *task.metadata, *task.data.where]))
+    design = [*task.group, task.cluster, *task.strata, *task.blocks, *task.items]
+    return list(dict.fromkeys([*design, *task.metadata, *task.data.where]))
 
 
 def lacking(table: Table, task: Task) -> list[str]:

@@ -63,6 +63,17 @@ def test_rows_describe_their_samples(tmp_path: Path) -> None:
     assert result.manifest["command"]["model"] == "imported:mine"
 
 
+def test_rows_describe_the_blocks_and_items_of_their_samples(tmp_path: Path) -> None:
+    rows: list[Record] = [
+        {"speaker": f"s{i}", "accent": "ab"[i % 2], "gender": "fm"[i // 2 % 2], "sentence": f"t{n}", "response": told}
+        for i in range(8)
+        for n, told in enumerate(("Try yoga.", "Try chess."))
+    ]
+    task = replace(resolve_tasks("vibe_accent:advisory")[0], strata=())
+    (score,) = (one for one in imported(rows, tmp_path / "run", task).scores if one.is_whole and one.role == "outcome")
+    assert score.coverage.used == 16 and not math.isnan(score.new_items_low)
+
+
 def test_a_row_that_says_another_group_than_its_sample_is_refused(tmp_path: Path) -> None:
     """Answers that were shifted by one row were taken for those of the other group."""
     samples = sample_corpus().samples
