@@ -119,11 +119,12 @@ def _an_annotator(given: object, what: str) -> Annotator:
         refuse_odd_identity(identity, what)
         if not is_file_name(identity.name):
             raise RequestError(f"{what} is called {identity.name!r:.80}, which no folder can be; give it another name")
-        settings = json.dumps(identity.as_dict()["settings"])
-        if cleaned(settings) != settings:
-            raise RequestError(
-                f"{what} has a secret in the settings of its `identity`, which are written down; leave it out"
-            )
+        for setting, value in identity.as_dict()["settings"].items():
+            if cleaned(written := json.dumps({setting: value})) != written:
+                raise RequestError(
+                    f"{what} has what looks like a secret in the settings of its `identity`, which are written down: "
+                    f"in {cleaned(setting)!r:.40}; leave it out, or put it in other words"
+                )
         if identity.name in _own_names() and not type(given).__module__.startswith("equivox."):
             raise RequestError(f"{what} is called {identity.name!r}, as one of equivox is; give it another name")
         if not isinstance(given.engine, Engine | None):

@@ -120,15 +120,19 @@ def test_asking_for_a_broken_name_gives_the_reason(
     assert reason in err and "the package equivox-bad adds" in err
 
 
+SECRET = "has what looks like a secret in the settings of its `identity`, which are written down:"
+
+
 @pytest.mark.parametrize(
     ("identity", "told"),
     [
         ("name='rules', version='1'", "is called 'rules', as one of equivox is; give it another name"),
+        ("name='own', version='1', settings={'n': 1, 'api_key': 'sk-hunter2'}", f"{SECRET} in 'api_key'; leave it out"),
+        ("name='own', version='1', settings={'at': 'http://me:pw@host/v1'}", f"{SECRET} in 'at'; leave it out"),
         (
-            "name='own', version='1', settings={'api_key': 'sk-hunter2'}",
-            "has a secret in the settings of its `identity`",
+            "name='own', version='1', settings={'prompt': 'as key: value'}",
+            f"{SECRET} in 'prompt'; leave it out, or put",
         ),
-        ("name='own', version='1', settings={'at': 'http://me:pw@host/v1'}", "has a secret in the settings of its"),
     ],
 )
 def test_an_annotator_that_would_mislead_or_tell_a_secret_is_refused(
