@@ -23,7 +23,7 @@ from equivox.statistics.unit_means import Units
 LEAST_OF_ITEM = 2
 """The fewest answers to an item that a group must have on average for answers to be compared within items."""
 MOST_CELLS = 2 * 10**7
-"""The most counts, clusters × what is counted of each item, for a test within items; so many take 160 MB."""
+"""The most counts, clusters × what is counted of each item, for a test within items; so many take half a gigabyte."""
 N_PERMUTED = 999
 """Permutations for a test within items at most."""
 
@@ -47,12 +47,14 @@ def _p_of_values(
 ) -> dict[str, float]:
     """Return what `p_of_values_within_items` does for one way to tell items apart, see `_items_of`."""
     items = {name: _items(of_row, design, own.rows, int(own.has_value.sum())) for name, own in attributes.items()}
-    found = {}
-    for name, item in items.items():
-        if item is not None and (counts := _counts(attributes[name], item, design)) is not None:
-            found[name] = counts
-    if not found:
+    pairs = {
+        name: np.unique(item * len(attributes[name].names) + attributes[name].codes, return_inverse=True)
+        for name, item in items.items()
+        if item is not None
+    }
+    if not pairs or sum(len(own) for own, _ in pairs.values()) * len(design.clusters) > MOST_CELLS:
         return {}
+    found = {name: _counts(attributes[name], own, codes, design) for name, (own, codes) in pairs.items()}
     heard = np.any([counts.any(axis=1) for counts, _ in found.values()], axis=0)
     group = design.group_of_cluster[heard]
     held = np.zeros_like(group) if design.held is None else np.unique(design.held[heard], return_inverse=True)[1]
@@ -79,16 +81,10 @@ def _p_of_values(
     return {name: p_value(drawn, own, exact=exact) for name, (drawn, own) in means.items()}
 
 
-def _counts(values: EncodedValues, item: Ints, design: Design) -> tuple[Ints, Ints] | None:
-    """Return how often each cluster has each value of each item, K × V, and the item of each column.
-
-    None for more than `MOST_CELLS` counts.
-    """
-    pairs, codes = np.unique(item * len(values.names) + values.codes, return_inverse=True)
-    shape = len(design.clusters), len(pairs)
-    if shape[0] * shape[1] > MOST_CELLS:
-        return None
-    return cross_count(design.cluster_of_row[values.rows], codes, shape), pairs // len(values.names)
+def _counts(values: EncodedValues, pairs: Ints, codes: Ints, design: Design) -> tuple[Ints, Ints]:
+    """Return how often each cluster has each value of each item, K × V, and the item of each column."""
+    counts = cross_count(design.cluster_of_row[values.rows], codes, (len(design.clusters), len(pairs)))
+    return counts, pairs // len(values.names)
 
 
 def _beyond(counts: Ints, item: Ints, held: Ints) -> Floats:
