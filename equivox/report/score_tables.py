@@ -298,7 +298,8 @@ def _mean_note(measure: Measure | None, rows: Rows) -> str:
         f"p cluster: labels permuted over {f'{clusters} ' if clusters else ''}clusters;\n{_Q_NOTE}.\n"
         "p paper: labels permuted over responses, as published; it takes differences between clusters for bias.\n"
         f"rare: the share of values set aside because they were seen "
-        f"{f'fewer than {counts} times' if counts else 'too seldom'}; used: usable, of all requested."
+        f"{f'fewer than {counts} times' if counts else 'too seldom'}, of a task that of its attribute with most;\n"
+        "used: usable, of all requested."
     )
 
 
