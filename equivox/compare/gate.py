@@ -243,8 +243,11 @@ def _checked(run: ComparedRun, limits: Mapping[str, float] | None = None) -> lis
     return found
 
 
-def _lacking(run: ComparedRun, score: Score, min_coverage: float) -> str:
-    """Return why a score of a run cannot be relied on; empty if it can."""
+def _lacking(run: ComparedRun, score: Score, min_coverage: float, *, found: bool = False) -> str:
+    """Return why a score of a run cannot be relied on; empty if it can.
+
+    With `found` it is known to be too far from "no bias", whatever it hides beside that.
+    """
     if not score.defined:
         return f"{run.model} has no score: {score.undefined}"
     if all(is_control(other.task, other.condition) for other in run.scores):
@@ -255,7 +258,7 @@ def _lacking(run: ComparedRun, score: Score, min_coverage: float) -> str:
     if share < min_coverage:
         about = f" about group {group}" if group else ""
         return f"{share:.0%} of the answers of {run.model}{about} were used, at least {min_coverage:.0%} are asked for"
-    if score.hidden_difference is not None:
+    if score.hidden_difference is not None and not found:
         return f"of {run.model}, {score.hidden_difference}"
     for part in left_out_of(score, run.scores):
         # A mean of the other attributes says nothing of one that too few answers state.
@@ -274,8 +277,8 @@ def _absolute(run: ComparedRun, limits: Limits, min_coverage: float) -> list[Che
             continue
         low, high = distance_interval(score.ci_low, score.ci_high, measure.no_bias)
         values = (abs(score.headline - measure.no_bias), low, high)
-        check = _alone(score, score.name, limit, values, _lacking(run, score, min_coverage))
-        found.append(_beside(check, run, limits.most))
+        lacks = _lacking(run, score, min_coverage, found=low > limit)
+        found.append(_beside(_alone(score, score.name, limit, values, lacks), run, limits.most))
     return found
 
 
