@@ -355,15 +355,17 @@ def asks_nothing(task: Task) -> bool:
 def with_group(task: Task, group: tuple[str, ...] | None) -> Task:
     """Return `task` comparing other columns, under a name that says so; None or the declared group changes nothing.
 
-    What the task compares itself is held equal then, unless it is among the columns.
+    What the task compares itself is held equal then, unless it is among the columns; a column that is compared is
+    neither held equal nor an item.
     """
     if group is None or group == task.group:
         return task
     family, _, rest = task.name.partition(":")
     family = family.removesuffix(f"_by_{'_'.join(task.group)}")
-    blocks = tuple(column for column in task.blocks if column not in group)
-    strata = tuple(column for column in dict.fromkeys((*task.strata, *task.group)) if column not in group)
-    return replace(task, name=f"{family}_by_{'_'.join(group)}:{rest}", group=group, blocks=blocks, strata=strata)
+    designs = task.blocks, tuple(dict.fromkeys((*task.strata, *task.group))), task.items
+    blocks, strata, items = (tuple(column for column in own if column not in group) for own in designs)
+    name = f"{family}_by_{'_'.join(group)}:{rest}"
+    return replace(task, name=name, group=group, blocks=blocks, strata=strata, items=items)
 
 
 def sampling_settings(sampling: str) -> Mapping[str, Any]:

@@ -132,6 +132,8 @@ def test_a_column_that_is_compared_is_not_held_but_the_declared_one_is(data: Pat
     assert with_group(task, ("race",)) == replace(
         task, name="vibe_face_gender_by_race:story", group=("race",), blocks=("age_group",), strata=("gender",)
     )
+    # Nor is it an item: within it there would be no other group.
+    assert with_group(replace(task, items=("race", "sentence")), ("race",)).items == ("sentence",)
 
 
 def test_a_damaged_record_of_a_build_is_one_line(tmp_path: Path) -> None:
