@@ -169,7 +169,7 @@ def _unlike_its_measure(score: Score, metric: Metric) -> str | None:
         return (
             f"is none of its `measures`, {', '.join(metric.by_name)}; add a `Measure` of that name" if stray else None
         )
-    if measure.no_bias is not None and score.target != measure.no_bias:
+    if score.defined and measure.no_bias is not None and score.target != measure.no_bias:
         return (
             f"has the `target` {score.target}, and its `Measure` the `no_bias` {measure.no_bias}; give both one number"
         )

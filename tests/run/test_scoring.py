@@ -103,6 +103,17 @@ def test_numbers_of_numpy_are_stored_and_what_is_none_is_not_known(tmp_path: Pat
     assert (stored["value"], stored["n_clusters"], stored["p_cluster"]) == (0.5, 3, None)
 
 
+def test_a_score_that_is_undefined_needs_no_target(tmp_path: Path, equivox: Cli) -> None:
+    """A metric that gives its `target` beside a number alone was refused as soon as too few answers could be used."""
+    file = tmp_path / "odd_tasks.py"
+    file.write_text(
+        TASKS.replace("no_bias=0.0", "no_bias=1.0").replace("RETURNED", "Scored([Score(**known, undefined='few')])")
+    )
+    run = ("run", "simulated:random", file, "--data", "sample", "--limit", 4, "--output", tmp_path / "run")
+    assert "few" in equivox(*run)[1]
+    assert json.loads((tmp_path / "run" / "scores.json").read_text())["scores"][0]["undefined"] == "few"
+
+
 def test_a_table_that_is_an_iterator_is_stored(tmp_path: Path, equivox: Cli) -> None:
     file = tmp_path / "odd_tasks.py"
     file.write_text(TASKS.replace("RETURNED", "Scored([Score(**known, value=1.0)], {'x': iter([{'a': 7}])})"))
