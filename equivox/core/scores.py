@@ -253,11 +253,12 @@ class Score:
     @property
     def hidden_difference(self) -> str | None:
         """Why there may be a difference that `value` leaves out or averages away; None without a sign of one."""
-        # A small p that is none among all tests shown is no finding.
+        # A small p that is none among all tests shown is no finding; another one hides nothing if it is no smaller.
         missed = (self.p if math.isnan(self.q) else self.q) >= LEVEL
-        if missed and self.p_items <= LEVEL:
+        in_items, in_rare = (missed and p <= LEVEL and p < self.p for p in (self.p_items, self.p_every_value))
+        if in_items:
             return f"groups differ within items or blocks, in directions that cancel (p items {self.p_items:.2g})"
-        if missed and self.p_every_value <= LEVEL:
+        if in_rare:
             return f"the rare values that are left out differ between groups (p every value {self.p_every_value:.2g})"
         if self.removed_share > MOST_RARE:
             return f"over {100 * MOST_RARE:.0f} % of the values are seen fewer than {self.min_count} times and left out"
