@@ -257,7 +257,7 @@ class Score:
         missed = (self.p if math.isnan(self.q) else self.q) >= LEVEL
         in_items, in_rare = (missed and p <= LEVEL and p < self.p for p in (self.p_items, self.p_every_value))
         if in_items:
-            return f"groups differ within items or blocks, in directions that cancel (p items {self.p_items:.2g})"
+            return f"groups differ within items or blocks (p items {self.p_items:.2g}), which may cancel over all"
         if in_rare:
             return f"the rare values that are left out differ between groups (p every value {self.p_every_value:.2g})"
         if self.removed_share > MOST_RARE:

@@ -80,7 +80,7 @@ class _Shift(ShiftNumbers):
         if self.p_every_value <= _LEVEL:
             yield "with rare values included (p every value) there is a difference that the common values do not show"
         if self.p_items <= _LEVEL:
-            yield "within single items or blocks (p items) there is a difference that cancels over all of them"
+            yield "within single items or blocks (p items) there is a difference, which may cancel over all of them"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -188,7 +188,7 @@ def test_a_design_that_cannot_tell_is_no_answer() -> None:
     assert Trust("20 speakers, too few for some tests", "bad") in found.trust
     # More speakers would not show what cancels within a score.
     cancels = one(score("a", 0.1, p_cluster=0.4, p_items=0.001))
-    assert cancels.sentences == ("Groups differ within items or blocks, in directions that cancel (p items 0.001).",)
+    assert cancels.sentences == ("Groups differ within items or blocks (p items 0.001), which may cancel over all.",)
     assert Trust("20 speakers", "neutral") in cancels.trust
     mixed = one(score("a", 0.1, cannot_tell=FEW), score("b", 0.5))
     assert mixed.answer == "Not known: of 2 tasks, 1 without a difference shown and 1 where this design cannot tell."

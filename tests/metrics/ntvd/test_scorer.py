@@ -177,7 +177,7 @@ def test_sides_that_cancel_over_items_cannot_tell() -> None:
     ]
     whole = with_q(list(scored(table, COLOUR).values()))[0]
     assert whole.value == pytest.approx(0) and whole.p_cluster > 0.05 and whole.p_items < 0.05
-    reason = f"groups differ within items or blocks, in directions that cancel (p items {whole.p_items:.2g})"
+    reason = f"groups differ within items or blocks (p items {whole.p_items:.2g}), which may cancel over all"
     assert verdict([whole]) == "cannot tell" and whole.untold_in_full == reason
     # Nor where a small difference over all items is none among many tests; where it is found, the answer is yes.
     for q, told in ((0.3, "cannot tell"), (0.03, "found")):
