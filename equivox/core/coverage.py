@@ -11,7 +11,7 @@ STAGES = ("requested", "generated", "answered", "parsed", "used")
 UNEVEN = 0.05
 """Where the shares of missing answers of two groups differ by this much, a score is marked."""
 MOST_RARE = 0.2
-"""The share of the values above which a score that leaves them out as rare says nothing without a finding."""
+"""The share of values left out as rare, or of `other`, above which a score says nothing without a finding."""
 UNUSUAL = 0.05
 """Where this share of the responses did not end as usual, a score says so."""
 

@@ -25,7 +25,7 @@ from equivox.statistics.inputs import Bools, Floats, Ints
 from equivox.statistics.intervals import invert
 from equivox.statistics.noise import N_NOISE, Noise, of_deviations
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
-from equivox.statistics.permutation import n_extreme, p_step, p_value
+from equivox.statistics.permutation import n_extreme, p_by_name, p_of_mean, p_step, p_value
 from equivox.statistics.results import ShiftNumbers
 
 MANY = 2**63 - 1
@@ -187,16 +187,7 @@ def p_of_every_value(
     if heard is None:
         return {}
     null, observed, _, exact = heard.permuted(parts, len(design.groups), min(n_resamples, N_EVERY_VALUE), rng)
-    places: dict[str, list[int] | slice] = {name: [place] for place, name in enumerate(occurrences)}
-    places[""] = slice(0, len(parts))
-    return {name: _p_of(null, observed, own, exact) for name, own in places.items()}
-
-
-def _p_of(null: Floats, observed: Floats, columns: list[int] | slice, exact: bool) -> float:
-    """Return the p of the mean of some columns of a null; NaN for an empty one."""
-    if not len(null):
-        return math.nan
-    return p_value(null[:, columns].mean(axis=1), float(observed[columns].mean()), exact=exact)
+    return p_by_name(null, observed, occurrences, exact=exact)
 
 
 @dataclass(frozen=True)
@@ -330,7 +321,7 @@ def _p_values(
     """Return the p-values of some attributes together, by their names; `of_noise` needs that of the permutations."""
     response = evidence.response[:, columns].mean(axis=1)
     permuted, euclidean = (
-        _p_of(evidence.cluster, evidence.observed, [first + own for own in columns], evidence.exact)
+        p_of_mean(evidence.cluster, evidence.observed, [first + own for own in columns], exact=evidence.exact)
         for first in (0, len(evidence.slices))
     )
     p_noise = of_noise(permuted)

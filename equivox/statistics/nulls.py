@@ -71,11 +71,7 @@ def null_over_clusters(
     from scipy import sparse
 
     sizes, label_group = sizes_and_order(group, stratum, n_groups)
-    n_labellings = count_labellings(sizes)
-    exact = n_labellings <= n_resamples
-    # Units in stratum order, then by their answers, so that draws depend on the data, not on names or row order.
-    keys = [*counts.T[::-1], np.zeros_like(group) if stratum is None else stratum]
-    order = np.lexsort(keys)
+    order = in_order(counts, stratum)
     of_cluster = sparse.csr_array(counts[order].T)
     step = max(1, LABEL_CELLS // len(counts))
     beyond = None
@@ -89,9 +85,32 @@ def null_over_clusters(
             return beyond.distances(labels)
         return _distances(labels, of_cluster, n_groups, slices, both_per_attribute)
 
+    return null_of(distances, group[order], sizes, label_group, n_resamples=n_resamples, step=step, rng=rng)
+
+
+def in_order(counts: Ints, stratum: Ints | None) -> Ints:
+    """Return the clusters in stratum order, then by their answers: draws depend on the data, not on names or rows."""
+    return np.lexsort([*counts.T[::-1], np.zeros(len(counts), dtype=np.int64) if stratum is None else stratum])
+
+
+def null_of(
+    distances: Callable[[Labels], Floats],
+    group: Ints,
+    sizes: Ints,
+    label_group: Ints,
+    *,
+    n_resamples: int,
+    step: int,
+    rng: np.random.Generator,
+) -> tuple[Floats, Floats, int, bool]:
+    """Return the null of the distances of clusters that are `in_order`, as `null_over_clusters` does.
+
+    `sizes` and `label_group` are those of `sizes_and_order`, and `step` the most permutations at a time.
+    """
+    n_labellings = count_labellings(sizes)
     null = np.concatenate([distances(labels) for labels in labellings(sizes, n_resamples, step, rng)])
-    as_they_are: Ints = np.argsort(label_group)[group[order]][None]
-    return null, distances(as_they_are)[0], n_labellings, exact
+    as_they_are: Ints = np.argsort(label_group)[group][None]
+    return null, distances(as_they_are)[0], n_labellings, n_labellings <= n_resamples
 
 
 class _Beyond:

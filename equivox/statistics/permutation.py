@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -183,6 +183,20 @@ def p_value(null: Floats, observed: float, *, exact: bool, size: float = 1.0) ->
     """
     extreme = n_extreme(null, observed, size)
     return extreme / len(null) if exact else (1 + extreme) / (1 + len(null))
+
+
+def p_of_mean(null: Floats, observed: Floats, columns: Sequence[int] | slice, *, exact: bool) -> float:
+    """Return the p of the mean of some columns of a null, B x C; NaN for an empty one."""
+    if not len(null):
+        return math.nan
+    return p_value(null[:, columns].mean(axis=1), float(observed[columns].mean()), exact=exact)
+
+
+def p_by_name(null: Floats, observed: Floats, names: Iterable[str], *, exact: bool) -> dict[str, float]:
+    """Return the p of each of the first columns of a null, by its name, and under "" that of their mean."""
+    places: dict[str, list[int] | slice] = {name: [place] for place, name in enumerate(names)}
+    places[""] = slice(0, len(places))
+    return {name: p_of_mean(null, observed, own, exact=exact) for name, own in places.items()}
 
 
 def p_step(null: Floats, *, exact: bool) -> float:

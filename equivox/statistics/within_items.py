@@ -10,14 +10,8 @@ import numpy as np
 from equivox.core.encoded import EncodedValues, cross_count
 from equivox.statistics.encode import Design
 from equivox.statistics.inputs import Floats, Ints
-from equivox.statistics.permutation import (
-    BLOCK_CELLS,
-    Labels,
-    count_labellings,
-    labellings,
-    p_value,
-    sizes_and_order,
-)
+from equivox.statistics.nulls import in_order, null_of
+from equivox.statistics.permutation import BLOCK_CELLS, Labels, p_by_name, p_value, sizes_and_order
 from equivox.statistics.unit_means import Units
 
 LEAST_OF_ITEM = 2
@@ -59,8 +53,7 @@ def _p_of_values(
     group = design.group_of_cluster[heard]
     held = np.zeros_like(group) if design.held is None else np.unique(design.held[heard], return_inverse=True)[1]
     sizes, label_group = sizes_and_order(group, held, len(design.groups))
-    # Clusters in stratum order, then by their answers, so that draws depend on the data, not on names or row order.
-    order = np.lexsort([*np.concatenate([counts[heard] for counts, _ in found.values()], axis=1).T[::-1], held])
+    order = in_order(np.concatenate([counts[heard] for counts, _ in found.values()], axis=1), held)
     beyond = {name: _beyond(counts[heard][order], item, held[order]) for name, (counts, item) in found.items()}
 
     def apart(labels: Labels) -> Floats:
@@ -71,14 +64,10 @@ def _p_of_values(
             found.append(sum(np.abs(one).sum(axis=1) for one in sums))
         return np.stack(found, axis=1)
 
-    most = min(n_resamples, N_PERMUTED)
     step = max(1, BLOCK_CELLS // max(len(group), *(own.shape[1] for own in beyond.values())))
-    null = np.concatenate([apart(labels) for labels in labellings(sizes, most, step, rng)])
-    observed, exact = apart(np.argsort(label_group)[group[order]][None])[0], count_labellings(sizes) <= most
-    places: dict[str, list[int] | slice] = {name: [place] for place, name in enumerate(beyond)}
-    places[""] = slice(None)
-    means = {name: (null[:, own].mean(axis=1), float(observed[own].mean())) for name, own in places.items()}
-    return {name: p_value(drawn, own, exact=exact) for name, (drawn, own) in means.items()}
+    drawn = {"n_resamples": min(n_resamples, N_PERMUTED), "step": step}
+    null, observed, _, exact = null_of(apart, group[order], sizes, label_group, **drawn, rng=rng)
+    return p_by_name(null, observed, beyond, exact=exact)
 
 
 def _counts(values: EncodedValues, pairs: Ints, codes: Ints, design: Design) -> tuple[Ints, Ints]:
@@ -128,8 +117,8 @@ def _p_of_means(of_row: Ints, units: Units, design: Design, n_resamples: int, rn
         squares = [((mine @ sums) ** 2 / np.maximum(mine @ counts, 1)).sum(axis=1) for mine in of_groups]
         return np.asarray(np.sum(squares, axis=0), dtype=np.float64)
 
-    labellings, exact = units.permuted(min(n_resamples, N_PERMUTED), rng)
-    null = np.concatenate([between(labels) for labels in labellings])
+    permuted, exact = units.permuted(min(n_resamples, N_PERMUTED), rng)
+    null = np.concatenate([between(labels) for labels in permuted])
     return p_value(null, float(between(units.group[None])[0]), exact=exact)
 
 

@@ -147,7 +147,7 @@ def _ranked(alike: Sequence[tuple[Row, Score]]) -> list[Row]:
             score.ci_low, score.ci_high, 0.0 if math.isfinite(score.estimate) else score.target
         )
         for row, score in alike
-        # Without an interval a rank is any: nobody knows where a model is whose values are mostly too rare to compare.
+        # Without an interval a rank is any: nobody knows where a model is whose score may leave a difference out.
         if latest.get(row.model) is row and row.model in distances and score.hidden_difference is None
     }
     ranks = rank_models(distances, differences_of_intervals(distances, intervals)) if len(distances) > 1 else {}
