@@ -315,6 +315,7 @@ def detectable(
     answers: float,
     effect: float,
     step: float = 0.0,
+    least: float = 0.0,
 ) -> Detectable:
     """Return the smallest shift that is found in 80 of 100 samples with this noise.
 
@@ -335,6 +336,8 @@ def detectable(
         How many times the variance is that of independent answers.
     step
         How far apart the p-values of the permutations lie, whose p decides where it is larger; 0 for very near.
+    least
+        The shift that permutations of few clusters need, see `needed_by_permutations`.
     """
     hidden = np.zeros((1, *errors.shape))
     for part in slices:
@@ -344,7 +347,7 @@ def detectable(
     tried = _GRID * typical
     found = np.array([quantile(mean_ntvd(drawn + shift * hidden, slices), 1 - GOAL) for shift in tried])
     found = np.maximum.accumulate(found)
-    needed = [_crossing(tried, found, critical) for critical in _critical(lengths, step)]
+    needed = [max(_crossing(tried, found, critical), least) for critical in _critical(lengths, step)]
     return Detectable(
         at_5_percent=needed[0],
         at_5_of_10000=max(needed),

@@ -21,11 +21,12 @@ from equivox.statistics.encode import (
     sizes_of,
     standard,
 )
+from equivox.statistics.few_clusters import needed_by_permutations
 from equivox.statistics.inputs import Bools, Floats, Ints
 from equivox.statistics.intervals import invert
 from equivox.statistics.noise import N_NOISE, Noise, of_deviations
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
-from equivox.statistics.permutation import n_extreme, p_by_name, p_of_mean, p_step, p_value
+from equivox.statistics.permutation import n_extreme, p_by_name, p_of_mean, p_step, p_value, sizes_and_order
 from equivox.statistics.results import ShiftNumbers
 
 MANY = 2**63 - 1
@@ -43,8 +44,8 @@ class Evidence:
     supposed, where clusters are alike. `new_items` has the noise of other items beside that of the clusters, and its
     standard errors; None without items. `independent` are the variances of the deviations if responses were
     independent, G x V. `model` and `seed` are where `noise` comes from; `same_units` is the noise if the same units
-    were asked again, None unless units are in every group. `n_clusters` are those that are compared, and `answers` is
-    the mean number of their responses.
+    were asked again, None unless units are in every group. `n_clusters` are those that are compared, `sizes` (S x G)
+    counts them in each stratum and group, and `answers` is the mean number of their responses.
     """
 
     shares: Floats
@@ -65,6 +66,7 @@ class Evidence:
     slices: dict[str, slice]
     n_used: int
     n_clusters: int
+    sizes: Ints | None
     answers: float
     notes: tuple[str, ...]
     n_resamples: int
@@ -150,6 +152,7 @@ def draw_evidence(
         slices=slices,
         n_used=len(used),
         n_clusters=n_clusters,
+        sizes=None if heard is None else sizes_and_order(heard.group, heard.held, n_groups)[0],
         answers=len(compared) / max(n_clusters, 1),
         notes=tuple(notes),
         n_resamples=n_resamples,
@@ -286,6 +289,9 @@ def shift_numbers(evidence: Evidence, names: Sequence[str], by_group: Floats, la
     if low == 0.0 and alike:
         # Noise that is only supposed raises the upper limit; a finding of the test stands without it.
         low = interval(seen_noise, seen_errors, lengths=seen_lengths)[0]
+    least = 0.0
+    if evidence.sizes is not None:
+        least = needed_by_permutations(mean_ntvd(evidence.noise[:, :, kept], slices), evidence.sizes)
     effect = float((errors**2).sum() / max(evidence.independent[:, kept].sum(), 1e-300))
     new_low = new_high = math.nan
     if evidence.new_items is not None:
@@ -305,7 +311,9 @@ def shift_numbers(evidence: Evidence, names: Sequence[str], by_group: Floats, la
         null_mean=float(np.nanmean(cluster)) if len(cluster) else null_mean_response,
         null_mean_response=null_mean_response,
         **p,
-        detectable=detectable(noise, lengths, errors, slices, answers=evidence.answers, effect=effect, step=step),
+        detectable=detectable(
+            noise, lengths, errors, slices, answers=evidence.answers, effect=effect, step=step, least=least
+        ),
         ci_low=low,
         ci_high=high,
         new_items_low=new_low,
