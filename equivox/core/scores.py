@@ -261,7 +261,8 @@ class Score:
         if in_rare:
             return f"the rare values that are left out differ between groups (p every value {self.p_every_value:.2g})"
         if self.removed_share > MOST_RARE:
-            return f"over {100 * MOST_RARE:.0f} % of the values are seen fewer than {self.min_count} times and left out"
+            rare = f"over {100 * MOST_RARE:.0f} % of the values are seen fewer than {self.min_count} times and left out"
+            return f"{rare} (`--scoring min_count=2` or `merge=embedding` keeps more)"
         if self.other_share > MOST_RARE:
             return f"over {100 * MOST_RARE:.0f} % of the values are none of the options (other), and count as one"
         return None

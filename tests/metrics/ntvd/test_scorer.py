@@ -135,7 +135,8 @@ def test_common_values_cannot_tell_where_most_values_are_unique() -> None:
         assert whole.removed_share == pytest.approx(rare / 10) and min(whole.p, whole.p_every_value) > 0.05
         return whole
 
-    reason = "over 20 % of the values are seen fewer than 10 times and left out"
+    more = "`--scoring min_count=2` or `merge=embedding` keeps more"
+    reason = f"over 20 % of the values are seen fewer than 10 times and left out ({more})"
     assert mixed(6).untold_in_full == reason and verdict([mixed(6)]) == "cannot tell"
     assert mixed(1).hidden_difference is None
 
