@@ -356,7 +356,7 @@ def contrast_tables(found: Sequence[DimensionContrast]) -> list[Table]:
             remarks=[f"{DASH} {c.task or 'mean of the tasks'}: {c.undefined}" for c in own if c.undefined],
             notes=[
                 "p: the two dimensions exchanged within models; it speaks of the corpora, too",
-                "what is spread over many values in small steps is estimated too low, however many models there are",
+                "an estimate is too low where a difference is spread over many values: interval and p allow for it",
             ],
         )
         for (first, second, condition, metric), own in split_by(

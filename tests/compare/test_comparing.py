@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from commands import Cli, csv_rows
@@ -18,7 +19,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from equivox.compare import agreement as agreeing
-from equivox.compare.dimensions import dimension_contrasts
+from equivox.compare.dimensions import dimension_contrasts, truths
 from equivox.compare.ranking import missing_cohorts
 from equivox.compare.runs import (
     NOT_AUDITED,
@@ -46,6 +47,7 @@ from equivox.report.score_tables import marks, task_tables
 from equivox.run.panel import PANEL
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, response_schema
+from equivox.statistics.distance import estimate_shift, mean_ntvd
 from equivox.tasks.registry import builtin_tasks, resolve_tasks
 
 
@@ -343,6 +345,61 @@ def test_gender_against_accent_from_table_1() -> None:
     (table,) = contrast_tables(list(found.values()))
     assert table.caption.startswith("nTVD, gender minus accent, over models")
     assert dimension_contrasts(Comparison(runs[:1], [])) == []
+
+
+def _two_dimensions(first: float, second: float, null_mean: float = 4.0) -> Comparison:
+    """Eight models whose estimates are these in two dimensions of one task, give or take .02."""
+    runs = []
+    for m in range(8):
+        more = 0.02 if m % 2 else -0.02
+        scores = [
+            replace(score("v_gender:t", first + null_mean + more, null_mean), dimension="gender"),
+            replace(score("v_accent:t", second + null_mean, null_mean), dimension="accent"),
+        ]
+        runs.append(
+            ComparedRun(f"m{m}", Path(f"m{m}"), "rules", scores, dict.fromkeys(("v_gender", "v_accent"), METRIC))
+        )
+    return Comparison(runs, [])
+
+
+def test_two_dimensions_are_apart_however_each_is_spread_over_values() -> None:
+    """With noise of a length of 4, estimates may be 1.2 too high and 2.6 too low: 10 may be 8.8, and 6 may be 8.6."""
+    apart = dimension_contrasts(_two_dimensions(10, 6))[0]
+    margin = float(stats.t.ppf(0.975, 7)) * stats.sem([0.02, -0.02] * 4)
+    assert apart.estimate == pytest.approx(4)
+    assert (apart.ci_low, apart.ci_high) == pytest.approx((8.8 - 8.6 - margin, 12.6 - 4.8 + margin), abs=0.01)
+    assert apart.p == pytest.approx(2 / 2**8)
+    # 3.1 apart, which is less than 1.2 too high in one and 2.6 too low in the other.
+    near = dimension_contrasts(_two_dimensions(10, 6.9))[0]
+    assert near.ci_low < 0 < near.ci_high and near.p > 0.05
+    # The other way round, and of scores to which noise adds nothing.
+    other = dimension_contrasts(_two_dimensions(6, 10))[0]
+    assert other.p == pytest.approx(2 / 2**8) and other.ci_high < 0
+    exact = dimension_contrasts(_two_dimensions(10, 9.5, 0.0))[0]
+    assert exact.p == pytest.approx(2 / 2**8) and exact.ci_low > 0
+
+
+@pytest.mark.parametrize("n_groups", [2, 6])
+@pytest.mark.parametrize("values", [3, 8, 40])
+@pytest.mark.parametrize("differ", [1, 3, 8, 40])
+def test_what_an_estimate_may_stand_for(n_groups: int, values: int, differ: int) -> None:
+    """Differences of many sizes in one, some or all values: the truth is among those of the mean of many estimates."""
+    rng = np.random.default_rng(values)
+    noise = rng.standard_normal((150, n_groups, values))
+    for axis, n in ((1, n_groups), (2, values)):  # shares add up to 1, and deviations to 0
+        noise = (noise - noise.mean(axis=axis, keepdims=True)) / np.sqrt(1 - 1 / n)
+    whole = [slice(0, values)]
+    length = float(mean_ntvd(noise, whole).mean())
+    side = np.where(np.arange(n_groups) % 2 == 0, 1.0, -1.0)
+    shift = side[:, None] * np.where(np.arange(values) % 2 == 0, 1.0, -1.0) * (np.arange(values) < differ)
+    shift -= shift.mean(axis=1, keepdims=True)
+    shift *= length / float(mean_ntvd(shift[None], whole)[0])
+    for size in (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0):
+        moved = noise + size * shift
+        estimates = [float(estimate_shift(own, np.ones_like(own), whole)[0]) for own in moved]
+        one = replace(score("v:t", 0.0, length), estimate_unclipped=float(np.mean(estimates)))
+        least, most = truths([one])
+        assert least - 0.05 * length <= size * length <= most + 0.05 * length, size
 
 
 def test_agreement_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
