@@ -43,16 +43,18 @@ def test_pairs_are_of_one_group_and_of_two_clusters() -> None:
     assert found.first == pytest.approx(differing(list("aabc"), list("axya"))) == pytest.approx(80)
 
 
-def test_the_interval_is_that_of_leaving_out_each_cluster() -> None:
+@pytest.mark.parametrize("sizes", [[3] * 8, [1, 2, 3, 4, 5, 3, 2, 4]])
+def test_the_interval_is_that_of_leaving_out_each_cluster(sizes: list[int]) -> None:
     rng = np.random.default_rng(9)
-    first, second, cluster = rng.integers(0, 4, 24), rng.integers(0, 2, 24), np.arange(24) // 3
+    first, second, cluster = rng.integers(0, 4, 24), rng.integers(0, 2, 24), np.repeat(np.arange(8), sizes)
+    degrees = 1 / sum((size / 24) ** 2 for size in sizes) - 1  # 7, where all are of one size
 
     def percent(values: np.ndarray, cluster: np.ndarray) -> float:
         return differing([str(v) for v in values], [str(k) for k in cluster])
 
     others = [cluster != k for k in range(8)]
     without = np.array([percent(first[o], cluster[o]) - percent(second[o], cluster[o]) for o in others])
-    half = stats.t.ppf(0.975, 7) * math.sqrt(7 / 8 * ((without - without.mean()) ** 2).sum())
+    half = stats.t.ppf(0.975, degrees) * math.sqrt(7 / 8 * ((without - without.mean()) ** 2).sum())
     found = varied([[str(v)] for v in first], [[str(v)] for v in second], ["f"] * 24, [str(k) for k in cluster])
     assert found.difference == pytest.approx(percent(first, cluster) - percent(second, cluster))
     assert (found.ci_low, found.ci_high) == pytest.approx((found.difference - half, found.difference + half))
@@ -63,7 +65,7 @@ def test_the_interval_is_that_of_leaving_out_each_cluster() -> None:
         null.append(percent(np.where(here, second, first), cluster) - percent(np.where(here, first, second), cluster))
     of_exchanges = np.mean(np.abs(null) >= abs(found.difference) - 1e-9)
     assert found.p == pytest.approx(
-        max(of_exchanges, 2 * stats.t.sf(found.difference / half * stats.t.ppf(0.975, 7), 7))
+        max(of_exchanges, 2 * stats.t.sf(found.difference / half * stats.t.ppf(0.975, degrees), degrees))
     )
     assert varied([["a"]] * 24, [["b"]] * 24, ["f"] * 24, list("abcdefghijklmnopqrstuvwx"), n=99).p_least == 1 / 100
 
@@ -175,6 +177,10 @@ def test_a_condition_of_one_answer_supposes_one_more_cluster_that_answers_otherw
     found = varied([["y"]] * 12, [["y"]] * 12, ["f"] * 12, list("abcdefghijkl"), n=99)
     half = stats.t.ppf(0.975, 11) * math.sqrt(2) * 100 * 12 / 78
     assert (found.difference, found.ci_low, found.ci_high) == pytest.approx((0, -half, half))
+    # The mean of two attributes has half of the sum of their squared errors.
+    two = [EncodedValues.of([["y"]] * 12)] * 2
+    found = variety_difference(two, two, ["f"] * 12, clusters=list("abcdefghijkl"), rng=np.random.default_rng(1))
+    assert found.ci_high == pytest.approx(half / math.sqrt(2))
     # Five clusters of another group have one answer too: each group's error counts for half of the mean. A cluster is a
     # 24th or a 10th of it, so that they weigh as 1/(12/24² + 5/10²) clusters of one size.
     found = varied([["y"]] * 17, [["y"]] * 17, ["f"] * 12 + ["m"] * 5, list("abcdefghijklmnopq"), n=99)
