@@ -12,7 +12,7 @@ from equivox.statistics.inputs import Bools, Floats, Ints
 from equivox.statistics.permutation import LEVEL, count_labellings, labellings
 
 MOST_CLUSTERS = 7
-"""Clusters of a group up to which they are few. With more, permutations find what the noise allows."""
+"""Clusters of a group, on average, up to which they are few. With more, permutations find what the noise allows."""
 MOST_VALUES = 12
 """Independent values up to which permutations of few clusters find less than the noise allows."""
 
@@ -39,10 +39,10 @@ def needed_by_permutations(lengths: Floats, sizes: Ints) -> float:
     Returns
     -------
     float
-        0 where no group has few clusters, where many values add up, and where no shift is found, however large.
+        0 where groups do not have few clusters, where many values add up, and where no shift is found, however large.
     """
     noise = float(lengths.mean())
-    if sizes.sum(axis=0).min() > MOST_CLUSTERS or not noise > 0:
+    if sizes.sum() > MOST_CLUSTERS * sizes.shape[1] or not noise > 0:
         return 0.0
     n_values = round(_freedom(lengths) / _freedom_of_one(sizes.shape[1]))
     if n_values > MOST_VALUES:

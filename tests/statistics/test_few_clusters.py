@@ -48,6 +48,7 @@ def test_units_in_every_group_are_swapped() -> None:
     ("lengths", "sizes"),
     [
         pytest.param(noise_of(1), [[MOST_CLUSTERS + 1] * 2], id="many clusters"),
+        pytest.param(noise_of(1), [[4, 100_000]], id="many clusters of one group"),
         pytest.param(noise_of(3 * MOST_VALUES), [[4, 4]], id="many values"),
         pytest.param(np.zeros(100), [[4, 4]], id="no noise"),
         pytest.param(noise_of(1), [[1, 1]] * 5, id="no p up to .05: 2 of 32 swaps"),
