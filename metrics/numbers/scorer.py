@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from equivox.core.annotation import RULES
 from equivox.core.attributes import LARGEST
 from equivox.core.errors import RequestError
 from equivox.core.lazy import NDArray, np
@@ -36,6 +37,11 @@ def score_numbers(task: Task, samples: Samples, options: ScoringOptions) -> Scor
     number = attribute.number
     coverage = samples.coverage(numbers.usable)
     reason = coverage.shortfall(options.min_coverage)
+    left_out, either_way = _outside_note(samples, attribute, numbers), _either_way_note(samples, attribute, numbers)
+    if reason is None:
+        left_out += either_way
+    else:
+        reason = "; ".join((reason, *either_way))
     found = None if reason is not None else _compared(task, samples, options, numbers.kept)
     reason = reason or (found.undefined if found is not None else None)
     unit = "" if number is None else number.unit
@@ -46,7 +52,6 @@ def score_numbers(task: Task, samples: Samples, options: ScoringOptions) -> Scor
         "n_parts": 1,
         "undefined": reason,
     }
-    left_out = _outside_note(samples, attribute, numbers)
     evidence: dict[str, dict[str, Any]] = {DIFFERENCE: {"notes": left_out}, DISTANCE: {}}
     if found is not None and reason is None:
         evidence = _evidence(task, samples, options, found, numbers.usable)
@@ -140,6 +145,19 @@ def _outside_note(samples: Samples, attribute: Attribute, numbers: Numbers) -> t
     limits = [f"not {attribute.number.range} {attribute.number.unit}"] * bool(attribute.number.range)
     limits += [f"beyond {LARGEST:g}"] * bool((np.abs(numbers.stated) > LARGEST).any())
     return (f"{n} {told} {' or '.join(limits)}, left out ({counts})",)
+
+
+def _either_way_note(samples: Samples, attribute: Attribute, numbers: Numbers) -> tuple[str, ...]:
+    """Return what may be amiss where answers state no number for certain, and no model was asked for it."""
+    number = attribute.number
+    if number is None or number.measure or not (number.holds(52) and number.holds(52_000)):
+        return ()
+    by_rules = samples.annotator is not None and samples.annotator.name == RULES
+    n = int((samples.has_status("parsed", "unparsed") & np.isnan(numbers.stated)).sum())
+    if not n or not (number.pattern or by_rules):
+        return ()
+    count = "1 answer states" if n == 1 else f"{n} answers state"
+    return (f"{count} no number for certain: 52.000 may be 52 or 52,000, which `low` or `high` of the task can tell",)
 
 
 def _by_group(samples: Samples, attribute: Attribute, numbers: Numbers) -> list[dict[str, Any]]:

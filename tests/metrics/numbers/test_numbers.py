@@ -16,6 +16,7 @@ from offers import OPTIONS, SALARIES, SALARY, rows, task, task_file
 from scipy import stats
 
 from equivox import measure
+from equivox.core.annotation import AnnotatorIdentity
 from equivox.core.attributes import Number
 from equivox.core.errors import RequestError
 from equivox.core.samples import Row, Samples
@@ -67,6 +68,23 @@ def test_a_digit_without_end_is_no_number_and_stops_no_score() -> None:
     assert "2 answers have a number that is beyond 1e+50, left out (female 1, male 1)" in difference.notes
     plain = numbers(groups=["f"] * 5 + ["m"] * 5, numbers=[30, 40, 50, 60, 1e308, 20, 30, 30, 40, -1e308])
     assert (plain["difference"], plain["out_of_range"]) == (45 - 30, 2)
+
+
+@pytest.mark.parametrize(
+    ("low", "annotator", "told"), [(None, "rules", True), (1000, "rules", False), (None, "m", False)]
+)
+def test_a_number_that_may_be_two_is_said_where_it_may_be_why_answers_are_lost(
+    low: float | None, annotator: str, told: bool
+) -> None:
+    salary = Attribute(name="salary", asks="the salary", number=Number(unit="EUR", low=low))
+    identity = AnnotatorIdentity(name=annotator, version=1, settings={})
+    note = "no number for certain: 52.000 may be 52 or 52,000, which `low` or `high` of the task can tell"
+    few = [*rows("female", ["unparsed"] * 3 + [5000.0]), *rows("male", [1000.0, 2000, 3000, 4000])]
+    for score in score_numbers(task(salary), Samples.from_rows(few, annotator=identity), OPTIONS).scores:
+        assert str(score.undefined).endswith(f"; 3 answers state {note}") == told
+    most = [*rows("female", ["unparsed", "refused", 3000.0, 5000]), *rows("male", [1000.0, 2000, 3000, 4000])]
+    score = score_numbers(task(salary), Samples.from_rows(most, annotator=identity), OPTIONS).scores[0]
+    assert (f"1 answer states {note}" in score.notes) == told and score.defined
 
 
 def test_too_few_numbers_leave_the_score_undefined() -> None:
