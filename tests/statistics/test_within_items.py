@@ -65,6 +65,16 @@ def test_numbers_whose_sides_cancel() -> None:
     assert np.isnan(group_means(offered, WOMAN, clusters=PERSON, rng=generator()).p_items)
 
 
+def test_the_level_of_an_item_is_no_difference_within_it() -> None:
+    # Groups differ as pilots alone, in numbers that vary as much as those of nurses.
+    offered = generator().standard_normal(32) + np.where(NURSE, 0, np.where(WOMAN, 1, -1))
+
+    def p_items(numbers: np.ndarray) -> float:
+        return group_means(numbers, WOMAN, clusters=PERSON, items=JOB, rng=generator()).p_items
+
+    assert p_items(offered) == p_items(offered + np.where(NURSE, 0, 500)) < 1
+
+
 def test_sides_that_cancel_over_blocks() -> None:
     # Of twelve people, six nurses and six pilots, women are taken as nurses and men as pilots. Blocks hold the jobs
     # equal, so that nothing differs on average. Of 20 x 20 ways to deal them, two times two are the furthest.
