@@ -64,6 +64,10 @@ class Server:
         self.asked: Counter[str] = Counter()
         self.running = self.most_running = 0
         self.usage = True
+        self.further: dict[str, Any] = {}
+        """Entries of each completion that are not the usual ones."""
+        self.fixed: tuple[int, bytes] | None = None
+        """The status and the bytes of every reply, whatever is asked."""
         self.owner = "somebody"
         self.answer: Callable[[dict[str, Any]], dict[str, Any]] = lambda body: {"content": ANSWER}
         self.hear: Callable[[dict[str, bytes]], str | int] = lambda form: 404
@@ -125,6 +129,9 @@ class Server:
                 self.running -= 1
 
     def reply(self, handler: BaseHTTPRequestHandler, body: dict[str, Any], kind: str) -> None:
+        if self.fixed is not None:
+            self.send(handler, *self.fixed)
+            return
         if kind == "reset":
             # A zero linger closes with RST: the client sees its connection broken.
             handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -163,10 +170,10 @@ class Server:
             words += sum(len(part["text"].split()) for part in said if part["type"] == "text")
             audio += sum(part["type"] == "input_audio" for part in said)
         usage = {"prompt_tokens": words + AUDIO_TOKENS * audio, "completion_tokens": 4, "total_tokens": 0}
+        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **self.answer(body)}}
         return {
-            "id": "x", "object": "chat.completion", "created": 0, "model": body["model"],
-            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **self.answer(body)}}],
-            "usage": usage if self.usage else None,
+            "id": "x", "object": "chat.completion", "created": 0, "model": body["model"], "choices": [choice],
+            "usage": usage if self.usage else None, **self.further,
         }  # fmt: skip
 
 
@@ -409,31 +416,16 @@ def test_without_usage_nothing_is_proven_unless_the_user_says_so(server: Server,
     assert trusting.identity.settings["trust_media"] is True
 
 
-def test_a_run_without_usage_is_told_what_would_do(server: Server, equivox: Cli, tmp_path: Path) -> None:
-    server.usage = False
-    model = f"endpoint:model_name=m,base_url={server.url}"
-    run = [
-        "vibe_gender:advisory",
-        "--data",
-        "sample",
-        "--limit",
-        8,
-        "--annotator",
-        "rules",
-        "--output",
-        tmp_path / "run",
-    ]
-    code, _, err = equivox("run", model, *run)
-    assert code == 1 and "counts no tokens" in err and "trust_media=true" in err
-
-
-def test_a_server_that_refuses_a_text_alone_is_told_what_would_do(
-    server: Server, equivox: Cli, tmp_path: Path, clip: bytes
+@pytest.mark.parametrize("counts", [False, True])
+def test_a_run_whose_media_nothing_proves_is_told_what_would_do(
+    server: Server, equivox: Cli, tmp_path: Path, clip: bytes, counts: bool
 ) -> None:
-    """A model that only hears, at a server that reports no audio tokens: each answer was lost, and trusted ones too."""
-    server.faults = {PROMPTS["advisory"].text: ["400"] * 99, "ask": ["400"] * 9}
-    (response,) = engine(server, trust_media=True).generate([request("ask", clip=clip)])
-    assert (response.text, response.media_items, response.media_tokens) == (ANSWER, 1, None)
+    """A server that counts nothing, or a model that only hears: it refuses the text alone, and trusted answers stay."""
+    server.usage = counts
+    if counts:
+        server.faults = {PROMPTS["advisory"].text: ["400"] * 99, "ask": ["400"] * 9}
+        (response,) = engine(server, trust_media=True).generate([request("ask", clip=clip)])
+        assert (response.text, response.media_items, response.media_tokens) == (ANSWER, 1, None)
     run = ["vibe_gender:advisory", "--data", "sample", "--limit", 8, "--annotator", "rules", "-o", tmp_path / "run"]
     code, _, err = equivox("run", f"endpoint:model_name=m,base_url={server.url}", *run)
     assert code == 1 and "counts no tokens" in err and "trust_media=true" in err
@@ -497,8 +489,7 @@ def test_odd_answers_are_answers(server: Server, message: dict[str, Any], text: 
     [{"prompt_tokens": None, "completion_tokens": None}, {}, {"prompt_tokens": 10**30}, {"prompt_tokens": "many"}],
 )
 def test_odd_counts_fail_no_answer_and_prove_no_arrival(server: Server, clip: bytes, usage: dict[str, Any]) -> None:
-    original = server.completion
-    server.completion = lambda body: original(body) | {"usage": usage}  # type: ignore[method-assign]
+    server.further = {"usage": usage}
     asked = engine(server)
     (response,) = asked.generate([request("a")])
     assert response.text == ANSWER
@@ -517,15 +508,14 @@ def test_odd_counts_fail_no_answer_and_prove_no_arrival(server: Server, clip: by
 )
 def test_what_is_no_completion_is_quoted(server: Server, sent: bytes, said: str) -> None:
     """As a gateway answers with status 200: with a page of its own, or with the error of what stands behind it."""
-    server.reply = lambda handler, body, kind: server.send(handler, 200, sent)  # type: ignore[method-assign]
+    server.fixed = 200, sent
     (response,) = engine(server, max_retries=0).generate([request("a")])
     assert response.text is None and said in str(response.error)
 
 
 def chosen(server: Server, **choice: Any) -> None:
     """Have the server send one choice, as a service has it."""
-    original = server.completion
-    server.completion = lambda body: original(body) | {"choices": [{"index": 0} | choice]}  # type: ignore[method-assign]
+    server.further = {"choices": [{"index": 0} | choice]}
 
 
 @pytest.mark.parametrize(
@@ -584,7 +574,7 @@ def test_a_servers_reason_is_told_in_whatever_form_it_comes(
     server: Server, status: int, sent: bytes, said: str
 ) -> None:
     """Of Google, TGI, FastAPI and a load balancer only the number was told."""
-    server.reply = lambda handler, body, kind: server.send(handler, status, sent)  # type: ignore[method-assign]
+    server.fixed = status, sent
     (response,) = engine(server, max_retries=0).generate([request("a")])
     assert said in str(response.error)
 
@@ -604,8 +594,7 @@ def test_what_every_request_would_meet_is_fatal(
 ) -> None:
     opened = engine(server)
     assert next(opened.generate([request("a")])).error is None
-    failed = json.dumps({"error": sent}).encode()
-    server.reply = lambda handler, body, kind: server.send(handler, status, failed)  # type: ignore[method-assign]
+    server.fixed = status, json.dumps({"error": sent}).encode()
     (response,) = opened.generate([request("b")])
     assert response.text is None and response.fatal == fatal and server.asked["b"] == asked
 
@@ -633,8 +622,7 @@ def test_a_prompt_that_the_providers_filter_turned_away_is_withheld_and_no_failu
     server: Server, clip: bytes, status: int, error: dict[str, Any]
 ) -> None:
     """As Azure, LiteLLM, Alibaba, OpenAI and OpenRouter say it."""
-    refused = json.dumps({"error": error}).encode()
-    server.reply = lambda handler, body, kind: server.send(handler, status, refused)  # type: ignore[method-assign]
+    server.fixed = status, json.dumps({"error": error}).encode()
     for asked, n_media in ((request("a"), 0), (request("b", clip=clip), 1)):
         with engine(server) as opened:
             (response,) = opened.generate([asked])
@@ -653,8 +641,7 @@ def test_a_prompt_that_the_providers_filter_turned_away_is_withheld_and_no_failu
     ],
 )
 def test_another_error_that_names_a_filter_is_a_failure(server: Server, error: object) -> None:
-    refused = json.dumps({"error": error}).encode()
-    server.reply = lambda handler, body, kind: server.send(handler, 400, refused)  # type: ignore[method-assign]
+    server.fixed = 400, json.dumps({"error": error}).encode()
     with engine(server) as opened:
         (response,) = opened.generate([request("a")])
     assert response.text is None and response.error
@@ -671,8 +658,7 @@ def test_a_server_that_never_answered_is_not_asked_everything(server: Server, eq
 
 
 def test_another_models_name_is_noted(server: Server, equivox: Cli, tmp_path: Path) -> None:
-    original = server.completion
-    server.completion = lambda body: original(body) | {"model": "m-mini"}  # type: ignore[method-assign]
+    server.further = {"model": "m-mini"}
     _, out, _ = equivox(*run_of(server, tmp_path / "run"))
     assert "the server answered as m-mini" in out
     assert "m-mini answered, not the model that was asked" in out
@@ -691,19 +677,8 @@ def run_of(
     model = (
         f"model_name=m,base_url={server.url},max_retries=0,timeout_s=60,max_concurrency=4,trust_media=true{arguments}"
     )
-    options = [
-        "--data",
-        "sample",
-        "--limit",
-        "96",
-        "--output",
-        output,
-        "--scoring",
-        "n_resamples=99",
-        "--annotator",
-        annotator,
-    ]
-    return ["run", f"endpoint:{model}", "vibe_gender:advisory", *options, *more]
+    options = ["--data", "sample", "--limit", "96", "--output", output, "--scoring", "n_resamples=99"]
+    return ["run", f"endpoint:{model}", "vibe_gender:advisory", *options, "--annotator", annotator, *more]
 
 
 @pytest.mark.parametrize(
@@ -766,15 +741,7 @@ def test_a_server_that_is_gone_is_an_outage(server: Server, equivox: Cli, tmp_pa
 
 
 def test_a_run_that_lost_its_answers_to_the_token_limit_says_so(server: Server, equivox: Cli, tmp_path: Path) -> None:
-    original = server.completion
-
-    def cut(body: dict[str, Any]) -> dict[str, Any]:
-        whole = original(body)
-        return whole | {
-            "choices": [whole["choices"][0] | {"message": {"content": "I would"}, "finish_reason": "length"}]
-        }
-
-    server.completion = cut  # type: ignore[method-assign]
+    chosen(server, finish_reason="length", message={"role": "assistant", "content": "I would"})
     code, out, _ = equivox(*run_of(server, tmp_path / "run"))
     assert code == 1 and "Not known" in out
     assert "96 of 96 responses were cut off by the token limit" in out
@@ -972,8 +939,7 @@ SETTINGS = {
 @pytest.mark.parametrize(("told", "instead"), SETTINGS.items())
 def test_a_setting_that_a_server_does_not_take_is_known_at_once(server: Server, told: str, instead: str) -> None:
     """As of models that reason: a whole run was refused, request by request, after the first had been greeted."""
-    refused = json.dumps({"error": {"message": told, "type": "invalid_request_error"}}).encode()
-    server.reply = lambda handler, body, kind: server.send(handler, 400, refused)  # type: ignore[method-assign]
+    server.fixed = 400, json.dumps({"error": {"message": told, "type": "invalid_request_error"}}).encode()
     asked = request("a", schema={"type": "object"})
     with pytest.raises(RequestError, match="does not take what") as error:
         engine(server).check([asked])
@@ -989,8 +955,8 @@ def test_another_reason_to_refuse_a_greeting_is_none_to_refuse_the_run(server: S
     """A model that hears refuses a text alone, and a model that reasons one token."""
     server.faults = {"Hello.": ["400"]}
     engine(server).check([request("a")])
-    refused = b'{"error": {"message": "Unsupported: this model needs input_audio, whatever seed."}}'  # none was sent
-    server.reply = lambda handler, body, kind: server.send(handler, 400, refused)  # type: ignore[method-assign]
+    # It names what was not sent.
+    server.fixed = 400, b'{"error": {"message": "Unsupported: this model needs input_audio, whatever seed."}}'
     engine(server, send_seed=False).check([request("a")])
 
 
@@ -1101,10 +1067,26 @@ def voice() -> str:
     return base64.b64encode(spoken("One two three.", {"words_per_second": 2.0})).decode()
 
 
+def said_aloud(data: str, transcript: str) -> dict[str, Any]:
+    """Return the message of a server that says something by voice alone."""
+    return {"content": None, "audio": {"id": "1", "expires_at": 0, "data": data, "transcript": transcript}}
+
+
+def speaks(server: Server) -> None:
+    """Let the server say three words by voice."""
+    server.answer = lambda body: said_aloud(voice(), "One two three.")
+
+
+def in_two_choices(text: str, data: str) -> dict[str, Any]:
+    """Return a text and its sound as vLLM-Omni has them: each is a choice."""
+    messages = enumerate([{"content": text}, said_aloud(data, "")])
+    return {"choices": [
+        {"index": n, "finish_reason": "stop", "message": {"role": "assistant", **one}} for n, one in messages
+    ]}  # fmt: skip
+
+
 def test_a_spoken_answer_comes_with_its_transcript(server: Server) -> None:
-    server.answer = lambda body: {"content": None, "audio": {
-        "id": "1", "expires_at": 0, "data": voice(), "transcript": "One two three.",
-    }}  # fmt: skip
+    speaks(server)
     (response,) = engine(server, voice="alloy").generate([request("a", spoken=True)])
     assert (response.text, response.error) == ("One two three.", None)
     assert response.sound == base64.b64decode(voice())
@@ -1112,15 +1094,8 @@ def test_a_spoken_answer_comes_with_its_transcript(server: Server) -> None:
     assert server.bodies[0]["audio"] == {"voice": "alloy", "format": "wav"}
 
 
-def test_a_sound_in_a_choice_of_its_own_is_found(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    def two_choices(body: dict[str, Any]) -> dict[str, Any]:
-        text = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "One two three."}}
-        spoken_part = {"id": "1", "expires_at": 0, "data": voice(), "transcript": ""}
-        message = {"role": "assistant", "content": None, "audio": spoken_part}
-        sound = {"index": 1, "finish_reason": "stop", "message": message}
-        return {"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [text, sound]}
-
-    monkeypatch.setattr(server, "completion", two_choices)
+def test_a_sound_in_a_choice_of_its_own_is_found(server: Server) -> None:
+    server.further = in_two_choices("One two three.", voice())
     (response,) = engine(server, voice="default").generate([request("a", spoken=True)])
     assert (response.text, response.sound) == ("One two three.", base64.b64decode(voice()))
     assert "audio" not in server.bodies[0]
@@ -1148,12 +1123,6 @@ def test_a_server_speaks_only_if_its_voice_is_named(server: Server) -> None:
     assert engine(server).able == {"turns", "tools"}
     assert engine(server, voice="alloy").able == {"turns", "tools", "speech"}
     assert engine(server).identity.settings == engine(server, voice="").identity.settings
-
-
-def speaks(server: Server) -> None:
-    """Let the server say three words by voice."""
-    audio = {"id": "1", "expires_at": 0, "data": voice(), "transcript": "One two three."}
-    server.answer = lambda body: {"content": None, "audio": audio}
 
 
 def test_another_model_transcribes_and_the_models_own_words_are_kept(server: Server) -> None:
@@ -1216,9 +1185,7 @@ SAID = "One two three four five. Six seven eight nine ten."
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["openai", "vllm-omni"])
-def test_from_a_server_that_speaks_to_the_verdict(
-    form: str, server: Server, equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_from_a_server_that_speaks_to_the_verdict(form: str, server: Server, equivox: Cli, tmp_path: Path) -> None:
     people = [f"{group}{n},{group},Scene {scene}." for group in "fm" for n in range(24) for scene in range(2)]
     (tmp_path / "people.csv").write_text("\n".join(["person,gender,text", *people]))
     (tmp_path / "voices.yaml").write_text(VOICES)
@@ -1229,22 +1196,11 @@ def test_from_a_server_that_speaks_to_the_verdict(
         pace = (2.8 if "Tell f" in text else 2.4) * np.random.default_rng(list(text.encode())).normal(1, 0.08)
         return base64.b64encode(spoken(SAID, {"words_per_second": pace})).decode()
 
-    def omni(body: dict[str, Any]) -> dict[str, Any]:
-        messages = [
-            {"content": SAID},
-            {"content": None, "audio": {"id": "1", "expires_at": 0, "data": sound(body), "transcript": ""}},
-        ]
-        choices = [
-            {"index": n, "finish_reason": "stop", "message": {"role": "assistant", **one}}
-            for n, one in enumerate(messages)
-        ]
-        return {"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": choices}
-
+    original = server.completion
     if form == "openai":
-        server.answer = lambda body: {"content": None, "audio": {
-            "id": "1", "expires_at": 0, "data": sound(body), "transcript": SAID}}  # fmt: skip
+        server.answer = lambda body: said_aloud(sound(body), SAID)
     else:
-        monkeypatch.setattr(server, "completion", omni)
+        server.completion = lambda body: original(body) | in_two_choices(SAID, sound(body))  # type: ignore[method-assign]
     # One word of ten is heard otherwise in what is said slowly.
     server.hear = lambda form: SAID.replace("Six", "Sicks") if len(form["file"]) > 2 * 16_000 * 4 else SAID
     named = f"model_name=m,base_url={server.url},voice={'alloy' if form == 'openai' else 'default'},asr=whisper"

@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 ALONE = {
     "HF_HUB_OFFLINE": "1",
     "OMP_NUM_THREADS": "1",
@@ -29,37 +31,10 @@ A tiny model's matrices are not worth sharing, and threads that wait for each ot
 long.
 """
 
-DECODER = {
-    "hidden_size": 64,
-    "intermediate_size": 128,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 4096,
-}
-ENCODER = {"num_mel_bins": 128, "encoder_layers": 2, "encoder_attention_heads": 2, "encoder_ffn_dim": 64, "d_model": 64}
-VISION = {
-    "depth": 2,
-    "hidden_size": 64,
-    "intermediate_size": 128,
-    "num_heads": 2,
-    "patch_size": 14,
-    "spatial_merge_size": 2,
-    "temporal_patch_size": 2,
-    "window_size": 112,
-    "out_hidden_size": 64,
-    "fullatt_block_indexes": [1],
-}
-IMAGES_OF_QWEN = {
-    "image_processor_type": "Qwen2VLImageProcessor",
-    "patch_size": 14,
-    "temporal_patch_size": 2,
-    "merge_size": 2,
-    "min_pixels": 3136,
-    "max_pixels": 12845056,
-    "image_mean": [0.48145466, 0.4578275, 0.40821073],
-    "image_std": [0.26862954, 0.26130258, 0.27577711],
-}
+SIZES: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
+"""The sizes of each model's parts."""
+
+DECODER, QWEN, QWEN_3 = SIZES["decoder"], SIZES["qwen"], SIZES["qwen3"]
 # As byte-level BPE writes them: a space is Ġ, a line break Ċ.
 ALPHABET = [*string.ascii_letters, *string.digits, *string.punctuation, "Ġ", "Ċ"]
 
@@ -132,7 +107,7 @@ def qwen2audio(folder: Path) -> None:
     ends = {"eos_token_id": words.eos_token_id, "pad_token_id": words.pad_token_id}
     text = Qwen2Config(vocab_size=len(words), **ends, **DECODER)
     config = Qwen2AudioConfig(
-        audio_config=Qwen2AudioEncoderConfig(**ENCODER).to_dict(),
+        audio_config=Qwen2AudioEncoderConfig(**QWEN["encoder"]).to_dict(),
         text_config=text.to_dict(),
         audio_token_index=words.convert_tokens_to_ids("<|AUDIO|>"),
     )
@@ -178,7 +153,7 @@ def save_thinker(folder: Path, config: Any, words: Any, weights: dict[str, Any],
     save_file(named, folder / "model.safetensors", metadata={"format": "pt"})
     config.save_pretrained(folder)
     words.save_pretrained(folder)
-    processor = WhisperFeatureExtractor(feature_size=128).to_dict() | IMAGES_OF_QWEN | processor
+    processor = WhisperFeatureExtractor(feature_size=128).to_dict() | QWEN["images"] | processor
     processor["feature_extractor_type"] = "WhisperFeatureExtractor"
     (folder / "preprocessor_config.json").write_text(json.dumps(processor), "utf-8")
     (folder / "chat_template.jinja").write_text(words.chat_template, "utf-8")
@@ -191,11 +166,10 @@ def qwen25omni(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     media = {kind: f"<|{kind.upper()}|>" for kind in ("image", "audio", "video")}
     words, numbers = marked(media, "bos", "eos", "index")
-    rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 6, 6]}
     thinker = numbers | {
-        "audio_config": ENCODER | {"n_window": 100, "output_dim": 64},
-        "vision_config": VISION,
-        "text_config": decoder(words, tie_word_embeddings=False, rope_parameters=rope),
+        "audio_config": QWEN["encoder"] | {"n_window": 100, "output_dim": 64},
+        "vision_config": QWEN["vision"],
+        "text_config": decoder(words, tie_word_embeddings=False, rope_parameters=QWEN["rope"]),
         "pad_token_id": words.pad_token_id,
     }
     config = Qwen2_5OmniConfig(thinker_config=thinker, enable_audio_output=False)
@@ -214,20 +188,10 @@ def phi4mm(folder: Path) -> None:
     from transformers import PreTrainedTokenizerFast
 
     folder.mkdir(parents=True, exist_ok=True)
-    # vLLM knows the placeholders by their numbers in the published vocabulary.
-    special = {
-        199999: "<|endoftext|>",
-        200010: "<|endoftext10|>",
-        200011: "<|endoftext11|>",
-        200019: "<|assistant|>",
-        200020: "<|end|>",
-        200021: "<|user|>",
-        200022: "<|system|>",
-    }
-    size = 200064
+    special, config, processor = (SIZES["phi4mm"][part] for part in ("special", "model", "processor"))
     letters = pre_tokenizers.ByteLevel.alphabet()
     vocabulary = {letter: number for number, letter in enumerate(sorted(letters))}
-    vocabulary |= {special.get(number, f"w{number}"): number for number in range(len(letters), size)}
+    vocabulary |= {special.get(number, f"w{number}"): number for number in range(len(letters), config["vocab_size"])}
     made = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
@@ -241,72 +205,12 @@ def phi4mm(folder: Path) -> None:
     )
     words.save_pretrained(folder)
     hidden, inner = DECODER["hidden_size"], DECODER["intermediate_size"]
-    conformer = {
-        "activation": "swish",
-        "attention_dim": 64,
-        "attention_heads": 2,
-        "batch_norm": False,
-        "bias_in_glu": True,
-        "causal": True,
-        "chunk_size": -1,
-        "cnn_layer_norm": True,
-        "conv_activation": "swish",
-        "conv_glu_type": "swish",
-        "depthwise_multiplier": 1,
-        "depthwise_seperable_out_channel": 64,
-        "dropout_rate": 0.0,
-        "encoder_embedding_config": {"input_size": 80},
-        "ext_pw_kernel_size": 1,
-        "ext_pw_out_channel": 64,
-        "input_layer": "nemo_conv",
-        "input_size": 80,
-        "kernel_size": 3,
-        "left_chunk": 18,
-        "linear_units": 128,
-        "nemo_conv_settings": {"conv_channels": 64},
-        "num_blocks": 2,
-        "relative_attention_bias_args": {"t5_bias_max_distance": 500, "type": "t5"},
-        "time_reduction": 8,
-    }
-    code = {
-        name: f"phi4mm.Phi4MM{name.removeprefix('Auto')}"
-        for name in ("AutoConfig", "AutoProcessor", "AutoImageProcessor")
-    }
-    code["AutoFeatureExtractor"] = "phi4mm.Phi4MMAudioFeatureExtractor"
-    config = DECODER | {
-        "architectures": ["Phi4MMForCausalLM"],
-        "model_type": "phi4mm",
-        "auto_map": {"AutoConfig": code["AutoConfig"]},
-        "audio_processor": {"name": "cascades", "config": conformer},
-        "embd_layer": {
-            "audio_embd_layer": {
-                "compression_rate": 8,
-                "downsample_rate": 1,
-                "embedding_cls": "audio",
-                "projection_cls": "mlp",
-            },
-            "image_embd_layer": {"crop_size": 448, "embedding_cls": "tune_image"},
-        },
-        "img_processor": None,
-        "bos_token_id": 199999,
-        "eos_token_id": 199999,
-        "pad_token_id": 199999,
-        "tie_word_embeddings": True,
-        "torch_dtype": "bfloat16",
-        "vocab_size": size,
-    }
-    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    (folder / "config.json").write_text(json.dumps(DECODER | config), "utf-8")
     shutil.copy(Path(__file__).parent / "remote_code" / "phi4mm.py", folder)
-    processor = {"auto_map": code, "processor_class": "Phi4MMProcessor", "dynamic_hd": 1}
-    processor |= {
-        "image_processor_type": "Phi4MMImageProcessor",
-        "feature_extractor_type": "Phi4MMAudioFeatureExtractor",
-    }
     (folder / "preprocessor_config.json").write_text(json.dumps(processor), "utf-8")
-    (folder / "processor_config.json").write_text(
-        json.dumps({"auto_map": {"AutoProcessor": code["AutoProcessor"]}, "processor_class": "Phi4MMProcessor"}),
-        "utf-8",
-    )
+    code = {"AutoProcessor": processor["auto_map"]["AutoProcessor"]}
+    text = json.dumps({"auto_map": code, "processor_class": processor["processor_class"]})
+    (folder / "processor_config.json").write_text(text, "utf-8")
     places = {
         "self_attn.qkv_proj": (hidden, 3 * hidden),
         "self_attn.o_proj": (hidden, hidden),
@@ -349,9 +253,9 @@ def seeing(folder: Path, config_of: Any, model_of: Any, vision: dict[str, Any], 
 def qwen25vl(folder: Path) -> None:
     from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
 
-    rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 6, 6]}
-    seeing(folder, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, VISION, rope_parameters=rope)
-    processor = IMAGES_OF_QWEN | {"processor_class": "Qwen2_5_VLProcessor"}
+    text = {"rope_parameters": QWEN["rope"]}
+    seeing(folder, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, QWEN["vision"], **text)
+    processor = QWEN["images"] | {"processor_class": "Qwen2_5_VLProcessor"}
     (folder / "preprocessor_config.json").write_text(json.dumps(processor), "utf-8")
 
 
@@ -366,15 +270,7 @@ def audioflamingo3(folder: Path) -> None:
     words = tokenizer(["<sound>", "<|sound_bos|>", "<|sound_eos|>"])
     words.chat_template = chat_template(audio="<sound>")
     config = AudioFlamingo3Config(
-        audio_config={
-            "model_type": "audioflamingo3_encoder",
-            "num_mel_bins": 128,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 2,
-            "intermediate_size": 64,
-            "hidden_size": 64,
-            "max_source_positions": 1500,
-        },
+        audio_config=SIZES["audioflamingo3"]["audio"],
         text_config=decoder(words, model_type="qwen2"),
         audio_token_id=words.convert_tokens_to_ids("<sound>"),
     )
@@ -394,15 +290,8 @@ def gemma3(folder: Path) -> None:
     words.add_tokens([AddedToken("\n" * breaks, normalized=False) for breaks in (4, 3, 2, 1)])
     words.chat_template = chat_template(image=names["boi_token"])
     config = Gemma3Config(
-        text_config=decoder(words, head_dim=32, sliding_window=512, query_pre_attn_scalar=32),
-        vision_config={
-            "hidden_size": 32,
-            "intermediate_size": 64,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 2,
-            "image_size": 56,
-            "patch_size": 14,
-        },
+        text_config=decoder(words, **SIZES["gemma3"]["text"]),
+        vision_config=SIZES["gemma3"]["vision"],
         mm_tokens_per_image=4,
         **{f"{name}_index": words.convert_tokens_to_ids(token) for name, token in names.items()},
     )
@@ -449,28 +338,11 @@ def gemma3n(folder: Path) -> None:
         extra_special_tokens=names,
     )
     words.chat_template = chat_template(audio=names["audio_token"], image=names["image_token"])
+    parts, of_text = SIZES["gemma3n"], {"vocab_size": text + 2 * block, "vocab_size_per_layer_input": text}
     config = Gemma3nConfig(
-        text_config=decoder(
-            words,
-            vocab_size=text + 2 * block,
-            vocab_size_per_layer_input=text,
-            num_hidden_layers=10,
-            num_key_value_heads=1,
-            head_dim=32,
-            hidden_size_per_layer_input=16,
-            laurel_rank=8,
-            num_kv_shared_layers=5,
-            sliding_window=512,
-        ),
-        audio_config={
-            "vocab_offset": text + block,
-            "hidden_size": 64,
-            "conf_num_attention_heads": 2,
-            "conf_num_hidden_layers": 2,
-            "sscp_conv_channel_size": (8, 4),
-        },
-        # Its image encoder has one shape and 300 million weights; the narrowest has 12 million.
-        vision_config={"vocab_offset": text, "num_labels": 2, "model_args": {"channel_multiplier": 0.1}},
+        text_config=decoder(words, **of_text, **parts["text"]),
+        audio_config=parts["audio"] | {"vocab_offset": text + block},
+        vision_config=parts["vision"] | {"vocab_offset": text},
         **{f"{name}_id": words.convert_tokens_to_ids(token) for name, token in names.items()},
     )
     Gemma3nForConditionalGeneration(config).bfloat16().save_pretrained(folder)
@@ -489,25 +361,10 @@ def mllama(folder: Path) -> None:
     words.bos_token = "<|begin_of_text|>"
     words.chat_template = chat_template(image="<|image|>")
     config = MllamaConfig(
-        vision_config={
-            "hidden_size": 32,
-            "num_hidden_layers": 2,
-            "num_global_layers": 1,
-            "attention_heads": 2,
-            "intermediate_size": 64,
-            "vision_output_dim": 96,
-            "image_size": 56,
-            "patch_size": 14,
-            "intermediate_layers_indices": [0, 1],
-        },
+        vision_config=SIZES["mllama"]["vision"],
         # The image's token has no weights of its own: it is the last of the vocabulary.
         text_config=decoder(
-            words,
-            vocab_size=len(words) - 1,
-            num_hidden_layers=3,
-            cross_attention_layers=[1],
-            bos_token_id=words.bos_token_id,
-            rope_parameters={"rope_type": "default", "rope_theta": 500000.0},
+            words, vocab_size=len(words) - 1, bos_token_id=words.bos_token_id, **SIZES["mllama"]["text"]
         ),
         image_token_index=words.convert_tokens_to_ids("<|image|>"),
     )
@@ -523,25 +380,8 @@ def janus(folder: Path) -> None:
     words = tokenizer(sorted(names.values()), extra_special_tokens=names)
     words.chat_template = chat_template(image="<image_placeholder>")
     config = JanusConfig(
-        vision_config={
-            "hidden_size": 32,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 2,
-            "image_size": 32,
-            "patch_size": 16,
-            "projection_dim": 64,
-            "num_image_tokens": 4,
-        },
-        vq_config={
-            "base_channels": 32,
-            "channel_multiplier": [1, 1],
-            "num_res_blocks": 1,
-            "latent_channels": 32,
-            "num_embeddings": 16,
-            "projection_dim": 64,
-            "image_token_embed_dim": 64,
-            "num_patches": 2,
-        },
+        vision_config=SIZES["janus"]["vision"],
+        vq_config=SIZES["janus"]["vq"],
         text_config=decoder(words, model_type="llama"),
         image_token_id=words.convert_tokens_to_ids("<image_placeholder>"),
     )
@@ -560,29 +400,12 @@ def qwen3(folder: Path) -> None:
     words.save_pretrained(folder)
 
 
-VISION_OF_QWEN_3 = {
-    "depth": 2,
-    "hidden_size": 64,
-    "intermediate_size": 128,
-    "num_heads": 2,
-    "patch_size": 16,
-    "spatial_merge_size": 2,
-    "temporal_patch_size": 2,
-    "out_hidden_size": 64,
-    "num_position_embeddings": 64,
-    "deepstack_visual_indexes": [0],
-    "image_size": 128,
-    "apply_vit_abs_pos_embed": True,
-}
-ROPE_OF_QWEN_3 = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [6, 5, 5], "mrope_interleaved": True}
-
-
 def qwen3vl(folder: Path) -> None:
     from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration
 
-    text = {"head_dim": 32, "rope_parameters": ROPE_OF_QWEN_3}
-    seeing(folder, Qwen3VLConfig, Qwen3VLForConditionalGeneration, VISION_OF_QWEN_3, **text)
-    processor = {name: value for name, value in IMAGES_OF_QWEN.items() if not name.endswith("_pixels")}
+    text = {"head_dim": 32, "rope_parameters": QWEN_3["rope"]}
+    seeing(folder, Qwen3VLConfig, Qwen3VLForConditionalGeneration, QWEN_3["vision"], **text)
+    processor = {name: value for name, value in QWEN["images"].items() if not name.endswith("_pixels")}
     processor |= {"patch_size": 16, "size": {"shortest_edge": 4096, "longest_edge": 65536}}
     images = processor | {"processor_class": "Qwen3VLProcessor", "image_processor_type": "Qwen2VLImageProcessorFast"}
     (folder / "preprocessor_config.json").write_text(json.dumps(images), "utf-8")
@@ -596,13 +419,11 @@ def qwen3omni(folder: Path) -> None:
 
     media = {kind: f"<|{kind}_pad|>" for kind in ("image", "audio", "video")}
     words, numbers = marked(media, "start", "end", "id")
-    listening = {"n_window": 50, "n_window_infer": 400, "output_dim": 64, "downsample_hidden_size": 16}
-    experts = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "mlp_only_layers": []}
-    text = {"head_dim": 32, "decoder_sparse_step": 1, "tie_word_embeddings": False, "rope_parameters": ROPE_OF_QWEN_3}
+    text = {"head_dim": 32, "decoder_sparse_step": 1, "tie_word_embeddings": False, "rope_parameters": QWEN_3["rope"]}
     thinker = numbers | {
-        "audio_config": ENCODER | listening | {"conv_chunksize": 500},
-        "vision_config": VISION_OF_QWEN_3,
-        "text_config": decoder(words, **text, **experts),
+        "audio_config": QWEN["encoder"] | QWEN_3["listening"],
+        "vision_config": QWEN_3["vision"],
+        "text_config": decoder(words, **text, **QWEN_3["experts"]),
     }
     config = Qwen3OmniMoeConfig(thinker_config=thinker, enable_audio_output=False)
     config.architectures = ["Qwen3OmniMoeForConditionalGeneration"]
@@ -625,28 +446,8 @@ def granitespeech(folder: Path) -> None:
     words.chat_template = chat_template(audio="<|audio|>")
     config = GraniteSpeechConfig(
         text_config=decoder(words, model_type="granite"),
-        encoder_config={
-            "input_dim": 160,
-            "num_layers": 2,
-            "hidden_dim": 64,
-            "num_heads": 2,
-            "dim_head": 32,
-            "output_dim": 16,
-            "context_size": 200,
-            "max_pos_emb": 512,
-            "conv_expansion_factor": 2,
-            "conv_kernel_size": 15,
-            "feedforward_mult": 2,
-        },
-        projector_config={
-            "model_type": "blip_2_qformer",
-            "hidden_size": 64,
-            "num_hidden_layers": 1,
-            "num_attention_heads": 2,
-            "intermediate_size": 128,
-            "encoder_hidden_size": 64,
-            "cross_attention_frequency": 1,
-        },
+        encoder_config=SIZES["granitespeech"]["encoder"],
+        projector_config=SIZES["granitespeech"]["projector"],
         audio_token_index=words.convert_tokens_to_ids("<|audio|>"),
         has_lora_adapter=True,
         window_size=15,
