@@ -76,11 +76,12 @@ def test_the_same_source_is_not_built_twice(crema_d: Path, tmp_path: Path) -> No
     assert (first.folder / SHARD).stat() == written
 
 
-@pytest.mark.parametrize("lost", [SHARD, "README.md"])
-def test_a_build_that_lacks_a_file_is_built_again(crema_d: Path, tmp_path: Path, lost: str) -> None:
+@pytest.mark.parametrize(("lost", "left"), [(SHARD, None), ("README.md", None), (SHARD, b"cut")])
+def test_a_build_that_lost_a_file_is_made_again(crema_d: Path, tmp_path: Path, lost: str, left: bytes | None) -> None:
     folder = build(CremaD(crema_d), tmp_path).folder
-    (folder / lost).unlink()
-    assert build(CremaD(crema_d), tmp_path).status == "rebuilt" and (folder / lost).is_file()
+    (folder / lost).unlink() if left is None else (folder / lost).write_bytes(left)
+    assert build(CremaD(crema_d), tmp_path).status == "rebuilt"
+    assert len(rows_in(folder)) == 16 and (folder / lost).is_file()
 
 
 def test_a_changed_source_is_built_again(crema_d: Path, tmp_path: Path, write_audio: Callable[..., None]) -> None:
@@ -96,13 +97,6 @@ def test_a_changed_source_is_built_again(crema_d: Path, tmp_path: Path, write_au
     demographics.write_text(demographics.read_text().replace("1002,52", "1002,53"))
     assert build(CremaD(crema_d), tmp_path).status == "rebuilt"
     assert hidden(tmp_path) == []
-
-
-def test_a_build_that_lost_a_file_is_made_again(crema_d: Path, tmp_path: Path) -> None:
-    folder = build(CremaD(crema_d), tmp_path).folder
-    (folder / SHARD).write_bytes(b"cut")
-    assert build(CremaD(crema_d), tmp_path).status == "rebuilt"
-    assert len(rows_in(folder)) == 16
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])

@@ -12,7 +12,6 @@ from equivox.core.detectable import Detectable
 from equivox.core.errors import RequestError
 from equivox.statistics import distribution_shift, inputs
 from equivox.statistics.design_noise import noise_of, noise_of_items, noise_within_units
-from equivox.statistics.distance import detectable
 from equivox.statistics.encode import Answers, encode_design, encode_values
 from equivox.statistics.evidence import draw_evidence
 
@@ -196,19 +195,6 @@ def test_more_clusters_and_more_answers_need_what_is_told():
     assert math.sqrt(ratio) * 20 <= 15 < math.sqrt((1 + (each - 2) * 0.05) / (each - 1) / ((1 + 4 * 0.05) / 5)) * 20
     # Answers alone never take the variance below r of that of one answer.
     assert found.answers_each(0.00001) is None
-
-
-def test_the_detectable_shift_of_two_values_is_that_of_a_normal_test():
-    # Two groups, two values: the noise is one normal number e, in all four cells, and the distance 200 |e|. A two-sided
-    # test at 5 % finds a shift of (1.960 + .842) standard errors in 80 of 100 samples.
-    noise = generator(3).normal(0, 0.01, size=(20_000, 1, 1)) * np.array([[1, -1], [-1, 1]])
-    lengths, errors = 200 * np.abs(noise[:, 0, 0]), np.full((2, 2), 0.01)
-    found = detectable(noise, lengths, errors, [slice(0, 2)], answers=5.0, effect=3.0)
-    assert found.at_5_percent == pytest.approx(2 * (stats.norm.ppf(0.975) + stats.norm.ppf(0.8)), rel=0.1)
-    # A design effect of 3 with 5 answers of each cluster: 1 + (5 - 1) r = 3.
-    assert found.correlation == pytest.approx(0.5)
-    alone = detectable(noise, lengths, errors, [slice(0, 2)], answers=1.0, effect=3.0)
-    assert alone.correlation == 0
 
 
 def answered_again(n_units, answers, shares, draw):

@@ -37,60 +37,6 @@ from equivox.run.manifest import public_manifest, read_manifest
 from equivox.run.opening import LeftOut
 from equivox.run.store import count_annotation_failures
 
-METHODS = (
-    ("favourable answers", f"{HOW[:1].upper()}{HOW[1:]}"),
-    (
-        "estimate, null mean",
-        "The estimate is the population's value: what noise adds to the published number is removed. The null mean is "
-        "that of the published number when labels are permuted over clusters; it shows how large noise is.",
-    ),
-    (
-        "interval",
-        "95 %, for the population's value.",
-    ),
-    (
-        "p cluster, q",
-        "p cluster permutes labels over the units that carry them (speakers, contexts, narrative pairs), within what "
-        "is held equal. q is p after correction for everything that this report shows: the scores of all tasks and "
-        "models by Holm's method, attributes and breakdowns below them (Benjamini and Bogomolov 2014), so that the q "
-        "of an attribute is never below that of its task. Without any difference, at most 5 % of reports show a star. "
-        "Stars: * q below 0.05, ** below 0.001.",
-    ),
-    (
-        "this design cannot tell",
-        f"{UNTOLD}: the shift that is looked for would be found in fewer than 80 of 100 such samples, at the p that q "
-        "needs among everything shown, and the interval does not rule it out; or no answers could have given a star, "
-        "because there are too few permutations. Such a score says nothing, and it is not a score without a "
-        "difference. What would do stands beside it.",
-    ),
-    (
-        "missing answers",
-        f"{UNEVEN}: the share of missing answers of two groups differs by 5 points or more. The bounds of the value, "
-        "whatever these answers were, stand with its coverage.",
-    ),
-    (
-        "p paper",
-        "As published: labels permuted over single responses. It takes differences between clusters for bias, and is "
-        "shown to compare with the paper.",
-    ),
-    (
-        "rank, rank interval",
-        "1 is nearest to no bias, as measured. The rank interval contains the ranks that the tests of all pairs of "
-        "models allow, 95 % for all models of a task together (Mogstad et al. 2024, Holm's correction). Models with a "
-        "common letter are not told apart: that is no proof that they are alike.",
-    ),
-    (
-        "paired tests",
-        "Two models on the samples that both answered: they are exchanged within whole clusters.",
-    ),
-    (
-        "coverage",
-        "requested, generated, answered (not refused), parsed, used. A score is undefined where too little of any "
-        "group can be used. Worst case: the range of the score over all missing answers.",
-    ),
-)
-"""Methods that apply to every metric; each metric adds the entries of its glossary."""
-
 
 def build_report(
     folders: Sequence[Path],
@@ -113,7 +59,6 @@ def build_report(
     source = resources.files(__name__)
     shown = drawn_examples(comparison, examples, data) if examples else []
     pairs = telling_pairs(comparison, data) if examples else {}
-    words = dict.fromkeys(entry for metric in _metrics(comparison) for entry in metric.glossary)
     return render_page(
         source.joinpath("report.html.j2"),
         style=source.joinpath("report.css"),
@@ -148,7 +93,10 @@ def build_report(
         failures=list(_failures(comparison)),
         examples=shown,
         filters={name: sorted({entry[name] for entry in shown}) for name in ("model", "task", "group")},
-        methods=[*words, *METHODS],
+        methods=[*dict.fromkeys(entry for metric in _metrics(comparison) for entry in metric.glossary)],
+        favours=f"{HOW[:1].upper()}{HOW[1:]}",
+        untold=UNTOLD,
+        uneven=UNEVEN,
         manifests=list(_manifests(comparison)),
     )
 
