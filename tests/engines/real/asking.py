@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import json
 import os
 import socket
 import subprocess
@@ -35,6 +36,23 @@ SMALL: dict[str, Any] = {
     "kv_cache_memory_bytes": 2**29,
 }
 """vLLM for two cores or a small part of a GPU, and a tiny model."""
+LONG = SMALL | {"max_model_length": 8192, "max_num_batched_tokens": 8192}
+"""The same for a prompt that asks for annotations, which a tiny model reads byte by byte."""
+
+
+def vllm_model(folder: str, max_new_tokens: int = 32, **arguments: Any) -> str:
+    """Return the name of a model in vLLM for a run, with `SMALL` and other arguments."""
+    pairs = {"model_name": folder} | SMALL | arguments
+    short = f"generation_parameters={{max_new_tokens: {max_new_tokens}}}"
+    return f"vllm:{short}," + ",".join(f"{key}={json.dumps(value).strip(chr(34))}" for key, value in pairs.items())
+
+
+def annotator_file(path: Path, model: str, *, attempts: int = 2, **sampling: Any) -> Path:
+    """Write the file of an annotator that is a tiny model in vLLM, which need not be sampled alike."""
+    parameters = {"model_name": model} | LONG
+    declared = {"engine": "vllm", "model_parameters": parameters, "sampling": sampling, "attempts": attempts}
+    path.write_text(json.dumps(declared))
+    return path
 
 
 def on_gpu() -> bool:

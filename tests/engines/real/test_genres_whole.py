@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
 
-from asking import SMALL, need_torchvision
+from asking import annotator_file, need_torchvision, vllm_model
 from made_requests import plan_rows
 
 from equivox.annotate.schema import response_form
@@ -30,12 +30,6 @@ LIMIT = 4
 pytestmark = pytest.mark.usefixtures("kept")
 SENTENCES = ["Ana smiled.", "Ben broke the old blue jug and would not say why.", "Rain.", "They drank tea."] * 5
 
-ANNOTATOR = """\
-engine: vllm
-model_parameters: {parameters}
-sampling: {{temperature: 0.0, max_new_tokens: 700}}
-attempts: 2
-"""
 PAIRS = """\
 benchmark: genres
 name: evaluated
@@ -88,18 +82,10 @@ def test_a_classifier_that_cannot_serve_is_one_line(classifier: Path, tmp_path: 
 
 def test_images_arrive_and_noise_is_counted_as_noise(model: Callable[[str], str], tmp_path: Path) -> None:
     need_torchvision()
-    arguments = SMALL | {"max_model_length": 4096, "max_num_batched_tokens": 4096, "max_num_seqs": 4}
-    given = ",".join(f"{key}={value}" for key, value in ({"model_name": model("qwen25omni")} | arguments).items())
-    given += ",generation_parameters={max_new_tokens: 64}"
-    folder = tmp_path / "run"
-    spec = RunSpec(
-        model=f"vllm:{given}",
-        tasks=resolve_tasks("genres_standin:cs,genres_standin:em"),
-        data="sample",
-        limit=LIMIT,
-        output=folder,
-    )
-    scores = execute(spec)
+    arguments = {"max_model_length": 4096, "max_num_batched_tokens": 4096, "max_num_seqs": 4}
+    seeing, folder = vllm_model(model("qwen25omni"), max_new_tokens=64, **arguments), tmp_path / "run"
+    tasks = resolve_tasks("genres_standin:cs,genres_standin:em")
+    scores = execute(RunSpec(model=seeing, tasks=tasks, data="sample", limit=LIMIT, output=folder))
     stored = stored_responses(folder)
     assert len(stored) == 2 * LIMIT
     assert all(record["error"] is None for record in stored.values())
@@ -112,11 +98,7 @@ def test_images_arrive_and_noise_is_counted_as_noise(model: Callable[[str], str]
 def test_evaluators_answer_under_the_schema_of_each_part(
     model: Callable[[str], str], classifier: Path, tmp_path: Path
 ) -> None:
-    parameters = (
-        {"model_name": model("llama_long")} | SMALL | {"max_model_length": 8192, "max_num_batched_tokens": 8192}
-    )
-    annotator = tmp_path / "tiny.yaml"
-    annotator.write_text(ANNOTATOR.format(parameters=json.dumps(parameters)))
+    annotator = annotator_file(tmp_path / "tiny.yaml", model("llama_long"), temperature=0.0, max_new_tokens=700)
     tasks = tmp_path / "evaluated.yaml"
     tasks.write_text(PAIRS.format(sentiment=classifier) + "relationships: [mp]\n")
     folder = tmp_path / "run"

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
 
-from asking import SMALL
+from asking import annotator_file, vllm_model
 
 from equivox.core.scores import Score, ScoringOptions
 from equivox.dataset_builders import SpokenStereoSet, build
@@ -26,10 +26,9 @@ pytestmark = pytest.mark.usefixtures("kept")
 RULES = {"letter", "text", "contradiction", "refusal", "empty", "unread"}
 
 
-def name(folder: str) -> str:
-    short = "generation_parameters={max_new_tokens: 16}"
-    pairs = {"model_name": folder} | SMALL
-    return f"vllm:{short}," + ",".join(f"{key}={json.dumps(value).strip(chr(34))}" for key, value in pairs.items())
+def spec_of(folder: str, tasks: str, data: str, output: Path, **further: Any) -> RunSpec:
+    model = vllm_model(folder, max_new_tokens=16)
+    return RunSpec(model=model, tasks=resolve_tasks(tasks), data=data, output=output, options=FEW, **further)
 
 
 def table_of(path: Path) -> list[dict[str, Any]]:
@@ -60,22 +59,10 @@ def check_run(folder: Path, scores: list[Score], requested: dict[str, int]) -> N
 
 
 def test_all_orders_of_the_sample_and_its_transcripts(model: Callable[[str], str], tmp_path: Path) -> None:
-    spec = RunSpec(
-        model=name(model("qwen2audio")),
-        tasks=resolve_tasks("spoken_stereoset_orders:age"),
-        data="sample",
-        limit=2,
-        output=tmp_path,
-        options=FEW,
-    )
+    spec = spec_of(model("qwen2audio"), "spoken_stereoset_orders:age", "sample", tmp_path, limit=2)
     check_run(tmp_path, execute(spec), {"spoken_stereoset_orders:age": 12})
     # A second reader for what the rules leave: noise too, but under the schema, and told apart.
-    longer = {"max_model_length": 8192, "max_num_batched_tokens": 8192}
-    parameters = {"model_name": model("llama_long")} | SMALL | longer
-    reader = tmp_path / "reader.yaml"
-    reader.write_text(
-        json.dumps({"engine": "vllm", "model_parameters": parameters, "sampling": {"max_new_tokens": 64}})
-    )
+    reader = annotator_file(tmp_path / "reader.yaml", model("llama_long"), attempts=3, max_new_tokens=64)
     annotate_run(tmp_path, str(reader), FEW)
     rules = table_of(tmp_path / "tables-reader" / "spoken_stereoset_orders-age" / "rules.parquet")
     by_model = [record for record in stored_annotations(tmp_path, "reader").values() if record["output"] is not None]
@@ -83,16 +70,8 @@ def test_all_orders_of_the_sample_and_its_transcripts(model: Callable[[str], str
     assert 0 < decided == sum(record["status"] in {"parsed", "refused"} for record in by_model)
     identity = json.loads((tmp_path / "manifest.json").read_text())["identity"]["model"]
     assert (identity["engine"], identity["model"]) == ("vllm", "qwen2audio")
-    written = RunSpec(
-        model=name(model("qwen2audio")),
-        tasks=resolve_tasks("spoken_stereoset:age"),
-        data="sample",
-        limit=6,
-        conditions=("text_only",),
-        output=tmp_path / "text",
-        options=FEW,
-    )
-    execute(written)
+    written = {"limit": 6, "conditions": ("text_only",)}
+    execute(spec_of(model("qwen2audio"), "spoken_stereoset:age", "sample", tmp_path / "text", **written))
     assert [record["media_items"] for record in stored_responses(tmp_path / "text").values()] == [0] * 6
 
 
@@ -102,15 +81,8 @@ def test_the_real_instances_from_build_to_scores(
 ) -> None:
     build(SpokenStereoSet(reference_data / "spoken_stereoset" / "sample"), tmp_path / "data")
     folder = tmp_path / "run"
-    spec = RunSpec(
-        model=name(model("qwen2audio")),
-        tasks=resolve_tasks("spoken_stereoset"),
-        data=str(tmp_path / "data"),
-        output=folder,
-        options=FEW,
-    )
     requested = {"spoken_stereoset:gender": 10, "spoken_stereoset:age": 14}
-    scores = execute(spec)
+    scores = execute(spec_of(model("qwen2audio"), "spoken_stereoset", str(tmp_path / "data"), folder))
     check_run(folder, scores, requested)
     # The same table from what is stored alone.
     kept = (folder / "scores.json").read_bytes()

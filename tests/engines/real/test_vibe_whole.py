@@ -6,7 +6,6 @@ that what was lost, and nothing else, is asked for again.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +14,8 @@ import pytest
 
 pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
 
-from asking import SMALL
+from asking import annotator_file, vllm_model
 from made_requests import plan_rows
-from test_vllm_run import name
 
 from equivox.annotate.schema import response_form
 from equivox.run.pipeline import execute
@@ -29,29 +27,12 @@ from equivox.tasks.vibe import TASKS
 LIMIT = 6
 pytestmark = pytest.mark.usefixtures("kept")
 
-ANNOTATOR = """\
-engine: vllm
-model_parameters: {parameters}
-sampling: {{temperature: 0.0, max_new_tokens: 400}}
-attempts: 2
-"""
-
 
 def test_ten_tasks_from_clips_to_scores(model: Callable[[str], str], tmp_path: Path) -> None:
-    annotator = tmp_path / "tiny.yaml"
-    parameters = (
-        {"model_name": model("llama_long")} | SMALL | {"max_model_length": 8192, "max_num_batched_tokens": 8192}
-    )
-    annotator.write_text(ANNOTATOR.format(parameters=json.dumps(parameters)))
+    annotator = annotator_file(tmp_path / "tiny.yaml", model("llama_long"), temperature=0.0, max_new_tokens=400)
     folder = tmp_path / "run"
-    spec = RunSpec(
-        model=name(model("qwen2audio")),
-        tasks=resolve_tasks("vibe_gender,vibe_accent"),
-        data="sample",
-        limit=LIMIT,
-        output=folder,
-        annotator=str(annotator),
-    )
+    heard, tasks = vllm_model(model("qwen2audio")), resolve_tasks("vibe_gender,vibe_accent")
+    spec = RunSpec(model=heard, tasks=tasks, data="sample", limit=LIMIT, output=folder, annotator=str(annotator))
     scores = execute(spec)
     assert [s.task for s in scores if s.is_whole] == [task.name for task in TASKS]
     stored = stored_responses(folder)

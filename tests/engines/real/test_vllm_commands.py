@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
 
-from asking import SMALL
+from asking import SMALL, annotator_file
 
 from equivox import cli
 from equivox.run.store import stored_annotations, stored_responses
@@ -22,19 +22,14 @@ def arguments(folder: str, **more: object) -> str:
     return ",".join(f"{key}={value}" for key, value in ({"model_name": folder} | SMALL | more).items())
 
 
-def annotator(folder: Path, name: str, model: str) -> Path:
-    """Write an annotator file for a tiny text model."""
-    longer = {"max_model_length": 8192, "max_num_batched_tokens": 8192}
-    parameters = "\n".join(f"  {key}: {value}" for key, value in ({"model_name": model} | SMALL | longer).items())
-    file = folder / f"{name}.yaml"
-    file.write_text(f"engine: vllm\nmodel_parameters:\n{parameters}\nsampling:\n  max_new_tokens: 400\n")
-    return file
-
-
 def test_target_then_annotator_then_a_second_one_then_scores_without_any(
     model: Callable[[str], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run, first = tmp_path / "run", annotator(tmp_path, "first", model("llama_long"))
+    first, second = (
+        annotator_file(tmp_path / f"{name}.yaml", model("llama_long"), attempts=3, max_new_tokens=400)
+        for name in ("first", "second")
+    )
+    run = tmp_path / "run"
     command = [
         *("vllm", arguments(model("qwen2audio")), TASKS, "--data", "sample", "--limit", "6"),
         *("--annotator", str(first), "--output", str(run), "--scoring", "n_resamples=199,min_coverage=0"),
@@ -52,7 +47,6 @@ def test_target_then_annotator_then_a_second_one_then_scores_without_any(
     assert {record["attempts"] for record in readings if record["status"] != "empty"} == {1}
     kept = (run / "scores.json").read_bytes()
 
-    second = annotator(tmp_path, "second", model("llama_long"))
     assert cli.run(["annotate", str(run), "--annotator", str(second)]) in (0, 1)
     out = capsys.readouterr().out
     assert "Agreement of first, second" in out

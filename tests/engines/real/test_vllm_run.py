@@ -10,13 +10,12 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
 
-from asking import SMALL
+from asking import vllm_model
 from made_requests import plan_rows
 
 from equivox.core.errors import RequestError, RunError
@@ -69,15 +68,13 @@ if __name__ == "__main__":
 """
 
 
-def name(folder: str, **arguments: Any) -> str:
-    pairs = {"model_name": folder} | SMALL | arguments
-    short = "generation_parameters={max_new_tokens: 32}"
-    return f"vllm:{short}," + ",".join(f"{key}={json.dumps(value).strip(chr(34))}" for key, value in pairs.items())
+def spec_of(folder: str, output: Path) -> RunSpec:
+    return RunSpec(model=vllm_model(folder), tasks=resolve_tasks(TASK), data="sample", limit=24, output=output)
 
 
 @pytest.mark.usefixtures("kept")
 def test_a_run_from_clips_to_scores(model: Callable[[str], str], tmp_path: Path) -> None:
-    spec = RunSpec(model=name(model("qwen2audio")), tasks=resolve_tasks(TASK), data="sample", limit=24, output=tmp_path)
+    spec = spec_of(model("qwen2audio"), tmp_path)
     scores = execute(spec)
     stored = stored_responses(tmp_path)
     assert len(stored) == 24
@@ -99,11 +96,7 @@ def test_a_run_from_clips_to_scores(model: Callable[[str], str], tmp_path: Path)
 
 def test_a_model_that_cannot_hear_is_refused_and_never_scored(model: Callable[[str], str], tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="llama does not take audio"):
-        execute(
-            RunSpec(
-                model=name(model("llama")), tasks=resolve_tasks(TASK), data="sample", limit=24, output=tmp_path / "run"
-            )
-        )
+        execute(spec_of(model("llama"), tmp_path / "run"))
     assert not (tmp_path / "run").exists()
 
 
@@ -122,7 +115,7 @@ def test_clips_that_did_not_arrive_stop_the_run(model: Callable[[str], str], tmp
 
 @pytest.mark.long
 def test_killed_at_any_moment_a_run_ends_the_same(model: Callable[[str], str], tmp_path: Path) -> None:
-    command = [sys.executable, "-c", RUN, name(model("qwen2audio"), max_num_seqs=2), TASK]
+    command = [sys.executable, "-c", RUN, vllm_model(model("qwen2audio"), max_num_seqs=2), TASK]
     with (tmp_path / "log").open("w") as log:
         killed = subprocess.Popen([*command, str(tmp_path / "killed")], stdout=log, stderr=log)
         while killed.poll() is None and not list((tmp_path / "killed").glob("responses/shard-*")):
