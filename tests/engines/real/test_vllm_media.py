@@ -163,56 +163,42 @@ def test_text_speech_and_images_go_one_way(engine: Callable[..., Any]) -> None:
 
 
 @pytest.mark.long
-def test_gemma_3n_hears_and_sees(engine: Callable[..., Any]) -> None:
-    need_torchvision()
-    gemma = engine("gemma3n")
-    requests = [
-        request(0),
-        request(1, "Who?", audio()),
-        request(2, "Who?", audio(tone(3.0, 400))),
-        request(3, "Who?", image()),
-    ]
-    gemma.check(requests)
-    assert {"text", "audio", "image"} <= gemma.modalities
-    responses = answers(gemma, *requests)
-    # Published: 188 tokens for a clip of any length up to 30 s, 256 for an image.
-    assert [(r.media_items, r.media_tokens) for r in responses] == [(0, 0), (1, 188), (1, 188), (1, 256)]
-    assert len({text_of(response) for response in responses[1:]}) == 3
-
-
-@pytest.mark.long
 def test_audio_flamingo_3_hears_one_clip_at_a_time(engine: Callable[..., Any]) -> None:
-    flamingo = engine("audioflamingo3")
-    requests = [request(0), request(1, "Who?", audio()), request(2, "Who?", audio(tone(2.0)))]
-    flamingo.check(requests)
-    # 100 mel frames a second, halved by a convolution and by a pooling.
-    assert [(r.media_items, r.media_tokens) for r in answers(flamingo, *requests)] == [(0, 0), (1, 25), (1, 50)]
     with pytest.raises(RequestError, match="takes at most 1 audio per request, test:task sends 2"):
-        flamingo.check([request(0, "Who?", audio(), audio(tone(2.0)))])
+        engine("audioflamingo3").check([request(0, "Who?", audio(), audio(tone(2.0)))])
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("name", "one", "other", "expected"),
+    ("name", "media", "tokens"),
     [
         # 56 x 84 pixels are 2 x 3 tokens, 56 x 112 are 2 x 4.
-        ("qwen25vl", [image()], [image(), image(112, 56, seed=1)], [(1, 6), (2, 14)]),
+        ("qwen25vl", [[image()], [image(), image(112, 56, seed=1)]], [6, 14]),
         # Patches of 16 pixels, merged two by two: 2 x 3 tokens, and 2 x 4.
-        ("qwen3vl", [image(96, 64)], [image(96, 64), image(128, 64, seed=1)], [(1, 6), (2, 14)]),
+        ("qwen3vl", [[image(96, 64)], [image(96, 64), image(128, 64, seed=1)]], [6, 14]),
         # 100 mel frames are halved three times, rounded up: 13 tokens a second. The image has 2 x 3.
-        ("qwen3omni", [audio()], [audio(tone(2.0)), image(96, 64)], [(1, 13), (2, 32)]),
+        ("qwen3omni", [[audio()], [audio(tone(2.0)), image(96, 64)]], [13, 32]),
         # 4 x 4 patches of 14 pixels, pooled to the 4 tokens of the configuration (256 as published).
-        ("gemma3", [image()], [image(), image(seed=1)], [(1, 4), (2, 8)]),
+        ("gemma3", [[image()], [image(), image(seed=1)]], [4, 8]),
+        # Published: 188 tokens for a clip of any length up to 30 s, 256 for an image.
+        ("gemma3n", [[audio()], [audio(tone(3.0, 400))], [image()]], [188, 188, 256]),
+        # 100 mel frames a second, halved by a convolution and by a pooling.
+        ("audioflamingo3", [[audio()], [audio(tone(2.0))]], [25, 50]),
     ],
 )
 def test_media_arrive_with_as_many_tokens_as_the_model_makes_of_them(
-    engine: Callable[..., Any], name: str, one: list[MediaPart], other: list[MediaPart], expected: list[tuple[int, int]]
+    engine: Callable[..., Any], name: str, media: list[list[MediaPart]], tokens: list[int]
 ) -> None:
     need_torchvision()
     own = engine(name)
-    requests = [request(0), request(1, "Who?", *one), request(2, "Who?", *other)]
+    requests = [request(0), *(request(n, "Who?", *parts) for n, parts in enumerate(media, start=1))]
     own.check(requests)
-    assert [(r.media_items, r.media_tokens) for r in answers(own, *requests)] == [(0, 0), *expected]
+    assert {"text", *(part.kind for parts in media for part in parts)} <= own.modalities
+    plain, *responses = answers(own, *requests)
+    assert (plain.media_items, plain.media_tokens) == (0, 0)
+    assert [(r.media_items, r.media_tokens) for r in responses] == list(zip(map(len, media), tokens, strict=True))
+    # Other media, another answer.
+    assert len({text_of(response) for response in responses}) == len(media)
 
 
 @pytest.mark.long
