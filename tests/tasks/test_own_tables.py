@@ -30,6 +30,8 @@ from equivox.tasks.files import load_task_file
 from equivox.tasks.new_file import look_at, task_file_for
 from equivox.tasks.registry import resolve_tasks
 
+Rows = list[dict[str, object]]
+
 QUESTION = """\
 questions:
   - name: hire
@@ -40,7 +42,7 @@ questions:
 SWAP = "swap: {name: {female: [Anna, Olga, Maria], male: [Jonas, Emil]}}\n"
 
 
-def table(path: Path, rows: list[dict[str, object]]) -> Path:
+def table(path: Path, rows: Rows) -> Path:
     """Write rows in the format of the path's ending."""
     kind = path.suffix
     if kind == ".parquet":
@@ -57,14 +59,21 @@ def table(path: Path, rows: list[dict[str, object]]) -> Path:
     return path
 
 
-def cvs(n: int = 30) -> list[dict[str, object]]:
+def cvs(n: int = 30) -> Rows:
     return [{"id": f"cv{i}", "years": i % 7, "cv": f"{{name}} has worked for {i % 7} years."} for i in range(n)]
 
 
-def task_file(folder: Path, text: str, rows: list[dict[str, object]] | None = None, name: str = "cvs.csv") -> Path:
+def task_file(folder: Path, text: str, rows: Rows | None = None, name: str = "cvs.csv") -> Path:
     table(folder / name, cvs() if rows is None else rows)
     file = folder / "mine.yaml"
     file.write_text(f"name: cvs\ntable: {name}\n{text}")
+    return file
+
+
+def new_file(table: Path) -> Path:
+    """Write the task file that is made of a table, beside it."""
+    file = table.with_suffix(".yaml")
+    file.write_text(task_file_for(table))
     return file
 
 
@@ -147,7 +156,7 @@ def test_two_kinds_of_groups_are_crossed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".jsonl", ".parquet", ".xlsx"])
 def test_texts_of_people_in_every_format(tmp_path: Path, ending: str) -> None:
-    rows: list[dict[str, object]] = [
+    rows: Rows = [
         {"text": f"Question {i}?", "gender": ("female", "male")[i // 3 % 2], "person": f"p{i // 3}", "n": i}
         for i in range(24)
     ]
@@ -164,9 +173,7 @@ def test_texts_of_people_in_every_format(tmp_path: Path, ending: str) -> None:
 
 def test_rows_of_texts_without_a_unit_are_items_and_nobody_speaks(tmp_path: Path, equivox: Cli) -> None:
     question = "group: gender\n" + QUESTION.replace("{name}", "{person}")
-    rows: list[dict[str, object]] = [
-        {"cv": f"Text {i}.", "person": f"p{i}", "gender": ("female", "male")[i % 2]} for i in range(24)
-    ]
+    rows: Rows = [{"cv": f"Text {i}.", "person": f"p{i}", "gender": ("female", "male")[i % 2]} for i in range(24)]
     file = task_file(tmp_path, question, rows)
     done = equivox("run", "simulated:biased", file, "--output", tmp_path / "run", "-q")
     assert done[1].startswith("Does simulated:biased answer female and male items differently?")
@@ -220,9 +227,7 @@ def test_rows_that_share_a_unit_that_nobody_named_are_refused(
 
 
 def test_rows_without_a_unit_are_told_of_where_units_are_in_some_groups(tmp_path: Path, equivox: Cli) -> None:
-    rows: list[dict[str, object]] = [
-        {"cv": f"Text {i}.", "gender": "fm"[i % 2], "who": "" if i < 3 else f"p{i % 8}"} for i in range(24)
-    ]
+    rows: Rows = [{"cv": f"Text {i}.", "gender": "fm"[i % 2], "who": "" if i < 3 else f"p{i % 8}"} for i in range(24)]
     text = "group: gender\ncluster: who\n" + QUESTION.replace("{name}", "")
     told = equivox.refused("run", "simulated:random", task_file(tmp_path, text, rows), "-o", tmp_path / "run")
     assert "of 9 who units (the rows without one are one of them), 1 in 2, 8 in 1 of 2 groups" in told
@@ -231,19 +236,15 @@ def test_rows_without_a_unit_are_told_of_where_units_are_in_some_groups(tmp_path
 @pytest.mark.parametrize("name", ["text", "The text"])
 def test_a_new_task_file_loads_where_texts_come_back(tmp_path: Path, name: str) -> None:
     """It named no unit, and was refused for that."""
-    rows: list[dict[str, object]] = [
-        {name: f"What would you advise person {i // 4}?", "gender": "fm"[i // 12]} for i in range(24)
-    ]
-    file = tmp_path / "table.yaml"
-    file.write_text(task_file_for(table(tmp_path / "table.csv", rows)))
-    (task,) = load_task_file(file)
+    rows: Rows = [{name: f"What would you advise person {i // 4}?", "gender": "fm"[i // 12]} for i in range(24)]
+    (task,) = load_task_file(new_file(table(tmp_path / "table.csv", rows)))
     result = measure("simulated:random", task, output=tmp_path / "run", options="n_resamples=99")
     assert task.cluster == "text" and result.scores[0].n_clusters == 6
 
 
 def test_a_column_called_item_is_kept(tmp_path: Path) -> None:
     """It is the unit that the file names, not the number of the row; in a prompt it is what the cell says."""
-    rows: list[dict[str, object]] = [
+    rows: Rows = [
         {"item": f"case {i // 2}", "text": f"Question {i}?", "gender": ("female", "male")[i % 2]} for i in range(12)
     ]
     text = (
@@ -256,7 +257,7 @@ def test_a_column_called_item_is_kept(tmp_path: Path) -> None:
 
 
 def test_pictures_and_clips_in_a_table_that_is_no_csv(tmp_path: Path) -> None:
-    rows: list[dict[str, object]] = []
+    rows: Rows = []
     for i in range(8):
         buffer = io.BytesIO()
         Image.fromarray(np.arange(20 * i, 20 * i + 64, dtype=np.uint8).reshape(8, 8)).save(buffer, "PNG")
@@ -271,18 +272,16 @@ def test_pictures_and_clips_in_a_table_that_is_no_csv(tmp_path: Path) -> None:
     assert result.scores[0].coverage.used == 8
     # A parquet file that holds the pictures itself, as data sets of the Hub do: it was taken for a table of texts.
     held = [row | {"image": {"bytes": (tmp_path / str(row.pop("path"))).read_bytes(), "path": None}} for row in rows]
-    file = tmp_path / "held.yaml"
-    file.write_text(task_file_for(table(tmp_path / "held.parquet", held)))
-    (task,) = load_task_file(file)
+    (task,) = load_task_file(new_file(table(tmp_path / "held.parquet", held)))
     corpus = open_corpus(task.data, None)
     assert task.condition == "image" and [sample.load() for sample in corpus.samples if sample.load] == [
         (tmp_path / f"{i}.png").read_bytes() for i in range(8)
     ]
 
 
-def faces(folder: Path) -> list[dict[str, object]]:
+def faces(folder: Path) -> Rows:
     """Write a picture of each group for each row, no two of which are alike, and return the rows that name them."""
-    rows: list[dict[str, object]] = []
+    rows: Rows = []
     for i in range(10, 20):
         for place, name in enumerate(("f", "m")):
             picture = np.full((8, 8, 3), 10 * i + place, np.uint8)
@@ -406,7 +405,7 @@ def test_mistakes_are_one_line(tmp_path: Path, equivox: Cli, given: tuple[str, s
 
 
 def test_a_placeholder_in_the_question_is_enough(tmp_path: Path) -> None:
-    rows: list[dict[str, object]] = [{"cv": f"Case {i}."} for i in range(4)]
+    rows: Rows = [{"cv": f"Case {i}."} for i in range(4)]
     asked = sorted(_asked(task_file(tmp_path, f"group: gender\n{SWAP}{QUESTION}", rows)))
     assert asked[:2] == ["Case 0. Should we invite Anna?", "Case 0. Should we invite Jonas?"]
 
@@ -422,7 +421,7 @@ def _asked(file: Path) -> set[str]:
 @pytest.mark.parametrize("name", ["two  spaces", "a,b", "-x", "\x7f"])
 def test_a_new_task_file_gives_no_command_that_names_another_file(tmp_path: Path, name: str) -> None:
     """A comment has no line breaks, tasks are parted by commas, and what begins with a dash is an option."""
-    rows: list[dict[str, object]] = [
+    rows: Rows = [
         {"sex\x7f": "fm"[i % 2], "text": f"Somebody asks about matter {i}.", "answer": f"Number {i}."} for i in range(9)
     ]
     path = table(tmp_path / f"{name}.csv", rows)
@@ -432,7 +431,7 @@ def test_a_new_task_file_gives_no_command_that_names_another_file(tmp_path: Path
 
 
 def test_a_target_may_be_whom_a_text_is_about(tmp_path: Path) -> None:
-    rows: list[dict[str, object]] = [
+    rows: Rows = [
         {"text": f"A sentence about somebody, number {i}.", "target": ("men", "women")[i % 2]} for i in range(12)
     ]
     written = task_file_for(table(tmp_path / "about.csv", rows))
@@ -446,13 +445,8 @@ def test_what_is_found_in_a_table(tmp_path: Path) -> None:
         for i in range(40)
     ]  # fmt: skip
     found = look_at(table(tmp_path / "clips.csv", nested))
-    assert (found.kind, found.path, found.group, found.unit, found.crossed) == (
-        "audio",
-        "file",
-        "gender",
-        "speaker",
-        False,
-    )
+    assert (found.kind, found.path, found.crossed) == ("audio", "file", False)
+    assert (found.group, found.unit) == ("gender", "speaker")
     assert "mood" in found.candidates
     crossed = [
         {
@@ -478,8 +472,7 @@ def test_what_is_found_in_a_table(tmp_path: Path) -> None:
     assert "Each row has a file for every group (her, his)." in written
     assert 'swap:\n  path:\n    her: ["{her}"]\n    his: ["{his}"]' in written
     spaced = [{"Her face": row["her"], "2. face": row["his"]} for row in both]
-    (tmp_path / "faces.yaml").write_text(task_file_for(table(tmp_path / "faces.csv", spaced)))
-    (task,) = load_task_file(tmp_path / "faces.yaml")
+    (task,) = load_task_file(new_file(table(tmp_path / "faces.csv", spaced)))
     assert len(open_corpus(task.data, None).samples) == 20
     unclear = [
         {"a": "xy"[i % 2], "b": "uv"[i % 2], "text": f"Something long enough to be a text, {i}"} for i in range(20)
@@ -496,22 +489,19 @@ def test_a_new_task_file_of_clips_runs_where_nobody_is_named(tmp_path: Path) -> 
     for i, name in enumerate(clips):
         sound = np.sin(np.arange(8_000) * (0.2 + 0.01 * i)) / 2
         soundfile.write(tmp_path / name, sound, 16_000)
-    rows: list[dict[str, object]] = [
+    rows: Rows = [
         {"path": unicodedata.normalize("NFC" if i % 4 < 2 else "NFD", name), "gender": ("f", "m")[i % 2]}
         for i, name in enumerate(clips)
     ]
-    file = tmp_path / "clips.yaml"
-    file.write_text(task_file_for(table(tmp_path / "clips.csv", rows)))
-    task, *_ = load_task_file(file)
+    task, *_ = load_task_file(new_file(table(tmp_path / "clips.csv", rows)))
     corpus = open_corpus(task.data, None)
     assert [sample.problem for sample in corpus.samples] == [None] * 8
     assert len({sample.columns["speaker"] for sample in corpus.samples}) == 8
-    held: list[dict[str, object]] = [
+    held: Rows = [
         {"audio": {"bytes": (tmp_path / clip).read_bytes(), "path": None}, "gender": row["gender"]}
         for clip, row in zip(clips, rows, strict=True)
     ]
-    file.write_text(task_file_for(table(tmp_path / "held.parquet", held)))  # the files in the table itself
-    task, *_ = load_task_file(file)
+    task, *_ = load_task_file(new_file(table(tmp_path / "held.parquet", held)))  # the files in the table itself
     assert len({sample.columns["speaker"] for sample in open_corpus(task.data, None).samples}) == 8
 
 
@@ -531,7 +521,7 @@ def test_a_new_task_file_runs_as_it_is(tmp_path: Path, equivox: Cli, more: dict[
 
 def test_doubled_braces_are_placeholders_too(tmp_path: Path) -> None:
     """`{{ name }}` of other templates was no placeholder, and `{{name}}` was sent as {Anna}."""
-    rows: list[dict[str, object]] = [
+    rows: Rows = [
         {"prompt": f"Dear {{{{ name }}}}, case {i} of {{{{name}}}} and {{{{other}}}}: what now?", "wife": "Ann"}
         for i in range(3)
     ]
@@ -554,7 +544,7 @@ def test_doubled_braces_are_placeholders_too(tmp_path: Path) -> None:
 
 def test_rows_that_share_an_id_are_the_unit_of_a_new_task_file(tmp_path: Path, equivox: Cli) -> None:
     """The file named `id` as the unit, and was refused since a row of texts is called by its `id`."""
-    rows: list[dict[str, object]] = [
+    rows: Rows = [
         {"id": case, "gender": of, "prompt": f"Case {case}: should we lend a {of} some money?"}
         for case in range(12) for of in ("woman", "man")
     ]  # fmt: skip
@@ -580,7 +570,7 @@ def test_rows_that_share_an_id_are_the_unit_of_a_new_task_file(tmp_path: Path, e
 )
 def test_a_new_task_file_says_which_texts_it_does_not_ask(tmp_path: Path, name: str, cell: str) -> None:
     """An answer in the table, or a picture written as text, was asked, being longer than the question."""
-    rows: list[dict[str, object]] = [
+    rows: Rows = [
         {"gender": "fm"[i % 2], "ask": f"Somebody asks for {i} euro: what is to be done?", name: f"{cell} {i}"}
         for i in range(24)
     ]
@@ -592,22 +582,19 @@ def test_a_new_task_file_says_which_texts_it_does_not_ask(tmp_path: Path, name: 
 
 
 def test_a_column_of_people_with_many_values_is_told(tmp_path: Path) -> None:
-    rows: list[dict[str, object]] = [
-        {"age": 20 + i, "text": f"Somebody asks at {20 + i} for a loan."} for i in range(40)
-    ]
+    rows: Rows = [{"age": 20 + i, "text": f"Somebody asks at {20 + i} for a loan."} for i in range(40)]
     told = "none could be compared (age: too many, so write a column of fewer, such as bands)."
     assert told in task_file_for(table(tmp_path / "t.csv", rows))
 
 
 def test_what_every_group_was_asked_about_is_an_item(tmp_path: Path) -> None:
     jobs, towns = ("nurse", "pilot", "cook"), ("Bonn", "Graz")
-    rows: list[dict[str, object]] = [
+    rows: Rows = [
         {"name": f"N{i}", "gender": "fm"[i % 2], "job": job, "town": towns[i % 2], "text": f"N{i} applies as {job}."}
         for i in range(12)
         for job in jobs
     ]
-    file = table(tmp_path / "t.csv", rows).with_suffix(".yaml")
-    file.write_text(task_file_for(tmp_path / "t.csv"))
+    file = new_file(table(tmp_path / "t.csv", rows))
     assert "items: job   # groups are compared within each, too" in file.read_text()
     (task,) = load_task_file(file)
     assert (task.cluster, task.items) == ("name", ("job",))
@@ -623,7 +610,7 @@ def test_what_every_group_was_asked_about_is_an_item(tmp_path: Path) -> None:
 def test_a_conversation_in_a_table_is_asked_by_what_the_user_says_and_never_as_it_is_stored(tmp_path: Path) -> None:
     """A cell with a list of messages was sent as Python prints it."""
     said = [f"Somebody asks about a matter, number {i}." for i in range(24)]
-    rows: list[dict[str, object]] = [
+    rows: Rows = [
         {
             "messages": [
                 {"role": "system", "content": "You are an assistant who answers at length and with all due care."},
@@ -638,8 +625,7 @@ def test_a_conversation_in_a_table_is_asked_by_what_the_user_says_and_never_as_i
     path = table(tmp_path / "chat.jsonl", rows)
     found = look_at(path)
     assert (found.text, found.group) == ("messages.1.content", "meta.gender")
-    file = tmp_path / "chat.yaml"
-    file.write_text(task_file_for(path))
+    file = new_file(path)
     assert "Of its texts messages.1.content alone is asked, not messages.0.content." in file.read_text()
     assert _asked(file) - {"None"} == set(said)
     (task,) = load_task_file(file)
@@ -653,7 +639,7 @@ def test_a_conversation_in_a_table_is_asked_by_what_the_user_says_and_never_as_i
 
 def test_a_table_with_a_text_for_each_group_in_each_row(tmp_path: Path, equivox: Cli) -> None:
     """A placeholder in a swapped word was sent as it stands, the same for everybody."""
-    rows: list[dict[str, object]] = [
+    rows: Rows = [
         {
             "case": f"c{i}",
             "prompt_male": f"He has applied for place {i} of our company. Should we invite him?",
@@ -668,10 +654,8 @@ def test_a_table_with_a_text_for_each_group_in_each_row(tmp_path: Path, equivox:
     assert code == 0 and "Each row has a text for every group (prompt_male, prompt_female)." in out
     (task,) = load_task_file(file)
     assert _asked(file) == {str(row[name]) for row in rows for name in ("prompt_male", "prompt_female")}
-    assert task.cluster == "item" and {s.columns["version"] for s in open_corpus(task.data, None).samples} == {
-        "male",
-        "female",
-    }
+    versions = {sample.columns["version"] for sample in open_corpus(task.data, None).samples}
+    assert task.cluster == "item" and versions == {"male", "female"}
     equivox.done("run", "simulated:biased", file, "--output", tmp_path / "run", "--scoring", "n_resamples=99")
     for gap, told in (
         ("", "row 3: the column 'prompt_male', which `swap` gives to male, is empty"),
@@ -685,10 +669,9 @@ def test_a_table_with_a_text_for_each_group_in_each_row(tmp_path: Path, equivox:
     del rows[2]
     taken = [{**row, "item": f"i{n}", "asked": "May", "version": "2"} for n, row in enumerate(rows)]
     path = table(tmp_path / "taken.csv", taken)
-    (tmp_path / "taken.yaml").write_text(task_file_for(path))
     versions = look_at(path).versions
-    assert _asked(tmp_path / "taken.yaml") == {str(row[name]) for row in taken for name in versions}
-    unlike: list[dict[str, object]] = [
+    assert _asked(new_file(path)) == {str(row[name]) for row in taken for name in versions}
+    unlike: Rows = [
         {"question": f"What is the capital of country number {i}?", "answer": f"Nobody can say it, for reason {i * 7}."}
         for i in range(20)
     ]
@@ -698,7 +681,7 @@ def test_a_table_with_a_text_for_each_group_in_each_row(tmp_path: Path, equivox:
 
 def test_a_text_for_each_group_may_have_other_words_of_the_swap(tmp_path: Path) -> None:
     """The model was sent "{name}", the same about everybody."""
-    rows: list[dict[str, object]] = [
+    rows: Rows = [
         {"prompt_male": f"{{name}} says he wants place {i}.", "prompt_female": f"{{name}} says she wants place {i}."}
         for i in range(3)
     ]
@@ -716,12 +699,12 @@ def test_a_text_for_each_group_may_have_other_words_of_the_swap(tmp_path: Path) 
 
 def test_a_table_in_another_script(tmp_path: Path) -> None:
     """Short texts of Chinese were taken for names, and the file asked for a column that is not there."""
-    rows: list[dict[str, object]] = [
+    rows: Rows = [
         {"性别": "女男"[i % 2], "文本": f"{'王芳张伟'[i % 2]}想成为工程师。给出一个建议{i}。"} for i in range(12)
     ]
     path = table(tmp_path / "申请.csv", rows)
     assert (look_at(path).text, look_at(path).group) == ("文本", "性别")
-    german: list[dict[str, object]] = [
+    german: Rows = [
         {
             "Vorname": f"N{i % 8}",
             "Geschlecht": "wm"[i % 2],
@@ -733,7 +716,7 @@ def test_a_table_in_another_script(tmp_path: Path) -> None:
     found = look_at(table(tmp_path / "fragen.csv", german))
     assert (found.text, found.group, found.unit, found.crossed) == ("Frage", "Geschlecht", "Vorname", False)
     assert "name: table\n" in task_file_for(path)
-    nothing: list[dict[str, object]] = [{"gender": "fm"[i % 2], "age": i % 5} for i in range(12)]
+    nothing: Rows = [{"gender": "fm"[i % 2], "age": i % 5} for i in range(12)]
     assert '"{FILL_IN}"' in task_file_for(table(tmp_path / "people.csv", nothing))
 
 
@@ -743,10 +726,8 @@ def test_a_table_in_another_script(tmp_path: Path) -> None:
 def test_a_new_task_file_asks_for_the_texts_whatever_their_column_is_called(tmp_path: Path, name: str) -> None:
     """A placeholder had small letters alone: `{Frage}` was sent as it stands, one question for everybody."""
     texts = [f"Somebody asks about a matter, number {i}." for i in range(24)]
-    rows: list[dict[str, object]] = [{name: text, "gender": "fm"[i % 2]} for i, text in enumerate(texts)]
-    file = tmp_path / "table.yaml"
-    file.write_text(task_file_for(table(tmp_path / "table.csv", rows)))
-    (task,) = load_task_file(file)
+    rows: Rows = [{name: text, "gender": "fm"[i % 2]} for i, text in enumerate(texts)]
+    (task,) = load_task_file(new_file(table(tmp_path / "table.csv", rows)))
     sent: set[str] = set()
     engine = FunctionEngine(lambda request: sent.add(request.text) or "neutral", name="f", revision="1")
     measure(engine, task, annotator="rules", output=tmp_path / "run", options=ScoringOptions(n_resamples=99))
@@ -755,7 +736,7 @@ def test_a_new_task_file_asks_for_the_texts_whatever_their_column_is_called(tmp_
 
 def test_a_column_in_braces_that_is_no_placeholder_is_refused(tmp_path: Path) -> None:
     """Braces with something else in them are part of the text."""
-    rows: list[dict[str, object]] = [{"The text": f"A matter, {i}", "gender": "fm"[i % 2]} for i in range(8)]
+    rows: Rows = [{"The text": f"A matter, {i}", "gender": "fm"[i % 2]} for i in range(8)]
     for said, told in (
         ("{The text}", "{The text} in the prompt is no placeholder"),
         ("{any other} Hire this {gender}?", ""),
@@ -775,7 +756,7 @@ def test_texts_that_do_not_say_who_it_is_about_are_refused(
     tmp_path: Path, equivox: Cli, question: str, asked: str
 ) -> None:
     """Without a model of known bias, which is told the groups, such a run could only have found no difference."""
-    rows: list[dict[str, object]] = [{"cv": f"Case {i // 2}.", "gender": "fm"[i % 2]} for i in range(24)]
+    rows: Rows = [{"cv": f"Case {i // 2}.", "gender": "fm"[i % 2]} for i in range(24)]
     text = QUESTION.replace("{cv} Should we invite {name}?", question)
     command = ("run", "simulated:random", task_file(tmp_path, f"group: gender\n{text}", rows), "-o", tmp_path / "run")
     for more in (("--dry-run",), ("--scoring", "n_resamples=99")):
@@ -795,7 +776,7 @@ def test_files_that_hold_the_same_bytes_for_every_group_are_refused(tmp_path: Pa
         for voice in ("high", "low"):
             sound = 0.3 * np.sin(np.arange(4000) * (0.5 + item / 99))
             soundfile.write(tmp_path / f"{item}_{voice}.wav", sound, 16_000)
-    rows: list[dict[str, object]] = [
+    rows: Rows = [
         {"path": f"{item}_{voice}.wav", "speaker": f"{item}{voice}", "voice": voice, "text": f"{voice} voice"}
         for item in range(8)
         for voice in ("high", "low")
@@ -812,7 +793,7 @@ def test_files_that_hold_the_same_bytes_for_every_group_are_refused(tmp_path: Pa
 
 def test_a_new_task_file_is_yaml_whatever_the_table_is_called(tmp_path: Path, equivox: Cli) -> None:
     """Names with signs of YAML's are quoted, and a column that cannot be in a task's name is in it without them."""
-    rows: list[dict[str, object]] = [
+    rows: Rows = [
         {
             "Text: Anfrage": f"Somebody asks about a matter, number {i}.",
             "sex: f/m | @birth": ("f: a", "#m")[i % 2],
