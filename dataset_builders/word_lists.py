@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from equivox.core.errors import RequestError, RunError, nearest
+from equivox.core.fields import packaged_yaml
 from equivox.core.files import cache_folder, write_whole
 from equivox.core.media import sha256
 
@@ -46,29 +47,8 @@ class LexiconSource:
 
 
 SOURCES: Mapping[str, LexiconSource] = {
-    "nrc": LexiconSource(
-        name="nrc",
-        title="NRC Word-Emotion Association Lexicon 0.92",
-        home="https://saifmohammad.com/WebPages/NRC-Emotion-Lexicon.htm",
-        url="https://saifmohammad.com/WebDocs/Lexicons/NRC-Emotion-Lexicon.zip",
-        licence="free for research and education, not for commerce, not to be passed on; (c) 2011 NRC Canada",
-        cite="Mohammad and Turney 2013, doi 10.1111/j.1467-8640.2012.00460.x",
-        file_name="NRC-Emotion-Lexicon-Wordlevel-v0.92.txt",
-        sha256="c3379cc3aba93500dfaea475aa76c1ef229ea175c035a5f428a682c1bb6c5be6",
-        megabytes=25,
-        member="NRC-Emotion-Lexicon-Wordlevel-v0.92.txt",
-    ),
-    "sadcat": LexiconSource(
-        name="sadcat",
-        title="Stereotype content dictionaries (SADCAT), full",
-        home="https://osf.io/yx45f/",
-        url="https://osf.io/download/m9nb5/",
-        licence="the authors state none for the file: ask them before passing it on",
-        cite="Nicolas, Bai and Fiske 2021, doi 10.1002/ejsp.2724",
-        file_name="Full Dictionaries.csv",
-        sha256="d05d7fdf07ccc20ad1673999c1693f401a5f48b9b18a4282944bb6eb0c94fc8b",
-        megabytes=2.2,
-    ),
+    name: LexiconSource(name=name, **fields)
+    for name, fields in packaged_yaml("dataset_builders/word_lists.yaml").items()
 }
 
 
