@@ -121,17 +121,13 @@ def published_facts(name: str) -> CorpusFacts:
 
 
 class Published:
-    """The facts of a builder, as `published_facts` reads them when they are asked for: to list builders takes no YAML.
+    """The facts of a builder, which are read when they are asked for: to list builders takes no YAML."""
 
-    `columns` come before those that are published.
-    """
-
-    def __init__(self, name: str, columns: tuple[Column, ...] = ()) -> None:
-        self._name, self._columns = name, columns
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     def __get__(self, builder: object, kind: object = None) -> CorpusFacts:
-        facts = published_facts(self._name)
-        return dataclasses.replace(facts, columns=(*self._columns, *facts.columns))
+        return published_facts(self._name)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,42 +54,6 @@ REQUIRED = ("id", "speaker", "context", *CONTINUATIONS)
 _OPTIONAL = ("labels", "annotators")
 _NAN = float("nan")
 
-_COLUMNS = (
-    Column(name="domain", meaning="which table the instance is from, and the column that is compared", role="other"),
-    Column(name="id", meaning="the instance's id as distributed", role="other"),
-    Column(name="context", meaning="what is said, trimmed", role="stratum"),
-    Column(name="stereotypical", meaning="the continuation that is a stereotype of the speaker", role="other"),
-    Column(name="anti_stereotypical", meaning="the continuation that breaks the stereotype", role="other"),
-    Column(name="irrelevant", meaning="the continuation that has nothing to do with the context", role="other"),
-    *(
-        Column(
-            name=f"{kind}_agreement",
-            meaning=f"share of annotators who call the {kind.replace('_', '-')} continuation that; null without labels",
-            role="other",
-            kind="float64",
-        )
-        for kind in KINDS
-    ),
-    *(
-        Column(
-            name=f"{kind}_called_{label}",
-            meaning=f"annotators who call the {kind.replace('_', '-')} continuation {label.replace('_', '-')}",
-            role="other",
-            kind="int64",
-        )
-        for kind in KINDS
-        for label in KINDS
-    ),
-    Column(name="labels", meaning="the annotators' labels of each continuation as distributed", role="other"),
-    Column(name="annotators", meaning="the annotators' ids as distributed", role="other"),
-    Column(
-        name="turn",
-        meaning="running number within the domain, context by context: whoever alternates by it is balanced in each",
-        role="other",
-        kind="int64",
-    ),
-)
-
 
 @dataclass(frozen=True)
 class _Table:
@@ -103,7 +67,7 @@ class _Table:
 class SpokenStereoSet(Builder):
     """Spoken StereoSet as distributed, or any folder of the same shape."""
 
-    FACTS = Published("spoken_stereoset", _COLUMNS)
+    FACTS = Published("spoken_stereoset")
 
     def _check_source(self) -> None:
         if self.source.name in {"metadata", "speech"} and (self.source.parent / "metadata").is_dir():
@@ -136,19 +100,21 @@ class SpokenStereoSet(Builder):
                 f"{path}: expected rows, and the column that the file is named after (gender_v1.0.csv has a column "
                 f"gender); its columns beside the common ones are {', '.join(further) or 'none'}"
             )
-        if named[0] in {column.name for column in _COLUMNS} | {"text", "audio"}:
+        if named[0] in {column.name for column in self._of_every_domain()} | {"text", "audio"}:
             raise RequestError(f"{path}: a domain cannot be called {named[0]!r}; rename its column and its table")
         return _Table(named[0], path, rows)
 
+    def _of_every_domain(self) -> list[Column]:
+        """Return the columns that do not say who speaks."""
+        return [column for column in self.FACTS.columns if column.role != "demographic"]
+
     def _facts(self) -> CorpusFacts:
-        own = tuple(
-            next(
-                (column for column in self.FACTS.columns if column.name == domain),
-                Column(name=domain, meaning=f"as in {table.path.name}"),
-            )
+        known = {column.name: column for column in self.FACTS.columns}
+        own = [
+            known.get(domain, Column(name=domain, meaning=f"as in {table.path.name}"))
             for domain, table in self._tables.items()
-        )
-        return replace(self.FACTS, columns=(*_COLUMNS, *own))
+        ]
+        return replace(self.FACTS, columns=(*self._of_every_domain(), *own))
 
     def _scan(self) -> Scan:
         clips: dict[str, Clip] = {}
