@@ -94,9 +94,7 @@ def build_report(
         examples=shown,
         filters={name: sorted({entry[name] for entry in shown}) for name in ("model", "task", "group")},
         methods=[*dict.fromkeys(entry for metric in _metrics(comparison) for entry in metric.glossary)],
-        favours=f"{HOW[:1].upper()}{HOW[1:]}",
-        untold=UNTOLD,
-        uneven=UNEVEN,
+        words={"favours": f"{HOW[:1].upper()}{HOW[1:]}", "untold": UNTOLD, "uneven": UNEVEN},
         manifests=list(_manifests(comparison)),
     )
 
