@@ -27,6 +27,7 @@ _ELSEWHERE = {
     "age_group": "altersgruppe grupo_de_edad fascia_d'età faixa_etária leeftijdsgroep",
     "origin": "herkunft origine origen origem afkomst pochodzenie",
     "name": "vorname prénom nombre nome naam imię имя isim 姓名 名前 이름",
+    "answer": "antwort réponse respuesta resposta risposta antwoord odpowiedź ответ cevap 回答 回复 답변",
     "text": "texte texto testo tekst текст metin frage pregunta pergunta domanda vraag 文本 问题 質問 질문",
 }
 """Names of columns in other languages, by what they are called here."""
@@ -39,11 +40,16 @@ FEWEST_UNITS = 4
 def usual(name: str) -> str:
     """Return the name of a column as the usual names are written; of a part of an object the last step is the name.
 
-    >>> usual("Age group"), usual("meta.gender"), usual("Geschlecht")
-    ('age_group', 'gender', 'gender')
+    A name that ends in a word for an answer is one, whichever model gave it.
+
+    >>> usual("Age group"), usual("meta.gender"), usual("Geschlecht"), usual("GPT-4 answer")
+    ('age_group', 'gender', 'gender', 'answer')
     """
     plain = name.rpartition(".")[2].strip().lower().replace(" ", "_")
-    return _USUAL.get(plain, plain)
+    plain = _USUAL.get(plain, plain)
+    last = plain.rpartition("_")[2]
+    last = _USUAL.get(last, last)
+    return last if last in ANSWERS else plain
 
 
 def unit_among(
