@@ -219,7 +219,7 @@ def _many(task: Task | None) -> str:
     """Return the plural of a task's clusters: the column's name if it reads as a word, such as speakers."""
     column = task.cluster if task is not None else ""
     if len(column) > 3 and column.isalpha() and not column.endswith("s"):
-        return f"{column}s"
+        return f"{column.lower()}s"
     return f"clusters ({column})" if column else "clusters"
 
 
