@@ -78,25 +78,10 @@ def make(
     """
     from equivox.engines import open_engine
 
-    typed = {
-        "model": model,
-        "swap": swap,
-        "seed": seed,
-        "labels": labels,
-        "least_annotators": least_annotators,
-        "least_agreement": least_agreement,
-        "voices": voices,
-        "tts": tts,
-    }
-    given: dict[str, Any] = {
-        name: value for name, value in typed.items() if value is not None and value is not False and value != []
-    }
-    for name in given:
-        if name not in TAKES[step]:
-            takes = ", ".join(_option(own) for own in TAKES[step])
-            raise RequestError(f"`{_option(name)}` is not for {step}, which takes {takes}; leave it out")
-    if (needed := NEEDS.get(step)) not in (None, *given):
-        raise RequestError(f"{step} needs `{_option(str(needed))}`; see `equivox data make --help`")
+    given = _given(
+        step, model=model, swap=swap, seed=seed, labels=labels, least_annotators=least_annotators,
+        least_agreement=least_agreement, voices=voices, tts=tts,
+    )  # fmt: skip
     if output is None and step != "describe":
         raise RequestError(f"{step} needs `--output`, the {'folder' if step == 'synthesize' else 'file'} to be made")
     if len(source) > 1 and step != "synthesize":
@@ -108,8 +93,23 @@ def make(
             stack.callback(engines[-1].close)
         bars = stack.enter_context(progress_bars(quiet=False))
         made = _made(step, source, output, engines, given, bars)
-    if made is None:
-        return 0
+    return 0 if made is None else _tell(step, made)
+
+
+def _given(step: str, **options: Any) -> dict[str, Any]:
+    """Return the options that were given; RequestError for one that is not for the step, and for one that it lacks."""
+    given = {name: value for name, value in options.items() if value is not None and value is not False and value != []}
+    for name in given:
+        if name not in TAKES[step]:
+            takes = ", ".join(_option(own) for own in TAKES[step])
+            raise RequestError(f"`{_option(name)}` is not for {step}, which takes {takes}; leave it out")
+    if (needed := NEEDS.get(step)) not in (None, *given):
+        raise RequestError(f"{step} needs `{_option(str(needed))}`; see `equivox data make --help`")
+    return given
+
+
+def _tell(step: str, made: Made) -> int:
+    """Print what was made and what was left out; return the exit code."""
     echo(f"{made.output}: {made.rows:,} of {made.of}")
     for note in made.notes:
         echo(f"  {note}")
