@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from seeded import generator
@@ -73,6 +75,26 @@ def test_the_level_of_an_item_is_no_difference_within_it() -> None:
         return group_means(numbers, WOMAN, clusters=PERSON, items=JOB, rng=generator()).p_items
 
     assert p_items(offered) == p_items(offered + np.where(NURSE, 0, 500)) < 1
+
+
+def test_numbers_by_hand_where_an_item_has_fewer_answers() -> None:
+    # Everybody is asked about three nurses and a pilot; each job counts alike.
+    job = np.tile(["nurse", "nurse", "nurse", "pilot"], 8)
+    offered = generator().standard_normal(32) + np.where((job == "nurse") == WOMAN, 0.3, -0.3)
+    beyond = np.zeros(32)
+    for one in ("nurse", "pilot"):
+        own = offered[job == one]
+        beyond[job == one] = (own - own.mean()) / own.std()
+    beyond -= np.array([beyond[person == PERSON].mean() for person in PERSON])
+
+    def between(women: tuple[int, ...]) -> float:
+        whose = np.isin(PERSON, women)
+        cells = [(whose == side) & (job == one) for side in (True, False) for one in ("nurse", "pilot")]
+        return sum(float(beyond[cell].sum()) ** 2 / int(cell.sum()) for cell in cells)
+
+    every = np.array([between(women) for women in itertools.combinations(range(8), 4)])
+    found = group_means(offered, WOMAN, clusters=PERSON, items=job, rng=generator())
+    assert found.p_items == pytest.approx((every >= between((0, 1, 2, 3)) - 1e-9).mean()) and found.p_items < 0.9
 
 
 def test_sides_that_cancel_over_blocks() -> None:
