@@ -25,11 +25,10 @@ class AttributeAudit:
     NaN if nothing varies, with `undefined`). `by_group` holds agreement per group; `p_groups` tests whether it differs
     (Fisher or χ²), because an annotator that errs more on one group distorts the comparison. `errors` counts pairs
     (people's value, annotator's value), the most frequent first. `split` counts responses on which people disagree
-    evenly; they enter only α. `unread` counts responses that the annotator could not parse.
-
-    Of the labels of a stage, `unlabelled` counts what is on the sheet and nobody labelled. For lists there, `precision`
-    is the mean share, in percent, of the annotator's values that a person gives too, and `recall` that of a person's
-    values that the annotator gives; NaN where there are no such values.
+    evenly; they enter only α. `unread` counts responses that the annotator could not parse, `unlabelled` rows of the
+    sheet that people passed over. For lists of a stage, `precision` is the mean share, in percent, of the annotator's
+    values that a person gives too, and `recall` that of a person's values that the annotator gives; NaN where there are
+    no such values.
     """
 
     attribute: str
@@ -71,15 +70,16 @@ def attribute_audit(name: str, units: Sequence[Unit]) -> AttributeAudit:
 
     from equivox.statistics import krippendorff_alpha
 
-    settled = [unit for unit in units if unit.agreed is not None]
+    labelled = [unit for unit in units if unit.is_labelled]
+    settled = [unit for unit in labelled if unit.agreed is not None]
     read = [unit for unit in settled if unit.given is not None]
     right = sum(unit.given == unit.agreed for unit in read)
     low, high = proportion_confint(right, len(read), method="wilson") if read else (NAN, NAN)
     raters = sorted({rater for unit in units for rater in unit.people})
     alpha = krippendorff_alpha([[unit.given, *(unit.people.get(rater) for rater in raters)] for unit in units])
     kappa, reason = _kappa(read)
-    if units and not settled:
-        reason = f"people say different things of all {len(units)} responses; adjudicated.csv takes what is decided"
+    if labelled and not settled:
+        reason = f"people say different things of all {len(labelled)} responses; adjudicated.csv takes what is decided"
     errors = Counter(
         (" + ".join(unit.agreed or ()), " + ".join(unit.given or ())) for unit in read if unit.given != unit.agreed
     )
@@ -98,9 +98,10 @@ def attribute_audit(name: str, units: Sequence[Unit]) -> AttributeAudit:
         by_group={group: 100 * sum(hits) / len(hits) for group, hits in by_group.items()},
         p_groups=_p_groups(list(by_group.values())),
         errors=[(people, annotator, n) for (people, annotator), n in errors.most_common()],
-        split=len(units) - len(settled),
+        split=len(labelled) - len(settled),
         unread=len(settled) - len(read),
         undefined=reason,
+        unlabelled=len(units) - len(labelled),
     )
 
 

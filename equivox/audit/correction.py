@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from equivox.audit.stored import AdjustedScore
 from equivox.core.hashing import seed_of
 from equivox.core.lazy import np
 from equivox.core.samples import UNANSWERED, Samples
-from equivox.core.scores import Score
+from equivox.core.scores import DEFAULT_OPTIONS, Score
 from equivox.core.task import UNSTATED, Attribute
 from equivox.engines import model_label
 from equivox.run.declarations import read_tasks
@@ -135,6 +136,8 @@ def _corrected(
     settled = [(place[u.response], u.agreed, u.weight) for u in known if u.agreed is not None]
     if not settled:
         return None
+    if few := _selected(known):
+        return replace(score, undefined=few)
     values = samples.values(attribute.name)
     values = values.renamed([one(name) for name in values.names])
     if attribute.role != "refusal":  # As the score does: a response that declines has no other value.
@@ -150,7 +153,7 @@ def _corrected(
         min_labels=MIN_LABELS,
         rng=np.random.default_rng(seed_of(score.task, score.attribute)),
     )
-    split = len(known) - len(settled)
+    split = sum(unit.is_labelled for unit in known) - len(settled)
     return replace(
         score,
         corrected=found.estimate,
@@ -162,3 +165,16 @@ def _corrected(
         undefined=found.undefined,
         notes=[*found.notes, *([f"{split} responses on which people are split are left out"] if split else [])],
     )
+
+
+def _selected(units: Sequence[Unit]) -> str | None:
+    """Return why labels are no random part of what was drawn; None where they are, but for a few."""
+    drawn = Counter(unit.group for unit in units)
+    settled = Counter(unit.group for unit in units if unit.agreed is not None)
+    for group in sorted(drawn):
+        if settled[group] < DEFAULT_OPTIONS.min_coverage * drawn[group]:
+            return (
+                f"people settled on a label of {settled[group]} of {drawn[group]} drawn answers of group {group}, "
+                f"below the floor of {100 * DEFAULT_OPTIONS.min_coverage:g} %; label the sheet from its top"
+            )
+    return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -52,28 +51,27 @@ def annotators_of(folder: Path, annotator: str | None) -> dict[Path, str]:
 def score_audit(folder: Path, files: Sequence[Path], annotator: str | None = None) -> Audit:
     """Compare the annotator with the labels in `files` (one per person) of the sheet in `folder`.
 
-    What nobody labelled is counted as such, and what the annotator could not annotate as unread; neither is agreement.
-    Labels of whole answers correct the scores, those of one stage of the annotation do not. RequestError as in
-    `units_of`.
+    What people passed over is counted as such, and what the annotator could not annotate as unread; neither is
+    agreement. Labels of whole answers correct the scores, those of one stage of the annotation do not. RequestError as
+    in `units_of`.
     """
     key = read_key(folder)
-    units, missing = units_of(folder, key, files, annotator)
+    units = units_of(folder, key, files, annotator)
     by_attribute = split_by(units, lambda unit: unit.attribute.name)
     raters = sorted({name for unit in units for name in unit.people})
     stage = next((entry["stage"] for entry in key.values() if "stage" in entry), "")
     if not stage:
         return Audit(
             raters=raters,
-            n_responses=len({unit.item for unit in units}),
+            n_responses=len({unit.item for unit in units if unit.is_labelled}),
             attributes=[attribute_audit(name, members) for name, members in by_attribute.items()],
             scores=corrected_scores(by_attribute, annotator),
         )
     return Audit(
         raters=raters,
-        n_responses=len({(unit.run, unit.response or unit.item) for unit in units}),
+        n_responses=len({(unit.run, unit.response or unit.item) for unit in units if unit.is_labelled}),
         attributes=[
-            replace(with_lists(attribute_audit(name, by_place(members)), members), unlabelled=missing[name])
-            for name, members in by_attribute.items()
+            with_lists(attribute_audit(name, by_place(members)), members) for name, members in by_attribute.items()
         ],
         scores=(),
         stage=stage,
@@ -151,7 +149,8 @@ def score_merged(folder: Path, key: Key, files: Sequence[Path]) -> tuple[list[di
 def store_audit(folder: Path, files: Sequence[Path], audit: Audit, annotators: Mapping[Path, str]) -> list[Path]:
     """Keep an audit with each of its runs, in place of an earlier one of the same name; return their folders.
 
-    `folder` is the label folder, `files` are its labels, and `annotators` holds the one that was checked in each run.
+    Each run keeps its own labels and what they say of it; one without a label keeps nothing. `folder` is the label
+    folder, `files` are its labels, and `annotators` holds the one that was checked in each run.
     """
     key, given_by = read_key(folder), by_person(files)
     written = []
@@ -163,8 +162,13 @@ def store_audit(folder: Path, files: Sequence[Path], audit: Audit, annotators: M
             for name, given in given_by.items()
             if (rows := [(item, attribute, label) for _, item, attribute, label in given if item in own])
         }
+        if not labels:
+            continue
         with writing(run):
-            _replace(place, folder, own, labels, _document(audit, run, annotator))
+            _replace(place, folder, own, labels)
+            # Labels of another model's answers say nothing of how this one's were read.
+            alone = audit if len(annotators) == 1 else score_audit(place, label_files(place), annotator)
+            write_document(place / AUDIT_FILE, _document(alone, run.resolve(), annotator))
             state_hashes(run)
         written.append(place)
     return written
@@ -200,7 +204,7 @@ def _document(audit: Audit, run: Path, annotator: str) -> dict[str, Any]:
     return document | {"scores": kept}
 
 
-def _replace(place: Path, folder: Path, key: Key, labels: Mapping[str, Rows], document: Mapping[str, Any]) -> None:
+def _replace(place: Path, folder: Path, key: Key, labels: Mapping[str, Rows]) -> None:
     if place.is_dir() and place.resolve() != folder.resolve():
         shutil.rmtree(place)
     write_document(place / KEY_FILE, key)
@@ -208,4 +212,3 @@ def _replace(place: Path, folder: Path, key: Key, labels: Mapping[str, Rows], do
         # The names of those who labelled stay where they did.
         file = f"{ADJUDICATED}.csv" if name == ADJUDICATED else f"labels-person-{number}.csv"
         write_text(place / file, csv_of([("item", "attribute", "label"), *rows]))
-    write_document(place / AUDIT_FILE, document)

@@ -58,6 +58,11 @@ class Unit:
     decided: Label | None = None
 
     @property
+    def is_labelled(self) -> bool:
+        """Whether anybody gave a label; a row of the sheet that people passed over has none."""
+        return bool(self.people) or self.decided is not None
+
+    @property
     def agreed(self) -> Label | None:
         """The value that was decided, or else the one that most people give; None if they are split."""
         if self.decided is not None:
@@ -85,18 +90,21 @@ def label_files(folder: Path) -> list[Path]:
     return [*people, *(path for path in sheets if path.stem == ADJUDICATED)]
 
 
-def units_of(folder: Path, key: Key, files: Sequence[Path], annotator: str | None) -> tuple[list[Unit], Counter[str]]:
-    """Return every labelled attribute of every item beside what the annotator found, and how many lack a label.
+def units_of(folder: Path, key: Key, files: Sequence[Path], annotator: str | None) -> list[Unit]:
+    """Return every attribute of every item that people labelled or passed over, beside what the annotator found.
 
-    The second counts, by attribute, what is asked and nobody labelled. RequestError, with the line, for an item or
-    attribute that is not on the sheet, for a value that a closed choice does not offer, and for a second label of one
-    person.
+    Passed over is a row of the sheet, whose order says nothing, before the last one with a label of the same attribute:
+    whoever chooses which rows to label chooses the agreement. RequestError, with the line, for an item or attribute
+    that is not on the sheet, for a value that a closed choice does not offer, and for a second label of one person.
     """
     asked, people = people_labels(folder, key, files, label_of)
     answers = _answers(key, annotator)
+    last = {name: number for number, (item, name) in enumerate(asked) if (item, name) in people}
     units = []
-    for (item, name), given in people.items():
-        entry, attribute = key[item], asked[item, name]
+    for number, ((item, name), attribute) in enumerate(asked.items()):
+        if number > last.get(name, -1):
+            continue
+        entry, given = key[item], people.get((item, name), {})
         units.append(
             Unit(
                 item=item,
@@ -110,7 +118,7 @@ def units_of(folder: Path, key: Key, files: Sequence[Path], annotator: str | Non
                 people=given,
             )
         )
-    return units, Counter(name for item, name in asked if (item, name) not in people)
+    return units
 
 
 def people_labels(

@@ -62,9 +62,10 @@ class StoredAudit:
 
     `name` is `answers` or a stage, `annotator` is the one that was checked, `raters` counts the people and
     `n_responses` what they labelled. `agreement` holds the percent of labels, by attribute, that the annotator met;
-    `surely` the lower end of the 95 % interval of this share, where an answer that it could not annotate is not met
-    either (0 without a label); `groups` the groups with a label. `unequal` names the attributes in which it met more of
-    one group's than of another's, beyond chance.
+    `surely` the lower end of the 95 % interval of this share, where an answer that it could not annotate, on which
+    people are split, or that they passed over is not met either (0 without a label); `unsettled` the most answers of an
+    attribute that people are split on or passed over; `groups` the groups with a label. `unequal` names the attributes
+    in which it met more of one group's than of another's, beyond chance.
     """
 
     name: str
@@ -73,6 +74,7 @@ class StoredAudit:
     n_responses: int
     agreement: Mapping[str, float] = field(default_factory=dict)
     surely: Mapping[str, float] = field(default_factory=dict)
+    unsettled: int = 0
     groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
     unequal: Sequence[str] = ()
     corrected: Mapping[tuple[str, str], AdjustedScore] = field(default_factory=dict)
@@ -82,7 +84,8 @@ class StoredAudit:
         """The audit in one sentence: who checked how many answers, and how often the annotator met the labels."""
         people = "1 person" if self.raters == 1 else f"{self.raters} people"
         what = "responses" if self.name == ANSWERS else f"answers of the stage {self.name}"
-        surely = f" (surely {self.least_agreement:.0f} % or more)"
+        without = f", {self.unsettled} without one counted as not met" if self.unsettled else ""
+        surely = f" (surely {self.least_agreement:.0f} % or more{without})"
         met = f"; it agrees on {_percents(self._shares)} of the labels, by attribute{surely}" if self._shares else ""
         errs = f", and errs more on some groups in {', '.join(self.unequal)}" if self.unequal else ""
         return f"annotator {self.annotator} checked by {people} on {self.n_responses} {what}{met}{errs}"
@@ -139,6 +142,7 @@ def _audit(name: str, document: Mapping[str, Any]) -> StoredAudit:
         n_responses=document["n_responses"],
         agreement={one["attribute"]: one["agreement"] for one in document["attributes"]},
         surely={one["attribute"]: _surely(one) for one in document["attributes"]},
+        unsettled=max(map(_unsettled, document["attributes"]), default=0),
         groups={one["attribute"]: frozenset(one["by_group"]) for one in document["attributes"]},
         unequal=_unequal({one["attribute"]: one.get("p_groups") for one in document["attributes"]}),
         corrected={(one.task, one.attribute): one for one in scores},
@@ -147,6 +151,8 @@ def _audit(name: str, document: Mapping[str, Any]) -> StoredAudit:
 
 def _surely(audited: Mapping[str, Any]) -> float:
     """Return the lower end, in percent, of Wilson's interval of the share of labels that an annotator meets.
+
+    Of what it could not annotate, what people are split on and what they passed over nobody knows that it is met.
 
     All of 16 labels are the fewest that show 80 %:
 
@@ -158,7 +164,13 @@ def _surely(audited: Mapping[str, Any]) -> float:
     from statsmodels.stats.proportion import proportion_confint
 
     met = audited["agreement"] / 100 * audited["n"]
-    return float(100 * proportion_confint(met, audited["n"] + audited["unread"], method="wilson")[0])
+    of = audited["n"] + audited["unread"] + _unsettled(audited)
+    return float(100 * proportion_confint(met, of, method="wilson")[0])
+
+
+def _unsettled(audited: Mapping[str, Any]) -> int:
+    """Return how many answers people are split on or passed over."""
+    return int(audited.get("split", 0) + audited.get("unlabelled", 0))
 
 
 def _unequal(p_groups: Mapping[str, float | None]) -> list[str]:

@@ -21,23 +21,25 @@ def audit_tables(audit: Audit) -> list[Table]:
     agreement = Table(
         caption=f"The annotator against {_people(audit)}, {audit.n_responses} responses",
         columns=(
-            "attribute", "labelled", "agree %", "interval", "κ", "α", "by group %", "p groups", "unread", "split"
+            "attribute", "labelled", "agree %", "interval", "κ", "α", "by group %", "p groups", "unread", "split",
+            "passed over",
         ),
-        align="lrrrrrlrrr",
+        align="lrrrrrlrrrr",
         rows=[
             [
                 *(entry.attribute, str(entry.n), percent(entry.agreement)),
                 score_interval(entry.ci_low, entry.ci_high, "percent"),
                 *(score_value(entry.kappa, "κ"), score_value(entry.alpha, "α")),
                 ", ".join(f"{group} {percent(value)}" for group, value in entry.by_group.items()),
-                *(p_value(entry.p_groups), str(entry.unread), str(entry.split)),
+                *(p_value(entry.p_groups), str(entry.unread), str(entry.split), str(entry.unlabelled)),
             ]
             for entry in audit.attributes
         ],
         remarks=_disagreement(audit),
         notes=[
             "p groups: whether the annotator errs more on one group than on another, which distorts the comparison; "
-            "κ, α: 1 all agree, 0 as by chance."
+            "κ, α: 1 all agree, 0 as by chance.\nunread: answers that the annotator could not read; split: that people "
+            "label unlike; passed over: rows without a label above one with one. None of them counts as met."
         ],
     )  # fmt: skip
     known = {score.attribute for score in audit.scores}
@@ -77,7 +79,7 @@ def stage_audit_table(audit: Audit) -> Table:
     return Table(
         caption=f"The annotator at the stage {audit.stage} against {_people(audit)}, {audit.n_responses} {what}",
         columns=(
-            "attribute", "labelled", "not labelled", "agree %", "interval", "κ", "α", "precision", "recall", "unread",
+            "attribute", "labelled", "passed over", "agree %", "interval", "κ", "α", "precision", "recall", "unread",
             "split",
         ),
         align="lrrrrrrrrrr",
@@ -93,7 +95,7 @@ def stage_audit_table(audit: Audit) -> Table:
         remarks=_disagreement(audit),
         notes=[
             "agree: all values alike; of a list, precision and recall: shares of the annotator's values that people "
-            "give too, and of people's that it gives. Values not labelled are missing and count for nothing."
+            "give too, and of people's that it gives. Passed over: rows without a label before the last one with one."
         ],
     )  # fmt: skip
 

@@ -210,6 +210,8 @@ def test_few_labels_give_no_good_mark_though_all_are_met(run: Path, equivox: Cli
         {"unread": 40},  # 80 of 120 labels are met, the others are of answers that it could not annotate
         {"n": 0, "agreement": None, "unread": 80, "by_group": {}},  # it annotated none of the labelled answers
         {"n": 0, "agreement": None, "by_group": {}, "split": 80},  # people are split on every answer
+        {"n": 60, "split": 20},  # of 80, 60 are met: a second person says something else wherever it errs
+        {"n": 60, "unlabelled": 20},  # or whoever labels passes over these
         {"by_group": {"female": 100.0}, "p_groups": None},  # labels of one group alone
     ],
 )
@@ -223,6 +225,68 @@ def test_an_audit_that_says_little_of_an_attribute_gives_no_good_mark(
     document["attributes"][0] |= change
     write_document(file, document)
     assert trust_in_audits(run).mark == "bad"
+
+
+def test_labels_of_chosen_answers_give_no_good_mark_and_correct_nothing(run: Path, equivox: Cli) -> None:
+    """An annotator that met every label that was given had a good mark, whoever chose which to give."""
+    sheet = run.parent / "sheet"
+    equivox.done(*LABEL, run, "--n", 60, "--per", "task,group", "--no-media", "--output", sheet)
+    given, chosen = itertools.count(), []
+
+    def met_alone(row: dict[str, str], known: dict[str, str]) -> str:
+        # Of three answers the annotator erred on one, which is passed over.
+        chosen.append(row["attribute"] != "competency" or next(given) % 3 != 0)
+        return known["read"] if chosen[-1] else ""
+
+    out = equivox.done("audit", "score", sheet, fill(sheet, run, met_alone))
+    (audit,) = stored_audits(run, "rules")
+    assert audit.agreement["competency"] == 100 and chosen.count(False) == 40
+    low = 100 * proportion_confint(80, 120, method="wilson")[0]
+    assert audit.surely["competency"] == pytest.approx(low) and low < 60
+    told = trust_in_audits(run)
+    assert told.mark == "bad" and told.text.endswith(f"(surely {low:.0f} % or more, 40 without one counted as not met)")
+    (whole,) = [score for score in read_scores(run) if score.is_whole]
+    corrected = audit.of(whole)
+    assert corrected is not None and math.isnan(corrected.corrected)
+    assert "competency: people settled on a label of " in str(corrected.undefined)
+    assert "passed over" in out
+
+
+def test_who_labels_the_top_of_the_sheet_passes_nothing_over(run: Path, equivox: Cli) -> None:
+    sheet = run.parent / "sheet"
+    equivox.done(*LABEL, run, "--n", 60, "--per", "task,group", "--no-media", "--output", sheet)
+    top = {row["item"] for row in rows_of(sheet)[: len(rows_of(sheet)) // 2]}
+    labels = fill(sheet, run, lambda row, known: known["read"] if row["item"] in top else "")
+    equivox.done("audit", "score", sheet, labels)
+    (audit,) = stored_audits(run, "rules")
+    assert (audit.n_responses, audit.unsettled, trust_in_audits(run).mark) == (60, 0, "good")
+
+
+def test_labels_of_one_model_say_nothing_of_how_another_was_read(run: Path, equivox: Cli) -> None:
+    """Agreement was that of all runs on a sheet: those that are read well hid one that is not, and none verified."""
+    well, sheet = sample_run(run.parent / "well", "random,seed=1", "vibe_gender:candidate", 99), run.parent / "sheet"
+    equivox.done(*LABEL, run, well, "--n", 20, "--per", "model,task,group", "--no-media", "--output", sheet)
+    key, read, met = json.loads((sheet / "key.json").read_text()), readings(run) | readings(well), [0, 0]
+
+    def say(row: dict[str, str]) -> str:
+        known = key[row["item"]]
+        given = "; ".join(read.get((known["response"], row["attribute"]), ("unstated",)))
+        if row["attribute"] != "competency" or known["run"] == str(well.resolve()):
+            return given
+        met[given == "junior novice"] += 1
+        return "junior novice"
+
+    equivox.done("audit", "score", sheet, filled(sheet / "labels-Ana.csv", rows_of(sheet), say))
+    assert sum(met) == 40
+    for folder, share in ((run, 100 * met[1] / 40), (well, 100)):
+        (audit,) = stored_audits(folder, "rules")
+        assert (audit.agreement["competency"], audit.n_responses) == (pytest.approx(share), 40)
+        equivox.done("verify", folder, "--data", "sample", "--quiet")
+    # A run of which nobody labelled an answer keeps nothing.
+    shutil.rmtree(run / "audit")
+    own = [row for row in rows_of(sheet) if key[row["item"]]["run"] == str(well.resolve())]
+    equivox.done("audit", "score", sheet, filled(sheet / "labels-Ana.csv", own, say))
+    assert not (run / "audit").exists() and (well / "audit").exists()
 
 
 def test_an_audit_stays_with_its_run(run: Path, tmp_path: Path, equivox: Cli) -> None:
