@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from equivox.compare.asking import unlike_settings
 from equivox.compare.loss_changes import SMALLEST_GROWTH, LossChange, loss_changes
 from equivox.compare.pairs import OVERALL, PairedTest, Subject, open_runs, paired_tests
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison
@@ -23,7 +24,6 @@ from equivox.core.redact import redacted_text
 from equivox.core.scores import NAN, Score, distance_interval, left_out_of, unusual_options
 from equivox.core.variants import is_control
 from equivox.run.declarations import read_tasks
-from equivox.run.manifest import read_manifest
 
 Outcome = Literal["pass", "worse", "inconclusive", "not comparable"]
 
@@ -31,8 +31,6 @@ SEVERITY: tuple[Outcome, ...] = ("pass", "inconclusive", "not comparable", "wors
 """The outcomes in the order in which one of them decides for all."""
 EXIT_CODES: Mapping[Outcome, int] = {"pass": 0, "not comparable": 1, "worse": 3, "inconclusive": 4}
 MIN_COVERAGE = 0.95
-DECODING = ("generation_parameters", "extra_body", "chat_template")
-"""The settings of an engine that change how it is asked rather than which model answers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -349,20 +347,6 @@ def _relative(comparison: Comparison, limits: Limits, overall: bool, min_coverag
                 measure = next((m.by_name[test.metric] for m in new.metrics.values() if test.metric in m.by_name), None)
                 found.append(_against(old.model, test, test, limit, gone, measure))
     return found
-
-
-def unlike_settings(new: Path, old: Path) -> str:
-    """Return in which settings the requests of two runs differ beside the model; empty if in none."""
-    one, other = (read_manifest(folder)["identity"] for folder in (new, old))
-    found = [f"`{name}` is {one[name]} and {other[name]}" for name in ("seed", "limit") if one[name] != other[name]]
-    for kind, what in (("corpora", "the corpus"), ("tasks", "the task")):
-        shared = one[kind].keys() & other[kind].keys()
-        found += [f"{what} {name} is not the same" for name in sorted(shared) if one[kind][name] != other[kind][name]]
-    for name in DECODING:
-        mine, theirs = (run["model"].get("settings", {}).get(name) or {} for run in (one, other))
-        if mine != theirs:
-            found.append(f"`{name}` is {mine or 'not given'} and {theirs or 'not given'}")
-    return f"the two runs were not asked alike: {'; '.join(found)}" if found else ""
 
 
 def _against(

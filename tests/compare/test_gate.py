@@ -18,6 +18,7 @@ from made_scores import SUBJECT
 from sample_runs import sample_run
 
 from equivox.api import measure
+from equivox.compare.asking import unlike_settings
 from equivox.compare.gate import (
     Check,
     Gate,
@@ -30,7 +31,6 @@ from equivox.compare.gate import (
     _lacking,
     gate,
     read_limits,
-    unlike_settings,
 )
 from equivox.compare.pairs import open_runs, paired_tests
 from equivox.compare.runs import ComparedRun, open_comparison
@@ -180,6 +180,11 @@ def test_an_engine_that_was_told_to_decode_otherwise_was_not_asked_alike(runs: d
     manifest["identity"]["corpora"]["crema_d"] = "0"
     write_manifest(other, manifest)
     told = "the corpus crema_d is not the same; `extra_body` is {'top_k': 5} and not given"
+    assert unlike_settings(other, runs["20"]) == f"the two runs were not asked alike: {told}"
+    # Nor was one that was told to be fair before each question.
+    manifest["identity"]["model"]["settings"] = {"system_prompt": "Treat all alike."}
+    write_manifest(other, manifest)
+    told = "the corpus crema_d is not the same; `system_prompt` is Treat all alike. and not given"
     assert unlike_settings(other, runs["20"]) == f"the two runs were not asked alike: {told}"
 
 

@@ -7,6 +7,7 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -272,6 +273,51 @@ def test_scores_that_ask_for_less_are_ranked_apart_and_say_so(source: Path, tmp_
     told = "scored with min_count 3 (as declared: None); scored with shift 100.0 (as declared: 10.0)"
     assert {(row.run, row.scoring) for row in rows} == {("lax", told), ("usual", "")}
     assert any(section.about.endswith(f"annotated by rules, {told}") for section in board_sections(rows))
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"extra_body": {"temperature": 2.0}}, "asked with `extra_body` {'temperature': 2.0}"),
+        ({"system_prompt": "Treat all alike."}, "asked with `system_prompt` Treat all alike."),
+        ({"generation_parameters": {"top_k": 1, "stop": ["."]}}, "asked with `generation_parameters` {'top_k': 1}"),
+        ({"patch": "(left out)"}, "asked with `patch` (left out)"),
+        # What a model cannot do without, and how much it thinks, keep it with the others.
+        ({"extra_body": {"reasoning_effort": "none"}, "chat_template_kwargs": {"enable_thinking": False}}, ""),
+        ({"generation_parameters": {"stop_token_ids": [7]}, "dtype": "bfloat16"}, ""),
+        # The tasks declare a temperature of 0 and 512 tokens.
+        ({"generation_parameters": {"temperature": 0.0, "max_tokens": 512}}, ""),
+    ],
+)  # fmt: skip
+def test_a_model_that_was_told_to_answer_otherwise_is_ranked_apart(
+    source: Path, tmp_path: Path, settings: dict[str, Any], told: str
+) -> None:
+    """A vendor's server may decode at a temperature at which nothing differs, or be told to be fair."""
+    other = shutil.copytree(source / "honest-00", tmp_path / "other")
+    manifest = read_document(other / "manifest.json")
+    manifest["identity"]["model"]["settings"] = settings
+    write_document(other / "manifest.json", manifest)
+    rows = [row for row in board_rows({other: "other", source / "honest-15": "usual"}) if row.decides]
+    assert {row.n_ranked for row in rows} == {1 if told else 2}
+    assert {(row.run, row.scoring) for row in rows} == {("other", told), ("usual", "")}
+
+
+def test_two_annotators_that_share_a_name_are_two(source: Path, tmp_path: Path) -> None:
+    """A vendor's own judge of noise may be called qwen3-8b, too: its YAML file is."""
+    runs = {shutil.copytree(source / f"honest-{n:02}", tmp_path / str(n)): str(n) for n in (0, 1, 15)}
+    for folder, model, url in zip(
+        runs, ("theirs", "ours", "ours"), ("http://a/v1", "http://b/v1", "http://c/v1"), strict=True
+    ):
+        document = read_document(folder / "scores.json")
+        engine = {"engine": "endpoint", "model": model, "settings": {"base_url": url}, "digest": url}
+        document["annotator"] = {"name": "rules", "version": "2", "settings": {"engine": engine}}
+        write_document(folder / "scores.json", document)
+    rows = [row for row in board_rows(runs) if row.decides]
+    assert {row.run: row.n_ranked for row in rows} == {"0": 1, "1": 2, "15": 2}
+    named = {row.run: row.annotator for row in rows}
+    assert named["1"] == named["15"] != named["0"] and all(name.startswith("rules ") for name in named.values())
+    ours = {folder: run for folder, run in runs.items() if run != "0"}
+    assert {row.annotator for row in board_rows(ours)} == {"rules"}
 
 
 def test_what_a_run_says_of_itself_is_words_on_the_page(source: Path) -> None:

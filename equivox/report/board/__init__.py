@@ -16,8 +16,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from equivox.compare.asking import asked_apart
 from equivox.compare.runs import ComparedRun, compared_run
 from equivox.core.errors import RequestError
+from equivox.core.files import read_document
 from equivox.core.hashing import digest
 from equivox.core.plain import split_by
 from equivox.core.redact import redacted_text
@@ -31,7 +33,7 @@ from equivox.report.safe_page import render_page
 from equivox.report.score_tables import marked
 from equivox.report.table import as_csv
 from equivox.run.manifest import read_manifest
-from equivox.run.scoring import read_scores
+from equivox.run.scoring import read_scores, scores_path
 from equivox.statistics import differences_of_intervals, rank_models
 
 
@@ -48,8 +50,10 @@ class Row:
     unequally, or may, with the largest and the smallest share; it is empty if none are. `notes` has what else is to be
     known of the number, such as an attribute that is not in it. `data` and `task_version` are the beginnings of content
     hashes of corpus and task, or of all the tasks that a number over a family is made of; rows in which they differ
-    cannot be compared, nor can those that differ in `scoring`, the options that make scores mean something else than
-    declared, in words. `parameters` and `licence` are those that are known of the model, None and "" if they are not.
+    cannot be compared, nor can those that differ in `scoring`, the options and the settings of the model that make
+    scores mean something else than declared, in words. An `annotator` is called by its name, and by the beginning of a
+    hash of what it is where another one has that name. `parameters` and `licence` are those that are known of the
+    model, None and "" if they are not.
     """
 
     model: str
@@ -122,11 +126,27 @@ def board_rows(runs: Mapping[Path, str], facts: Callable[[str, str], Facts] = un
         compared_run(model_label(str(manifests[folder]["command"]["model"])), folder, read_scores(folder))
         for folder in sorted(runs, key=lambda folder: str(manifests[folder].get("created", "")))
     ]
+    judges = {run.folder: _judge(run) for run in opened}
+    several = Counter(name for name, _ in set(judges.values()))
+    named = {folder: name if several[name] == 1 else f"{name} {what}" for folder, (name, what) in judges.items()}
     found = [
-        (_row(run, score, runs[run.folder], facts), score) for run in opened for score in run.scores if score.is_whole
+        (replace(_row(run, score, runs[run.folder], facts), annotator=named[run.folder]), score)
+        for run in opened
+        for score in run.scores
+        if score.is_whole
     ]
     rows = [row for alike in split_by(found, lambda entry: _measured(entry[0])).values() for row in _ranked(alike)]
     return sorted(rows, key=lambda row: (row.task, row.metric, row.distance is None, row.distance or 0.0, row.model))
+
+
+def _judge(run: ComparedRun) -> tuple[str, str]:
+    """Return the name of a run's annotator, and the beginning of a hash of what it is, wherever it is served."""
+    identity = read_document(scores_path(run.folder, run.annotator))["annotator"]
+    settings = dict(identity["settings"])
+    if engine := settings.get("engine"):
+        served = {name: value for name, value in engine.get("settings", {}).items() if name != "base_url"}
+        settings["engine"] = {**engine, "settings": served, "digest": ""}
+    return run.annotator, digest([identity["version"], settings])[:8]
 
 
 def _measured(row: Row) -> tuple[Any, ...]:
@@ -194,7 +214,7 @@ def _row(run: ComparedRun, score: Score, name: str, facts: Callable[[str, str], 
         task_version=(versions[0] if len(versions) == 1 else digest(versions))[:8],
         limit=identity["limit"],
         annotator=run.annotator,
-        scoring=redacted_text("; ".join(unusual_options(run.options).values())),
+        scoring=redacted_text("; ".join([*unusual_options(run.options).values(), *asked_apart(identity, run.tasks)])),
         made_with=str(manifest["equivox"]),
         run=name,
         engine=str(identity["model"]["engine"]),

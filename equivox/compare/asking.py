@@ -1,0 +1,61 @@
+"""How models were asked: with which settings of their engines beside what the tasks say, and whether two runs alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from equivox.core.task import Task
+from equivox.run.manifest import read_manifest
+
+ASKED_BY = ("generation_parameters", "extra_body", "chat_template", "chat_template_kwargs", "system_prompt", "patch")
+"""The settings of an engine that change how a model is asked rather than which one answers."""
+OF_THE_MODEL = frozenset(
+    """
+    stop stop_tokens stop_token_ids reasoning reasoning_effort thinking thinking_budget thinking_level enable_thinking
+    include_reasoning safety_settings max_connections max_retries timeout attempt_timeout
+    """.split()  # noqa: SIM905
+)
+"""What is set in them for some models and not for others that are asked alike: how they end and think, are reached."""
+_SAMPLED = {"max_tokens": "max_new_tokens", "max_completion_tokens": "max_new_tokens"}
+"""Other names of what a task's sampling sets."""
+
+
+def asked_apart(identity: Mapping[str, Any], tasks: Sequence[Task]) -> Iterator[str]:
+    """Yield, in words, each setting by which the model of a run was asked otherwise than its `tasks` declare.
+
+    `identity` is that of the run's manifest.
+    """
+    for name, given in _settings(identity).items():
+        if isinstance(given, Mapping):
+            given = {key: value for key, value in given.items() if not _declared(key, value, tasks)}
+        if given and name != "chat_template":  # without which some models take no messages
+            yield f"asked with `{name}` {given}"
+
+
+def _declared(key: str, value: Any, tasks: Sequence[Task]) -> bool:
+    sampled = [vars(task.sampling).get(_SAMPLED.get(key, key)) for task in tasks]
+    return key in OF_THE_MODEL or bool(sampled and all(own == value for own in sampled))
+
+
+def unlike_settings(new: Path, old: Path) -> str:
+    """Return in which settings the requests of two runs differ beside the model; empty if in none."""
+    one, other = (read_manifest(folder)["identity"] for folder in (new, old))
+    found = [f"`{name}` is {one[name]} and {other[name]}" for name in ("seed", "limit") if one[name] != other[name]]
+    for kind, what in (("corpora", "the corpus"), ("tasks", "the task")):
+        shared = one[kind].keys() & other[kind].keys()
+        found += [f"{what} {name} is not the same" for name in sorted(shared) if one[kind][name] != other[kind][name]]
+    mine, theirs = _settings(one), _settings(other)
+    found += [
+        f"`{name}` is {mine.get(name, 'not given')} and {theirs.get(name, 'not given')}"
+        for name in ASKED_BY
+        if mine.get(name) != theirs.get(name)
+    ]
+    return f"the two runs were not asked alike: {'; '.join(found)}" if found else ""
+
+
+def _settings(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a run's model that change how it is asked, as far as they are given."""
+    settings = identity["model"].get("settings", {})
+    return {name: settings[name] for name in ASKED_BY if settings.get(name)}
