@@ -143,8 +143,11 @@ def prompt_text(segment: Segment) -> str:
     worked = "\n\n".join(_worked(example, asked_of(segment.attributes)) for example in segment.examples)
     shown = standard["with_examples" if worked else "without_examples"].format(examples=worked)
     rules = "".join(f"- {line.strip()}\n" for line in segment.instructions.splitlines() if line.strip())
-    filled = standard["text"].format(fields=fields, response=_words(segment), instructions=rules, examples=shown)
-    return str(filled)
+    asked, response = str(standard["text"]), _words(segment)
+    # Whoever wrote the response could close the marks around it, and go on as the one who asks.
+    length = max(map(len, re.findall("<{3,}|>{3,}", response)), default=2) + 1
+    asked = asked.replace("<<<", length * "<").replace(">>>", length * ">")
+    return asked.format(fields=fields, response=response, instructions=rules, examples=shown)
 
 
 def asked_prompts(task: Task, identity: AnnotatorIdentity) -> list[str] | None:
