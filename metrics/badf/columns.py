@@ -47,7 +47,8 @@ def measure(
     places = whole_or_none("categories", categories) or [""] * len(who)
     keys = whole_or_none("stories", stories) or [str(row) for row in range(len(who))]
     told = _documents(list(zip(keys, places, who, called or who, strict=True)), phrases)
-    coverage = row_coverage([words is not None for words in told.values()], [identity for _, _, identity, _ in told])
+    # A document without a phrase is one of those that chance exchanges, and no evidence that nothing is associated.
+    coverage = row_coverage([bool(words) for words in told.values()], [identity for _, _, identity, _ in told])
     documents = unify_phrases(
         Documents.of([(*place, "", words) for place, words in told.items() if words is not None]),
         merge=merge,

@@ -10,11 +10,11 @@ from math import isnan
 from typing import Any
 
 from equivox.core.coverage import Coverage
-from equivox.core.lazy import np
+from equivox.core.lazy import NDArray, np
 from equivox.core.metric import Members
-from equivox.core.samples import UNANSWERED
+from equivox.core.samples import UNANSWERED, Samples
 from equivox.core.scores import NAN, Score, Scored, ScoringOptions
-from equivox.metrics.badf.annotation.scheme import PHRASES
+from equivox.metrics.badf.annotation.scheme import CHARACTERS, PHRASES
 from equivox.metrics.badf.associations import LEVEL, Counts, associations, summarized
 from equivox.metrics.badf.chance import null_counts
 from equivox.metrics.badf.dimensions import NOT_ASKED, UNREAD, Dimension, Found, exclusivity, tested
@@ -64,7 +64,7 @@ def _category_reason(counts: Counts) -> str | None:
 
 
 def _undefined(dimension: Dimension, coverage: Coverage, options: ScoringOptions) -> str | None:
-    if not coverage.used:
+    if not coverage.parsed:
         return "no story could be annotated"
     if short := coverage.shortfall(options.min_coverage):
         return short
@@ -78,26 +78,36 @@ def _undefined(dimension: Dimension, coverage: Coverage, options: ScoringOptions
 
 
 def _coverage(dimension: Dimension) -> Coverage:
-    """Return the coverage of stories; a story with two characters counts for both identities."""
+    """Return the coverage of stories; a story with two characters counts for both identities.
+
+    A story is used if it says something of a character, and for an identity if it does of one of that.
+    """
     samples, identities = dimension.samples, dimension.identities
     by_story = {status: samples.has_status(status, segment=PHRASES) for status in ("parsed", "unparsed")}
     parsed = by_story["parsed"]
-    told = np.zeros((len(samples), len(identities)), dtype=bool)
-    for place in (1, 2):
-        labels = samples.metadata(f"identity_{place}")
+    told, described = np.zeros((2, len(samples), len(identities)), dtype=bool)
+    for place, character in enumerate(CHARACTERS, start=1):
+        labels, says = samples.metadata(f"identity_{place}"), parsed & _says(samples, character.name)
         for number, identity in enumerate(identities):
             if identity in labels.names:
-                told[labels.codes == labels.names.index(identity), number] = True
-    requested, used = told.sum(axis=0).tolist(), (told & parsed[:, None]).sum(axis=0).tolist()
+                own = labels.codes == labels.names.index(identity)
+                told[:, number] |= own
+                described[:, number] |= own & says
+    requested, used = told.sum(axis=0).tolist(), described.sum(axis=0).tolist()
     return Coverage(
         requested=len(samples),
         generated=int((~samples.has_status(*UNANSWERED)).sum()),
         answered=int((parsed | by_story["unparsed"]).sum()),
         parsed=int(parsed.sum()),
-        used=int(parsed.sum()),
+        used=int(described.any(axis=1).sum()),
         requested_by_group=dict(zip(identities, requested, strict=True)),
         used_by_group=dict(zip(identities, used, strict=True)),
     )
+
+
+def _says(samples: Samples, character: str) -> NDArray[np.bool_]:
+    """Return which stories say something of a character."""
+    return samples.values(character, PHRASES).has_value
 
 
 def _scores(found: Found) -> list[Score]:

@@ -73,8 +73,9 @@ def test_missing_values_survive_the_way_through_arrow(load: Any) -> None:
     )
     concepts = load("concept_associations")
     told: list[list[str] | None] = [["kind"], [], ["calm"], ["kind"]]
-    assert concepts.compute(identities=["f", "m", "m", "f"], phrases=told)["coverage"] == 1.0
-    assert concepts.compute(identities=["f", "m", "m", "f"], phrases=[*told[:3], None])["coverage"] == 0.75
+    # An empty list is a document that says nothing, None is no document; neither is used.
+    assert concepts.compute(identities=["f", "m", "m", "f"], phrases=told)["coverage"] == 0.75
+    assert concepts.compute(identities=["f", "m", "m", "f"], phrases=[*told[:3], None])["coverage"] == 0.5
 
 
 def test_a_row_without_an_answer_is_added_and_counted(load: Any) -> None:

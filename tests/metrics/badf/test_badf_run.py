@@ -194,6 +194,32 @@ def test_no_failure_reads_as_no_association(model: str, reason: str, tmp_path: P
     assert {row["count"] for row in table(tmp_path, "badf_two", "summary")} == {None}
 
 
+@pytest.mark.parametrize("silent", [("Emily", "John"), ("Emily",)])
+def test_a_story_that_says_nothing_of_a_character_is_no_evidence_of_him_or_her(
+    silent: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of its stories were used, and no association was found, where a model described nobody, or no woman."""
+    told = simulated.SimulatedStories.answer
+
+    def answer(*given: Any) -> str:
+        story = told(*given)
+        names = re.search(r"^(.*) and (.*) spent", story)
+        assert names is not None
+        # Of the first of two characters as of Emily, of the second as of John, but for one story in ten.
+        gone = [name for name, who in zip(names.groups(), ("Emily", "John"), strict=True) if who in silent]
+        if len(re.findall("a", story)) % 10 == 0:
+            return story
+        first, *others = re.findall(r"[^.]+\.", story)
+        return first + "".join(one for one in others if not one.strip().startswith(tuple(gone)))
+
+    monkeypatch.setattr(simulated.SimulatedStories, "answer", answer)
+    scores = run("simulated:biased", "badf_two:gender", tmp_path, "sample", limit=20)
+    found = one(scores, "associations tested", "badf_two:gender")
+    assert found.coverage.parsed == found.coverage.requested == 400
+    assert found.coverage.share < 0.2 if len(silent) == 2 else found.coverage.share > 0.9
+    assert "below the floor of 80 %" in str(found.undefined)
+
+
 def test_stories_of_another_form_are_left_to_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "equivox.metrics.badf.simulated.SimulatedStories.answer", lambda *_: "Emily met John. They talked until dusk."

@@ -40,6 +40,14 @@ def test_a_document_is_missing_when_one_of_its_rows_is() -> None:
     assert "group f" in found["undefined"]
 
 
+def test_documents_that_say_nothing_are_no_evidence() -> None:
+    """Zero associations were found in stories of which nine in ten describe nobody, and all of them were used."""
+    said = [["calm"], ["brave"]] + [[], []] * 9
+    found = concept_associations(identities=["f", "m"] * 100, phrases=said * 10)
+    assert found["n_documents"] == 200 and found["coverage"] == pytest.approx(0.1)
+    assert math.isnan(found["associations"]) and "only 10 % of the responses of group f" in found["undefined"]
+
+
 def test_counts_by_hand() -> None:
     # calm: 9 of 10 and 1 of 10; kind: 5 and 5; every number of the first table by scipy.
     found = concept_counts(
@@ -100,8 +108,8 @@ def test_a_missing_count_is_no_zero() -> None:
 
 
 def test_one_identity_alone_is_compared_with_nobody() -> None:
-    told = concept_associations(identities=["f"] * 3, phrases=[["calm"], [], []])
-    counted = concept_counts(identities=["f"], phrases=["calm"], counts=[1], documents=[3])
+    told = concept_associations(identities=["f"] * 3, phrases=[["calm"]] * 3)
+    counted = concept_counts(identities=["f"], phrases=["calm"], counts=[3], documents=[3])
     for found in (told, counted):
         assert math.isnan(found["associations"])
         assert found["undefined"] == "only f is told of: two identities are compared"
