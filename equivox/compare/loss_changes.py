@@ -10,7 +10,7 @@ from equivox.core.errors import RequestError
 from equivox.core.lazy import np
 from equivox.core.samples import Samples
 from equivox.core.scores import LEVEL, NAN, Mover, family_of
-from equivox.run.losses import LOST, lost_of, shares_of_lost
+from equivox.run.losses import LOST, by_group, lost_of, shares_of_lost
 from equivox.statistics import adjust, group_means, least_p_over_clusters
 
 SMALLEST_GROWTH = 5.0
@@ -77,9 +77,12 @@ def loss_changes(new: OpenedRun, old: OpenedRun) -> list[LossChange]:
     found = []
     for name, asked in new.asked.items():
         theirs = old.asked.get(name)
-        if theirs is None or refusal(new, old, [name]) is not None or len(asked.samples.groups.names) < 2:
+        if theirs is None or refusal(new, old, [name]) is not None:
             continue
-        both = aligned(asked.samples, theirs.samples)
+        mine = by_group(asked.task, asked.samples)
+        if len(mine.groups.names) < 2:
+            continue
+        both = aligned(mine, by_group(asked.task, theirs.samples))
         if isinstance(both, str):
             continue
         changes = [_change(asked, *both, attribute) for attribute in LOST]

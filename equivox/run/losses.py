@@ -38,6 +38,15 @@ outcome (`lost_of`), and a response is lost in part if the token limit cut it of
 of it."""
 
 
+def by_group(task: Task, samples: Samples) -> Samples:
+    """Return samples with the group that each was asked about, of a task that asks about several in every sample."""
+    told = f"metadata.{task.compares}"
+    if len(samples.groups.names) > 1 or told not in samples.columns:
+        return samples
+    table = samples.read(samples.columns)
+    return replace(samples, source=table.set_column(table.column_names.index("group"), "group", table[told]))
+
+
 def lost_of(task: Task, samples: Samples, way: str) -> tuple[Bools, Bools]:
     """Return which samples are lost in one of the ways of `LOST`, and which they are counted among.
 
@@ -75,6 +84,7 @@ def loss_scores(task: Task, samples: Samples, options: ScoringOptions) -> list[S
     refused is told as such. No score has a floor of coverage but that of refusals, which speak of answers alone. Of an
     undefined score, `mover` has the shares as counted.
     """
+    samples = by_group(task, samples)
     if len(samples.groups.names) < 2:
         return []
     found = [_loss(task, samples, options, name) for name in LOST]

@@ -155,6 +155,26 @@ def test_answers_of_one_group_that_the_token_limit_cuts_off_are_found() -> None:
     assert "truncated" not in {score.attribute for score in loss_scores(TASK, rows, OPTIONS)}
 
 
+def test_refusals_about_single_women_are_found_where_each_sample_is_asked_about_both() -> None:
+    """A task that asks about each character of a pair alone keeps who it is with the request, and tested nothing."""
+    task = builtin_tasks()["genres_single:cs"]
+    rows = [
+        Row(
+            group="", cluster=f"pair {pair}", stratum="", metadata={"character": name, "gender": gender},
+            status="refused" if gender == "female" and pair % 4 == 0 else "parsed",
+        )
+        for pair in range(60)
+        for name, gender in (("Ana", "female"), ("Ben", "male"))
+    ]  # fmt: skip
+    found = {score.attribute: score for score in loss_scores(task, Samples.from_rows(rows), OPTIONS)}
+    refusal = found["refusal"]
+    # 15 of 60 women and no man, within pairs: 15 signs that are all alike, p = 2 / 2^15.
+    assert refusal.undefined is None and refusal.value == pytest.approx(25)
+    assert refusal.p_cluster < 0.001 and refusal.mover is not None
+    assert (refusal.mover.high_group, refusal.mover.high_share) == ("female", pytest.approx(25))
+    assert refusal.coverage.requested_by_group == {"female": 60, "male": 60}
+
+
 def test_no_attribute_is_called_as_a_loss_is() -> None:
     # Else the q of unequal failures would be that of a part of the task's mean, and never below the task's own.
     assert set(LOST) == {"refusal", *LOSSES}
