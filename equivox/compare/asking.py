@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from equivox.core.files import read_document
+from equivox.core.hashing import digest
+from equivox.core.redact import redacted_text
+from equivox.core.scores import unusual_options
 from equivox.core.task import Task
 from equivox.run.manifest import read_manifest
+from equivox.run.scoring import scores_path
+
+if TYPE_CHECKING:
+    from equivox.compare.runs import ComparedRun
 
 ASKED_BY = ("generation_parameters", "extra_body", "chat_template", "chat_template_kwargs", "system_prompt", "patch")
 """The settings of an engine that change how a model is asked rather than which one answers."""
@@ -37,6 +46,41 @@ def asked_apart(identity: Mapping[str, Any], tasks: Sequence[Task]) -> Iterator[
 def _declared(key: str, value: Any, tasks: Sequence[Task]) -> bool:
     sampled = [vars(task.sampling).get(_SAMPLED.get(key, key)) for task in tasks]
     return key in OF_THE_MODEL or bool(sampled and all(own == value for own in sampled))
+
+
+def judge_of(folder: Path, annotator: str) -> str:
+    """Return the beginning of a hash of what annotated a scored run, wherever it is served; names say less."""
+    identity = read_document(scores_path(folder, annotator))["annotator"]
+    settings = dict(identity["settings"])
+    if engine := settings.get("engine"):
+        served = {name: value for name, value in engine.get("settings", {}).items() if name != "base_url"}
+        settings["engine"] = {**engine, "settings": served, "digest": ""}
+    return digest([identity["version"], settings])[:8]
+
+
+def unlike_runs(runs: Sequence[ComparedRun], manifests: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return warnings about runs with different requests, samples or annotators, and of runs asked or scored unlike."""
+    found = []
+    for kind, what in (("tasks", "the task"), ("corpora", "the corpus")):
+        names = sorted({name for manifest in manifests for name in manifest["identity"][kind]})
+        for name in names:
+            versions = {m["identity"][kind][name] for m in manifests if name in m["identity"][kind]}
+            if len(versions) > 1:
+                found.append(f"{what} {name} is not the same in all runs: their numbers do not compare")
+    for name in ("limit", "seed"):
+        if len({json.dumps(manifest["identity"][name]) for manifest in manifests}) > 1:
+            found.append(f"`{name}` differs between runs: they did not use the same samples or seeds")
+    if len({run.annotator for run in runs}) > 1:
+        annotators = ", ".join(f"{run.model}: {run.annotator}" for run in runs)
+        found.append(f"not all runs were annotated by the same annotator ({annotators})")
+    how = [
+        redacted_text("; ".join([*unusual_options(run.options).values(), *asked_apart(own["identity"], run.tasks)]))
+        for run, own in zip(runs, manifests, strict=True)
+    ]
+    if len(set(how)) > 1:
+        told = ", ".join(f"{run.model}: {one}" for run, one in zip(runs, how, strict=True) if one)
+        found.append(f"not all runs were asked and scored alike ({told})")
+    return found
 
 
 def unlike_settings(new: Path, old: Path) -> str:

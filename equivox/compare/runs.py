@@ -5,7 +5,6 @@ All numbers are read from the runs' stored files; nothing is scored again, but q
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,13 +17,14 @@ from typing import Any
 from equivox.annotate.rules import FOR_SIMULATED, is_exact, misread_by_rules
 from equivox.annotate.sounds import word_errors
 from equivox.audit.stored import AdjustedScore, StoredAudit, stored_audits
+from equivox.compare.asking import unlike_runs
 from equivox.core.errors import RequestError
 from equivox.core.files import file_hash
 from equivox.core.lazy import pc
 from equivox.core.metric import Measure, Metric, Panel
 from equivox.core.plain import split_by
 from equivox.core.redact import redacted_text
-from equivox.core.scores import DEFAULT_OPTIONS, NAN, Score, ScoringOptions, unusual_options
+from equivox.core.scores import DEFAULT_OPTIONS, NAN, Score, ScoringOptions
 from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED
 from equivox.dataset_builders.corpus import SAMPLING_RATE
@@ -173,7 +173,7 @@ def open_comparison(
     for folder, model in zip(folders, asked, strict=True):
         name = f"{model} ({folder.name})" if model in twice else model
         runs.append(compared_run(name, folder, read_scores(folder, annotator), annotator))
-    return Comparison(shown_together(runs), [*caveats_of(left_out), *_caveats(runs, manifests)])
+    return Comparison(shown_together(runs), [*caveats_of(left_out), *unlike_runs(runs, manifests)])
 
 
 def caveats_of(left_out: Sequence[LeftOut]) -> list[str]:
@@ -241,28 +241,6 @@ def shown_together(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
     """Return the runs with q over all of their scores together."""
     found = with_common_q([run.scores for run in runs])
     return [replace(run, scores=scores) for run, scores in zip(runs, found, strict=True)]
-
-
-def _caveats(runs: Sequence[ComparedRun], manifests: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return warnings about runs with different requests, samples or annotators."""
-    found = []
-    for kind, what in (("tasks", "the task"), ("corpora", "the corpus")):
-        names = sorted({name for manifest in manifests for name in manifest["identity"][kind]})
-        for name in names:
-            versions = {m["identity"][kind][name] for m in manifests if name in m["identity"][kind]}
-            if len(versions) > 1:
-                found.append(f"{what} {name} is not the same in all runs: their numbers do not compare")
-    for name in ("limit", "seed"):
-        if len({json.dumps(manifest["identity"][name]) for manifest in manifests}) > 1:
-            found.append(f"`{name}` differs between runs: they did not use the same samples or seeds")
-    if len({run.annotator for run in runs}) > 1:
-        annotators = ", ".join(f"{run.model}: {run.annotator}" for run in runs)
-        found.append(f"not all runs were annotated by the same annotator ({annotators})")
-    scored = {run.model: redacted_text("; ".join(unusual_options(run.options).values())) for run in runs}
-    if len(set(scored.values())) > 1:
-        told = ", ".join(f"{model}: {how}" for model, how in scored.items() if how)
-        found.append(f"not all runs were scored alike ({told})")
-    return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -185,6 +185,11 @@ def _sources(run: ComparedRun) -> Iterator[Trust]:
     elif corpora:
         own = " (own data)" if any(task.data.table is not None for task in run.tasks) else ""
         yield Trust(f"data: {listed(corpora)}{own}", "neutral")
+    chosen = {task.data.corpus: task.data.wanted for task in run.tasks if task.data.table is not None}
+    for corpus, wanted in chosen.items():
+        if wanted:
+            rows = " and ".join(f"{column} is {' or '.join(values)}" for column, values in wanted.items())
+            yield Trust(f"of {corpus} only the rows whose {rows}", "neutral")
     for corpus, count in run.origin.without_group.items():
         yield Trust(f"{how_many(count, 'sample')} of {corpus} without a value of what is compared left out", "bad")
     if run.origin.limit is not None:

@@ -19,6 +19,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from equivox.compare import agreement as agreeing
+from equivox.compare.asking import unlike_runs
 from equivox.compare.dimensions import dimension_contrasts, truths
 from equivox.compare.ranking import missing_cohorts
 from equivox.compare.runs import (
@@ -26,7 +27,6 @@ from equivox.compare.runs import (
     ComparedRun,
     Comparison,
     ValueShares,
-    _caveats,
     _metrics,
     open_comparison,
     task_correlations,
@@ -224,14 +224,17 @@ def test_runs_that_do_not_compare_are_told(equivox: Cli, tmp_path: Path) -> None
 
 def test_what_differs_between_runs_is_told_once() -> None:
     def manifest(**changes: object) -> dict[str, Any]:
-        identity = {"tasks": {"f:t": "1"}, "corpora": {"c": "1"}, "limit": None, "seed": 0}
+        identity = {"tasks": {"f:t": "1"}, "corpora": {"c": "1"}, "limit": None, "seed": 0, "model": {}}
         return {"identity": identity | changes}
 
     one, other = comparison({"f:t": [1.0, 2.0]}).runs
-    assert _caveats([one, other], [manifest(), manifest(tasks={"f:u": "2"})]) == []
-    found = _caveats(
+    assert unlike_runs([one, other], [manifest(), manifest(tasks={"f:u": "2"})]) == []
+    found = unlike_runs(
         [one, replace(other, annotator="judge", options=ScoringOptions(min_count=3, shift=30.0))],
-        [manifest(), manifest(tasks={"f:t": "2", "f:u": "2"}, corpora={"c": "2"}, limit=4, seed=1)],
+        [
+            manifest(model={"settings": {"system_prompt": "Be fair."}}),
+            manifest(tasks={"f:t": "2", "f:u": "2"}, corpora={"c": "2"}, limit=4, seed=1),
+        ],
     )
     assert found == [
         "the task f:t is not the same in all runs: their numbers do not compare",
@@ -239,8 +242,8 @@ def test_what_differs_between_runs_is_told_once() -> None:
         "`limit` differs between runs: they did not use the same samples or seeds",
         "`seed` differs between runs: they did not use the same samples or seeds",
         "not all runs were annotated by the same annotator (m0: rules, m1: judge)",
-        "not all runs were scored alike (m1: scored with min_count 3 (as declared: None); scored with shift 30.0 (as "
-        "declared: 10.0))",
+        "not all runs were asked and scored alike (m0: asked with `system_prompt` Be fair., m1: scored with min_count "
+        "3 (as declared: None); scored with shift 30.0 (as declared: 10.0))",
     ]
     assert not one.read_by_rules and one.marks == (NOT_AUDITED,)
     by_group = {"f": 10.0, "m": 35.0, "x": 20.0}

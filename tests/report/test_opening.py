@@ -326,6 +326,12 @@ def test_what_speaks_against_trust() -> None:
     ]
     exact = opening([replace(run([score("a", 0.5)], model="simulated:random"), annotator="rules")])
     assert exact.trust[1].mark == "good"
+    # Whoever gave the table must know of which rows the answers speak.
+    own = DataSource(corpus="cvs", table=Path("cvs.csv"), kind="text", where={"job": ["nurse", "judge"], "part": "a"})
+    chosen = one(score("a", 0.5), tasks=[replace(task("a"), data=own)])
+    assert [str(item) for item in chosen.trust[-2:]] == [
+        "data: cvs (own data)", "of cvs only the rows whose job is nurse or judge and part is a",
+    ]  # fmt: skip
     warned = opening([run([score("a", 0.5)])], caveats=["the task a is not the same in all runs"])
     assert warned.trust[-1] == Trust("the task a is not the same in all runs", "bad")
 

@@ -16,10 +16,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from equivox.compare.asking import asked_apart
+from equivox.compare.asking import asked_apart, judge_of
 from equivox.compare.runs import ComparedRun, compared_run
 from equivox.core.errors import RequestError
-from equivox.core.files import read_document
 from equivox.core.hashing import digest
 from equivox.core.plain import split_by
 from equivox.core.redact import redacted_text
@@ -33,7 +32,7 @@ from equivox.report.safe_page import render_page
 from equivox.report.score_tables import marked
 from equivox.report.table import as_csv
 from equivox.run.manifest import read_manifest
-from equivox.run.scoring import read_scores, scores_path
+from equivox.run.scoring import read_scores
 from equivox.statistics import differences_of_intervals, rank_models
 
 
@@ -126,7 +125,7 @@ def board_rows(runs: Mapping[Path, str], facts: Callable[[str, str], Facts] = un
         compared_run(model_label(str(manifests[folder]["command"]["model"])), folder, read_scores(folder))
         for folder in sorted(runs, key=lambda folder: str(manifests[folder].get("created", "")))
     ]
-    judges = {run.folder: _judge(run) for run in opened}
+    judges = {run.folder: (run.annotator, judge_of(run.folder, run.annotator)) for run in opened}
     several = Counter(name for name, _ in set(judges.values()))
     named = {folder: name if several[name] == 1 else f"{name} {what}" for folder, (name, what) in judges.items()}
     found = [
@@ -137,16 +136,6 @@ def board_rows(runs: Mapping[Path, str], facts: Callable[[str, str], Facts] = un
     ]
     rows = [row for alike in split_by(found, lambda entry: _measured(entry[0])).values() for row in _ranked(alike)]
     return sorted(rows, key=lambda row: (row.task, row.metric, row.distance is None, row.distance or 0.0, row.model))
-
-
-def _judge(run: ComparedRun) -> tuple[str, str]:
-    """Return the name of a run's annotator, and the beginning of a hash of what it is, wherever it is served."""
-    identity = read_document(scores_path(run.folder, run.annotator))["annotator"]
-    settings = dict(identity["settings"])
-    if engine := settings.get("engine"):
-        served = {name: value for name, value in engine.get("settings", {}).items() if name != "base_url"}
-        settings["engine"] = {**engine, "settings": served, "digest": ""}
-    return run.annotator, digest([identity["version"], settings])[:8]
 
 
 def _measured(row: Row) -> tuple[Any, ...]:
