@@ -18,6 +18,7 @@ from equivox.compare.asking import unlike_settings
 from equivox.compare.loss_changes import SMALLEST_GROWTH, LossChange, loss_changes
 from equivox.compare.pairs import OVERALL, PairedTest, Subject, open_runs, paired_tests
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison
+from equivox.core.coverage import MOST_RARE
 from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import Measure
 from equivox.core.redact import redacted_text
@@ -256,6 +257,8 @@ def _lacking(run: ComparedRun, score: Score, min_coverage: float, *, found: bool
     if share < min_coverage:
         about = f" about group {group}" if group else ""
         return f"{share:.0%} of the answers of {run.model}{about} were used, at least {min_coverage:.0%} are asked for"
+    if not found and (alike := run.alike(score.task)) > MOST_RARE * score.n_clusters:
+        return f"{alike} of {score.n_clusters} units of {run.model} were asked what another one was"
     if score.hidden_difference is not None and not found:
         return f"of {run.model}, {score.hidden_difference}"
     for part in left_out_of(score, run.scores):

@@ -38,7 +38,7 @@ from equivox.run.manifest import (
     read_manifest,
 )
 from equivox.run.opening import LeftOut
-from equivox.run.plan import COLUMN, read_plan
+from equivox.run.plan import COLUMN, read_plan, without_group
 from equivox.run.scoring import families, read_records, read_scores, scored_with, with_common_q
 from equivox.run.store import Store, response_schema
 from equivox.statistics import adjust, correlations
@@ -62,7 +62,8 @@ class Origin:
     `data` is `sample`, or the name of the folder or file that the corpora were in; `limit` is the number of samples
     that each task was cut to; `fingerprint` is the SHA-256 of the run's manifest, which states the hashes of its files.
     `revision` is that of the model: a commit, the hash of a local model, or what its engine states. `without_group`
-    counts the samples that have no value of what is compared, by corpus.
+    counts the samples that have no value of what is compared, by corpus, and `alike` the units that were asked what
+    another one was.
     """
 
     date: str = ""
@@ -71,6 +72,7 @@ class Origin:
     fingerprint: str = ""
     revision: str = ""
     without_group: Mapping[str, int] = field(default_factory=dict)
+    alike: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,11 @@ class ComparedRun:
     def corrected(self, score: Score) -> AdjustedScore | None:
         """Return a score as people's labels correct it; None if no audit of it is kept with the run."""
         return next((found for audit in self.audits if (found := audit.of(score)) is not None), None)
+
+    def alike(self, task: str) -> int:
+        """Return how many units of a task, or of a family's, were asked what another one was."""
+        own = (one for one in self.tasks if task in (one.name, one.family))
+        return max((self.origin.alike.get(without_group(one), 0) for one in own), default=0)
 
     def measure(self, score: Score) -> Measure | None:
         """Return the measure of a score; None if the run's tasks cannot be read."""
@@ -234,6 +241,7 @@ def _origin(folder: Path, manifest: Mapping[str, Any]) -> Origin:
         fingerprint=file_hash(folder / MANIFEST_FILE),
         revision=str(manifest["identity"]["model"].get("revision") or ""),
         without_group=manifest.get("samples_without_group", {}),
+        alike=manifest.get("asked_alike", {}),
     )
 
 

@@ -192,5 +192,7 @@ def _sources(run: ComparedRun) -> Iterator[Trust]:
             yield Trust(f"of {corpus} only the rows whose {rows}", "neutral")
     for corpus, count in run.origin.without_group.items():
         yield Trust(f"{how_many(count, 'sample')} of {corpus} without a value of what is compared left out", "bad")
+    for corpus, count in run.origin.alike.items():
+        yield Trust(f"{how_many(count, 'unit')} of {corpus} asked what another one was: no further evidence", "bad")
     if run.origin.limit is not None:
         yield Trust(f"cut to {run.origin.limit:,} samples a task", "bad")

@@ -154,6 +154,7 @@ class _Manifest(BaseModel):
     files: dict[str, str] = {}
     served_as: list[str] = []
     samples_without_group: dict[str, int] = {}
+    asked_alike: dict[str, int] = {}
 
 
 def _lost(path: Path, why: str) -> DamageError:

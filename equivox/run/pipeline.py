@@ -136,7 +136,9 @@ class PreparedRun:
                 "sampling": spec.sampling,
                 "annotator": self.annotator,
             } | ({"system": dict(spec.system)} if spec.system else {})
-            about = {"samples_without_group": left_out} | dict(spec.about)
+            about: dict[str, Any] = {"samples_without_group": left_out} | dict(spec.about)
+            if alike := {without_group(task): n for task in self.tasks if (n := plan.alike[task.name])}:
+                about["asked_alike"] = alike
             if sent and any(medium.kind == "audio" for task in self.tasks for medium in task.media):
                 about["audio_sent"] = sent
             write_manifest(folder, new_manifest(self.identity, command) | about)

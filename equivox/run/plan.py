@@ -23,6 +23,7 @@ from equivox.core.variants import SHUFFLED
 from equivox.dataset_builders.corpus import Corpus, Sample
 from equivox.run.presented import (
     Presented,
+    asked_alike,
     blocks_of,
     check_clusters,
     label_of,
@@ -59,12 +60,14 @@ class Plan:
     """All requests of a run as a table, in the order of sending; neighbouring requests share their media.
 
     `left_out` counts, per task, the samples without a value of the compared dimension, which are in no group. `usable`
-    says of each row whether its sample can be sent.
+    says of each row whether its sample can be sent. `alike` counts, per task, the units that are asked what another one
+    is.
     """
 
     table: pa.Table
     left_out: Mapping[str, int]
     usable: NDArray[np.bool_]
+    alike: Mapping[str, int]
     _presented: Sequence[Presented] = field(repr=False)
     _places: NDArray[np.int64] = field(repr=False)
 
@@ -222,6 +225,7 @@ def make_plan(
     """
     presented: list[tuple[tuple[str, int, int], Presented]] = []
     left_out: dict[str, int] = {}
+    alike: dict[str, int] = {}
     positions: dict[str, dict[str, int]] = {}
     asking: dict[str, tuple[Task, tuple[str, ...], list[Sample]]] = {}
     for order, task in enumerate(tasks):
@@ -237,6 +241,7 @@ def make_plan(
         asking[task.name] = (task, groups, grouped)
         if asked is not task:
             chosen = [sample for sample in chosen if label_of(sample, task.group) is not None]
+        alike[task.name] = asked_alike(task, chosen)
         group_of = permuted_groups(placed_in(chosen, task), task, seed) if task.condition == SHUFFLED else None
         presented += [
             (
@@ -257,7 +262,7 @@ def make_plan(
     table = _table(columns)
     for name, values in told.items():
         table = table.append_column(f"{COLUMN}{name}", values.take(places))
-    return Plan(table, left_out, np.array(usable, dtype=bool)[places], every, places)
+    return Plan(table, left_out, np.array(usable, dtype=bool)[places], alike, every, places)
 
 
 def _expanded(

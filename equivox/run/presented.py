@@ -17,6 +17,7 @@ from equivox.core.plain import split_by
 from equivox.core.plugins import told_in_one_line
 from equivox.core.requests import Exchange, Labels, MediaPart, Request
 from equivox.core.task import CROSSED, PLACEHOLDER, Media, Task, digest, placeholders_of
+from equivox.core.text import folded
 from equivox.core.variants import SHUFFLED, SILENCE, TURN, VOICE, declared_name, dose_of
 from equivox.core.voice import ALGORITHM, load_changed
 from equivox.dataset_builders.corpus import Sample
@@ -328,19 +329,47 @@ def refuse_other_braces(task: Task, columns: Iterable[str]) -> None:
             )
 
 
+def _is_plain(task: Task) -> bool:
+    """Return whether a task compares groups of samples that it sends as they are, each in one way."""
+    return task.condition == _sent_first(task.media) and bool(task.group) and task.prompt.presentations is None
+
+
+def _content(task: Task, sample: Sample) -> tuple[Any, ...]:
+    """Return what a task sends of a sample: its media by their bytes, and the texts that fill its placeholders."""
+    media = [sample.sent(medium.column).sha256 for medium in task.media]
+    return (*media, *(sample.columns[name] for name in placeholders(task)))
+
+
+def asked_alike(task: Task, samples: Iterable[Sample]) -> int:
+    """Return how many units of a task are asked what another one of their groups is; 0 if that is not known.
+
+    Answers to one request are repeats of one unit, whatever its copies are called and however they are spaced.
+    """
+    if not _is_plain(task):
+        return 0
+    sent: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
+    for sample in samples:
+        content = _content(task, sample)
+        # What was asked elsewhere may not be in a table of answers, and a clip that cannot be read has no bytes.
+        if any(part in (None, "", *(f"{{{name}}}" for name in placeholders(task))) for part in content):
+            return 0
+        words = (" ".join(folded(str(part)).split()) for part in content)
+        sent[text_of(sample, (task.cluster,))].add((label_of(sample, task.group), *words))
+    return len(sent) - len(set(map(frozenset, sent.values())))
+
+
 def refuse_unseen_groups(task: Task, samples: Iterable[Sample]) -> None:
     """Raise RequestError where a task sends the same texts and media about every group: no answer can tell them.
 
     Media are the same by their bytes, whatever the files are called. Controls, which send other media, are not checked.
     """
-    if task.condition != _sent_first(task.media) or not task.group or task.prompt.presentations is not None:
+    if not _is_plain(task):
         return
     names = placeholders(task)
     sent: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
     for sample in samples:
         if (group := label_of(sample, task.group)) is not None:
-            media = [sample.sent(medium.column).sha256 for medium in task.media]
-            sent[group].add((*media, *(sample.columns[name] for name in names)))
+            sent[group].add(_content(task, sample))
     if len(sent) > 1 and len(set(map(frozenset, sent.values()))) == 1:
         what = f"texts and {task.media[0].kind} files" if task.media else "texts"
         asked = f"fills in {', '.join(f'{{{name}}}' for name in names)}" if names else "has no {column}"

@@ -226,6 +226,35 @@ def test_rows_that_share_a_unit_that_nobody_named_are_refused(
             load_task_file(task_file(tmp_path, f"where: {{part: [other]}}\n{text}", part))
 
 
+def test_copies_of_a_text_are_no_further_people(tmp_path: Path, equivox: Cli) -> None:
+    """A text about which a model is fair, many times over, made any interval narrow, and passed any gate."""
+    rows: list[dict[str, object]] = [
+        {"speaker": f"{gender[0]}{n}", "gender": gender, "cv": text}
+        for gender, name in (("female", "Anna"), ("male", "Jonas"))
+        for n in range(60)
+        # Twenty texts of their own, and forty copies of one, which spaces, case and coding set apart.
+        for text in [
+            f"{name} has worked for {n} years."
+            if n < 20
+            else f"{name.upper()}{' ' * n}cafe\u0301"
+            if n % 2
+            else f"{name} caf\xe9"
+        ]
+    ]
+    question = QUESTION.replace("{cv} Should we invite {name}?", "{cv} Should we invite this person?")
+    file = task_file(tmp_path, f"group: gender\n{question}", rows)
+    out = equivox.done("run", "simulated:random", file, "--output", tmp_path / "run", "--scoring", "n_resamples=99")
+    # Of forty copies each, one is a unit: 2 x 39.
+    assert json.loads((tmp_path / "run" / "manifest.json").read_text())["asked_alike"] == {"cvs": 78}
+    assert "78 units of cvs asked what another one was: no further evidence ✗" in out
+    code, out, _ = equivox("gate", tmp_path / "run", "--max", 99)
+    assert code == 1 and "78 of 120 units of simulated:random were asked what another one was" in out
+    # Several texts about one person, and one text about several groups, are no copies.
+    table(tmp_path / "cvs.csv", [{**row, "cv": f"{row['cv']} {row['speaker']}"} for row in rows])
+    out = equivox.done("run", "simulated:random", file, "--output", tmp_path / "own", "--scoring", "n_resamples=99")
+    assert "asked what another one was" not in out and "asked_alike" not in (tmp_path / "own/manifest.json").read_text()
+
+
 def test_rows_without_a_unit_are_told_of_where_units_are_in_some_groups(tmp_path: Path, equivox: Cli) -> None:
     rows: Rows = [{"cv": f"Text {i}.", "gender": "fm"[i % 2], "who": "" if i < 3 else f"p{i % 8}"} for i in range(24)]
     text = "group: gender\ncluster: who\n" + QUESTION.replace("{name}", "")
