@@ -33,13 +33,15 @@ AudioPart = Literal["input_audio", "audio_url"]
 _MIME = {"mp3": "mpeg"}
 """The names of audio formats in media types, where they differ."""
 
-_TAG = "think|thinking|reasoning|seed:think"
+_TAG = "think|thinking|thought|reasoning|seed:think"
 _THOUGHT = re.compile(
-    rf"<({_TAG})>|((?-i:\[THINK\]))|(<\|channel\|>analysis<\|message\|>)"
-    rf"|</({_TAG})>|((?-i:\[/THINK\]))|(<\|channel\|>final<\|message\|>)",
+    rf"<({_TAG})>|((?-i:\[THINK\]))|(<\|channel\|>analysis<\|message\|>)|(\u25c1think\u25b7)|(<\|begin_of_thought\|>)"
+    rf"|</({_TAG})>|((?-i:\[/THINK\]))|(<\|channel\|>final<\|message\|>)|(\u25c1/think\u25b7)|(<\|end_of_thought\|>)",
     re.IGNORECASE,
 )
-"""Where thinking begins, by three kinds of marks, and where it ends: tags, Mistral's brackets, channels of gpt-oss."""
+_KINDS = _THOUGHT.groups // 2
+"""Where thinking begins, by five kinds of marks, and where it ends: tags, Mistral's brackets, channels of gpt-oss,
+Kimi's triangles, OpenThinker's tokens."""
 
 
 def chat_messages(
@@ -118,8 +120,8 @@ def split_thinking(text: str) -> tuple[str, str | None]:
     opened: list[tuple[int, str]] = []
     at = 0
     for mark in _THOUGHT.finditer(text):
-        place, begins, inside = int(mark.lastindex or 0), mark.lastindex in (1, 2, 3), bool(opened)
-        kind = place % 3, str(mark[1] or mark[4]).lower()
+        place, inside = int(mark.lastindex or 0), bool(opened)
+        begins, kind = place <= _KINDS, (place % _KINDS, str(mark[1] or mark[_KINDS + 1]).lower())
         if begins:
             opened += [kind] * (kind not in opened)
         else:  # one that ends nothing which began ends everything

@@ -102,6 +102,9 @@ def test_thinking_is_kept_apart(text: str, answer: str, thinking: str | None) ->
     ("text", "answer"),
     [
         ("<think>a <think>b</think>c", "c"), ("<think>a <reasoning>b</reasoning> c", ""), ("<think>a</thinking>b", "b"),
+        ("\u25c1think\u25b7a\u25c1/think\u25b7b", "b"), ("<thought>a</thought>b", "b"), ("\u25c1think\u25b7a", ""),
+        ("<|begin_of_thought|>a<|end_of_thought|><|begin_of_solution|>b", "<|begin_of_solution|>b"),
+        ("a thought>b", "a thought>b"),
         ("a<think>b</think>c</think>d", "d"), ("[THINK]a[/THINK]b", "b"), ("[think] of me", "[think] of me"),
         ("<|channel|>analysis<|message|>Who", ""), ("<seed:think>a</seed:think>b", "b"),
         ("<think>" * 40_000, ""), ("</think>" * 40_000 + "a", "a"),
