@@ -95,7 +95,8 @@ def units_of(folder: Path, key: Key, files: Sequence[Path], annotator: str | Non
 
     Passed over is a row of the sheet, whose order says nothing, before the last one with a label of the same attribute:
     whoever chooses which rows to label chooses the agreement. RequestError, with the line, for an item or attribute
-    that is not on the sheet, for a value that a closed choice does not offer, and for a second label of one person.
+    that is not on the sheet, for a value that a closed choice does not offer, for a second label of one person, and for
+    a decision on what nobody labelled.
     """
     asked, people = people_labels(folder, key, files, label_of)
     answers = _answers(key, annotator)
@@ -105,6 +106,11 @@ def units_of(folder: Path, key: Key, files: Sequence[Path], annotator: str | Non
         if number > last.get(name, -1):
             continue
         entry, given = key[item], people.get((item, name), {})
+        if given.keys() == {ADJUDICATED}:
+            raise RequestError(
+                f"{name} of {item} is decided, and nobody has labelled it; {ADJUDICATED}.csv settles what people say: "
+                "give a file of labels its own name"
+            )
         units.append(
             Unit(
                 item=item,

@@ -7,6 +7,7 @@ import csv
 import itertools
 import json
 import math
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -250,6 +251,16 @@ def test_labels_of_chosen_answers_give_no_good_mark_and_correct_nothing(run: Pat
     assert corrected is not None and math.isnan(corrected.corrected)
     assert "competency: people settled on a label of " in str(corrected.undefined)
     assert "passed over" in out
+
+
+def test_decisions_about_what_nobody_labelled_are_no_check_by_people(run: Path, equivox: Cli) -> None:
+    """A file of decisions alone was "checked by 0 people", with a good mark."""
+    sheet = run.parent / "sheet"
+    equivox.done(*LABEL, run, "--n", 40, "--per", "task,group", "--no-media", "--output", sheet)
+    labels_like_the_annotator(sheet, run).rename(sheet / "adjudicated.csv")
+    told = "competency of .* is decided, and nobody has labelled it"
+    assert re.search(told, equivox.refused("audit", "score", sheet))
+    assert not (run / "audit").exists()
 
 
 def test_who_labels_the_top_of_the_sheet_passes_nothing_over(run: Path, equivox: Cli) -> None:
