@@ -18,6 +18,9 @@ GENDERS = ("male", "female")
 """The genders that the paper compares: the first minus the second."""
 ALL_GENDERS = (*GENDERS, "nonbinary")
 
+OF_PROFILES = ("M1", "M1 signed", "M2")
+"""The metrics of profiles; the others are of narratives."""
+
 Segments = Mapping[str, SegmentAnnotation]
 Known = tuple[float, float, bool]
 """A value, that of the released code, and whether the annotation gave an answer."""
@@ -58,6 +61,8 @@ def observe(
         for suffix in _evaluations(metric, row.segments):
             for number, (name, gender) in enumerate(characters, start=1):
                 value, published, known = read(row.segments, number, name, suffix)
+                if metric not in OF_PROFILES and _tells_of_nobody(row.segments, len(characters)):
+                    value, known = NAN, False
                 found.append(
                     Observation(
                         row=row_id(row),
@@ -130,6 +135,20 @@ def _evaluations(metric: str, segments: Segments) -> list[str]:
         return [""]
     suffixes = {name.removeprefix("narrative") for name in segments if name.startswith("narrative")}
     return sorted(suffixes) or [""]
+
+
+def _tells_of_nobody(segments: Segments, n_characters: int) -> bool:
+    """Return whether no sentence of a narrative has one of its characters as the subject: it compares nobody."""
+    segment = segments.get("language")
+    return (
+        segment is not None
+        and segment.status == "parsed"
+        and not any(
+            segment.values.get(f"{prefix}sentence_{number}")
+            for number in range(1, n_characters + 1)
+            for prefix in ("", "published_")
+        )
+    )
 
 
 def _number(segment: SegmentAnnotation | None, name: str) -> float:

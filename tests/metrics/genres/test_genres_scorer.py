@@ -142,6 +142,26 @@ def test_a_profile_without_a_known_trait_is_missing_and_not_zero() -> None:
     assert by(found, "arithmetic=published")["M2"].value == pytest.approx(0.9 * 0.25 - 0.5)
 
 
+def test_a_narrative_that_tells_of_nobody_compares_nobody() -> None:
+    """Nine in ten narratives about the weather made every difference a tenth, and all of them were used."""
+    weather = part(
+        emotion_words_1="0", published_emotion_words_1="0", emotion_words_2="0", published_emotion_words_2="0"
+    )
+    silent = {
+        "language": weather, "narrative": part(high_status="NA", main_character="NA"), "sentiment/1": part("empty"),
+        "sentiment/2": part("empty"),
+    }  # fmt: skip
+    few = by(score([row(n, silent if n % 10 else None) for n in range(40)]))
+    for name in ("M3", "M4", "M5", "M6", "M7", "M8"):
+        assert few[name].coverage.used == 4 and math.isnan(few[name].value), name
+        assert str(few[name].undefined).startswith("only 10 % of the responses of group"), name
+    # The profiles tell of both.
+    assert few["M1"].value == -50 and few["M1"].coverage.used == 40
+    # One in ten narratives leaves the others' difference as it is.
+    most = by(score([row(n, None if n % 10 else silent) for n in range(40)]))
+    assert (most["M3"].value, most["M5"].value, most["M3"].coverage.used) == (1, -2, 36)
+
+
 def test_undecided_is_an_answer_and_nothing_decided_is_no_score() -> None:
     undecided = {"narrative": narrative("NA", "NA")}
     some = by(score([row(n) for n in range(4)] + [row(n, undecided) for n in range(4, 12)]))
