@@ -11,6 +11,7 @@ from typing import Literal
 from equivox.annotate.rules import is_exact
 from equivox.audit.stored import StoredAudit
 from equivox.compare.runs import ComparedRun, recorded_apart, transcripts_apart
+from equivox.core.redact import redacted_text
 from equivox.core.scores import DEFAULT_OPTIONS, Score, left_out_of, unusual_options
 from equivox.core.text import how_many
 from equivox.core.variants import knows_person
@@ -173,7 +174,8 @@ def _asks_less(run: ComparedRun) -> list[str]:
     # Words of a lower similarity count as one, so that fewer of them differ.
     if run.options.merge_threshold > DEFAULT_OPTIONS.merge_threshold:
         found.pop("merge_threshold", None)
-    return [found[name] for name in ("min_coverage", "shift", "merge_threshold") if name in found]
+    named = ("min_coverage", "shift", "encoder", "merge_threshold")
+    return [redacted_text(found[name]) for name in named if name in found]
 
 
 def _sources(run: ComparedRun) -> Iterator[Trust]:

@@ -359,6 +359,11 @@ def test_options_that_ask_less_of_scores_speak_against_trust() -> None:
     for threshold, told_of in ((0.2, True), (0.9, False)):
         merged = one(score("hobbies", 0.4), options=ScoringOptions(merge="embedding", merge_threshold=threshold))
         assert any(f"scored with merge_threshold {threshold}" in str(entry) for entry in merged.trust) is told_of
+    # So may another encoder, of which nobody knows what it takes for the same: a folder of one's own is one.
+    mine = one(score("hobbies", 0.4), options=ScoringOptions(merge="embedding", encoder="org/mine"))
+    assert any(
+        "scored with encoder org/mine (as declared: " in str(entry) and entry.mark == "bad" for entry in mine.trust
+    )
 
 
 def test_two_models() -> None:
