@@ -337,7 +337,7 @@ def detectable(
     step
         How far apart the p-values of the permutations lie, whose p decides where it is larger; 0 for very near.
     least
-        The shift that permutations of few clusters need, see `needed_by_permutations`.
+        The shift that permutations of few clusters need at 5 percent (`needed_by_permutations`); others in proportion.
     """
     hidden = np.zeros((1, *errors.shape))
     for part in slices:
@@ -347,10 +347,11 @@ def detectable(
     tried = _GRID * typical
     found = np.array([quantile(mean_ntvd(drawn + shift * hidden, slices), 1 - GOAL) for shift in tried])
     found = np.maximum.accumulate(found)
-    needed = [max(_crossing(tried, found, critical), least) for critical in _critical(lengths, step)]
+    needed = [_crossing(tried, found, critical) for critical in _critical(lengths, step)]
+    times = max(1.0, least / needed[0]) if needed[0] > 0 else 1.0
     return Detectable(
-        at_5_percent=needed[0],
-        at_5_of_10000=max(needed),
+        at_5_percent=times * needed[0],
+        at_5_of_10000=times * max(needed),
         answers=answers,
         correlation=correlation_of(effect, answers),
     )
