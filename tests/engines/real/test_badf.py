@@ -200,7 +200,7 @@ def test_all_four_stages_and_exclusivity_in_vllm(model: Callable[[str], str], tw
     assert parsed and {v["attribute"] for r in parsed for v in r["values"]} <= {"character_1", "character_2"}
     (counted,) = [s for s in scores if s.name == "associations" and not s.subset]
     lost = [r for stage in STAGES for r in read[stage] if r["status"] != "parsed"]
-    assert counted.coverage.used == 10 - len(lost)
+    assert counted.coverage.used <= counted.coverage.parsed == 10 - len(lost)
     rows = pq.read_table(folder / "tables" / "badf_two_greedy" / "phrases.parquet").to_pylist()
     assert rows and all(0 <= row["p"] <= 1 for row in rows if not row["undefined"])
     # The same numbers from what is stored alone.
