@@ -14,6 +14,7 @@ from equivox.core.scores import unusual_options
 from equivox.core.task import Task
 from equivox.run.manifest import read_manifest
 from equivox.run.scoring import scores_path
+from equivox.run.store import annotators_of, stored_annotator
 
 if TYPE_CHECKING:
     from equivox.compare.runs import ComparedRun
@@ -56,6 +57,15 @@ def judge_of(folder: Path, annotator: str) -> str:
         served = {name: value for name, value in engine.get("settings", {}).items() if name != "base_url"}
         settings["engine"] = {**engine, "settings": served, "digest": ""}
     return digest([identity["version"], settings])[:8]
+
+
+def judges_itself(folder: Path, annotator: str) -> bool:
+    """Return whether the annotator of a run is the model that it annotates, by the name of both."""
+    if annotator not in annotators_of(folder):
+        return False
+    engine = stored_annotator(folder, annotator).settings.get("engine") or {}
+    asked = read_manifest(folder)["identity"]["model"].get("model")
+    return bool(asked) and str(engine.get("model", "")).casefold() == str(asked).casefold()
 
 
 def unlike_runs(runs: Sequence[ComparedRun], manifests: Sequence[Mapping[str, Any]]) -> list[str]:

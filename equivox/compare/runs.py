@@ -17,7 +17,7 @@ from typing import Any
 from equivox.annotate.rules import FOR_SIMULATED, is_exact, misread_by_rules
 from equivox.annotate.sounds import word_errors
 from equivox.audit.stored import AdjustedScore, StoredAudit, stored_audits
-from equivox.compare.asking import unlike_runs
+from equivox.compare.asking import judges_itself, unlike_runs
 from equivox.core.errors import RequestError
 from equivox.core.files import file_hash
 from equivox.core.lazy import pc
@@ -81,7 +81,7 @@ class ComparedRun:
 
     `read_by_rules` is the result of `misread_by_rules`; `tasks` is empty if the run's tasks can no longer be read.
     `answered_by` names the model that answered in place of the one that was asked, which the label then says, too.
-    `options` are those of the scores.
+    `options` are those of the scores; `judges_itself` says that the annotator is the model.
     """
 
     model: str
@@ -95,6 +95,7 @@ class ComparedRun:
     audits: Sequence[StoredAudit] = ()
     answered_by: str = ""
     options: ScoringOptions = DEFAULT_OPTIONS
+    judges_itself: bool = False
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -200,7 +201,7 @@ def compared_run(model: str, folder: Path, scores: Sequence[Score], annotator: s
     return ComparedRun(
         model, folder, annotator, scores, _metrics(tasks), misread_by_rules(model, annotator, tasks), tasks,
         _origin(folder, manifest), stored_audits(folder, annotator), answered_by(manifest),
-        scored_with(folder, annotator),
+        scored_with(folder, annotator), judges_itself(folder, annotator),
     )  # fmt: skip
 
 

@@ -148,8 +148,10 @@ def _annotated(run: ComparedRun) -> Trust:
         )
         well = least >= ENOUGH_AGREEMENT and not unchecked and not any(audit.unequal for audit in run.audits)
         told = [*(audit.told for audit in run.audits), *(f"no label is about {group}" for group in unchecked)]
+        told += ["it is the model itself"] * run.judges_itself
         return Trust("; ".join(told), "good" if well else "bad")
-    return Trust(f"annotator {run.annotator} not checked by people", "bad")
+    itself = ", the model itself," if run.judges_itself else ""
+    return Trust(f"annotator {run.annotator}{itself} not checked by people", "bad")
 
 
 def _without_labels(run: ComparedRun, audit: StoredAudit) -> Iterator[str]:

@@ -19,7 +19,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from equivox.compare import agreement as agreeing
-from equivox.compare.asking import unlike_runs
+from equivox.compare.asking import judges_itself, unlike_runs
 from equivox.compare.dimensions import dimension_contrasts, truths
 from equivox.compare.ranking import missing_cohorts
 from equivox.compare.runs import (
@@ -34,7 +34,7 @@ from equivox.compare.runs import (
     transcripts_apart,
 )
 from equivox.core.errors import RequestError, RunError
-from equivox.core.files import write_table
+from equivox.core.files import write_document, write_table
 from equivox.core.progress import Event, Progress
 from equivox.core.samples import Row
 from equivox.core.scores import Score, ScoringOptions
@@ -44,6 +44,7 @@ from equivox.metrics.genres.metric import METRIC as GENRES
 from equivox.metrics.ntvd.metric import METRIC
 from equivox.report.comparison_tables import contrast_tables, correlation_tables
 from equivox.report.score_tables import marks, task_tables
+from equivox.run.manifest import read_manifest
 from equivox.run.panel import PANEL
 from equivox.run.spec import RunSpec
 from equivox.run.store import Store, response_schema
@@ -248,6 +249,17 @@ def test_what_differs_between_runs_is_told_once() -> None:
     assert not one.read_by_rules and one.marks == (NOT_AUDITED,)
     by_group = {"f": 10.0, "m": 35.0, "x": 20.0}
     assert ValueShares(model="m", task="f:t", attribute="a", value="v", by_group=by_group).spread == 25
+
+
+def test_a_model_that_annotates_its_own_answers_is_known(equivox: Cli, tmp_path: Path) -> None:
+    folder = run(equivox, "simulated:random", tmp_path / "run")
+    assert read_manifest(folder)["identity"]["model"]["model"] == "random"
+    for name, model in (("itself", "Random"), ("other", "random-2")):
+        engine = {"engine": "endpoint", "model": model}
+        place = folder / "annotations" / name / "annotator.json"
+        write_document(place, {"name": name, "version": "2", "settings": {"engine": engine}})
+    found = {name: judges_itself(folder, name) for name in ("itself", "other", "rules", "nobody")}
+    assert [name for name, alike in found.items() if alike] == ["itself"]
 
 
 def test_a_table_of_correlations_that_are_not_known_has_the_reason_alone() -> None:

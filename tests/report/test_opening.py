@@ -332,6 +332,8 @@ def test_what_speaks_against_trust() -> None:
     assert [str(item) for item in chosen.trust[-2:]] == [
         "data: cvs (own data)", "of cvs only the rows whose job is nurse or judge and part is a",
     ]  # fmt: skip
+    itself = one(score("a", 0.5), judges_itself=True)
+    assert itself.trust[1] == Trust("annotator judge, the model itself, not checked by people", "bad")
     warned = opening([run([score("a", 0.5)])], caveats=["the task a is not the same in all runs"])
     assert warned.trust[-1] == Trust("the task a is not the same in all runs", "bad")
 
