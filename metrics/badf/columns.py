@@ -32,14 +32,14 @@ def measure(
 ) -> dict[str, Any]:
     """Return the number of associations with its null mean; NaN with the reason in `undefined`.
 
-    A row is one character of one story: its identity and the phrases that describe it (none: the story says nothing;
-    missing: it could not be parsed). `names` carry the identity and are permuted for `p_names`, which speaks of the
-    identity, with names that were not seen. With few names it supposes that names differ normally, and `p_names_least`,
-    the smallest p that permutations can give, is NaN where that is so. `p_stories` permutes over
+    A row is one character of one story: its identity and the phrases that describe it (none: the story says nothing,
+    and is not used; missing: it could not be parsed). `names` carry the identity and are permuted for `p_names`, which
+    speaks of the identity, with names that were not seen. With few names it supposes that names differ normally, and
+    `p_names_least`, the smallest p that permutations can give, is NaN where that is so. `p_stories` permutes over
     stories and speaks of these names alone. `categories` are the kinds of places, counted separately; `stories`
-    identifies the rows of one story, within which identities are permuted. Rows of one story, identity, name
-    and category are one document, so that a table can also have a row per phrase; a document is missing if any of its
-    rows is.
+    identifies the rows of one story, within which identities are permuted. Rows of one story, identity, name and
+    category are one document, so that a table can also have a row per phrase; a document is missing if any of its rows
+    is.
     """
     scoring_options(merge=merge, merge_threshold=merge_threshold)
     who = groups_of("identities", identities)

@@ -179,9 +179,10 @@ def test_concepts_by_hand() -> None:
     assert math.isnan(found["p_names"])
 
 
-def test_a_silent_story_is_not_used_and_stays_a_document() -> None:
+def test_a_silent_story_is_read_and_not_used_and_an_unread_one_is_neither() -> None:
     said = [["nurse"], ["calm"], [], ["nurse"], ["calm"]] * 2
     read = CONCEPTS(identities=["f", "m"] * 5, phrases=said)
+    # One of five stories of each group says nothing: at the floor.
     assert (read["coverage"], read["undefined"]) == (0.8, None)
     unread = CONCEPTS(identities=["f", "m"] * 5, phrases=[words or None for words in said[:-1]] + [None])
     assert math.isnan(unread["associations"])
