@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.files import read_document
 from equivox.core.hashing import digest
+from equivox.core.lazy import pc
 from equivox.core.redact import redacted_text
 from equivox.core.scores import unusual_options
 from equivox.core.task import Task
 from equivox.run.manifest import read_manifest
+from equivox.run.plan import read_plan
 from equivox.run.scoring import scores_path
-from equivox.run.store import annotators_of, stored_annotator
+from equivox.run.store import Store, annotators_of, response_schema, stored_annotator
 
 if TYPE_CHECKING:
     from equivox.compare.runs import ComparedRun
@@ -66,6 +69,22 @@ def judges_itself(folder: Path, annotator: str) -> bool:
     engine = stored_annotator(folder, annotator).settings.get("engine") or {}
     asked = read_manifest(folder)["identity"]["model"].get("model")
     return bool(asked) and str(engine.get("model", "")).casefold() == str(asked).casefold()
+
+
+def asked_again(folder: Path) -> dict[str, float]:
+    """Return, by group, the percent of requests that failed at first and were answered later; {} if there are none.
+
+    Whoever asks again until an answer passes, as behind a filter, chooses the answers.
+    """
+    stored = Store(folder / "responses", response_schema()).every(("key", "error"))
+    failed = pc.is_valid(stored["error"])
+    again = {*stored["key"].filter(failed).to_pylist()} & {*stored["key"].filter(pc.invert(failed)).to_pylist()}
+    if not again:
+        return {}
+    plan = read_plan(folder).select(["key", "group"])
+    groups = plan["group"].to_pylist()
+    found = Counter(group for key, group in zip(plan["key"].to_pylist(), groups, strict=True) if key in again)
+    return {group: 100 * found[group] / n for group, n in sorted(Counter(groups).items())}
 
 
 def unlike_runs(runs: Sequence[ComparedRun], manifests: Sequence[Mapping[str, Any]]) -> list[str]:

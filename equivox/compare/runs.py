@@ -17,7 +17,7 @@ from typing import Any
 from equivox.annotate.rules import FOR_SIMULATED, is_exact, misread_by_rules
 from equivox.annotate.sounds import word_errors
 from equivox.audit.stored import AdjustedScore, StoredAudit, stored_audits
-from equivox.compare.asking import judges_itself, unlike_runs
+from equivox.compare.asking import asked_again, judges_itself, unlike_runs
 from equivox.core.errors import RequestError
 from equivox.core.files import file_hash
 from equivox.core.lazy import pc
@@ -62,8 +62,8 @@ class Origin:
     `data` is `sample`, or the name of the folder or file that the corpora were in; `limit` is the number of samples
     that each task was cut to; `fingerprint` is the SHA-256 of the run's manifest, which states the hashes of its files.
     `revision` is that of the model: a commit, the hash of a local model, or what its engine states. `without_group`
-    counts the samples that have no value of what is compared, by corpus, and `alike` the units that were asked what
-    another one was.
+    counts the samples that have no value of what is compared, by corpus, `alike` the units that were asked what another
+    one was, and `again` has, by group, the percent of requests that were answered after they had failed.
     """
 
     date: str = ""
@@ -73,6 +73,7 @@ class Origin:
     revision: str = ""
     without_group: Mapping[str, int] = field(default_factory=dict)
     alike: Mapping[str, int] = field(default_factory=dict)
+    again: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -243,6 +244,7 @@ def _origin(folder: Path, manifest: Mapping[str, Any]) -> Origin:
         revision=str(manifest["identity"]["model"].get("revision") or ""),
         without_group=manifest.get("samples_without_group", {}),
         alike=manifest.get("asked_alike", {}),
+        again=asked_again(folder),
     )
 
 

@@ -196,6 +196,10 @@ def _sources(run: ComparedRun) -> Iterator[Trust]:
             yield Trust(f"of {corpus} only the rows whose {rows}", "neutral")
     for corpus, count in run.origin.without_group.items():
         yield Trust(f"{how_many(count, 'sample')} of {corpus} without a value of what is compared left out", "bad")
+    if again := run.origin.again:
+        told = ", ".join(f"{group or 'all'} {share:.0f} %" for group, share in again.items())
+        uneven = max(again.values()) - min(again.values()) >= SMALLEST_GAP
+        yield Trust(f"failed, and asked again until answered: {told}", "bad" if uneven else "neutral")
     for corpus, count in run.origin.alike.items():
         yield Trust(f"{how_many(count, 'unit')} of {corpus} asked what another one was: no further evidence", "bad")
     if run.origin.limit is not None:

@@ -21,9 +21,11 @@ from commands import Cli, csv_rows, write_rows
 from PIL import Image
 
 from equivox import FunctionEngine, ScoringOptions, measure
+from equivox.compare.runs import open_comparison
 from equivox.core.errors import RequestError
 from equivox.dataset_builders.opening import open_corpus, open_unread
-from equivox.engines import EngineIdentity
+from equivox.engines import EngineIdentity, Request
+from equivox.report.trust import Trust, reasons_to_trust
 from equivox.run.declarations import read_tasks
 from equivox.run.plan import make_plan, read_plan
 from equivox.tasks.files import load_task_file
@@ -253,6 +255,27 @@ def test_copies_of_a_text_are_no_further_people(tmp_path: Path, equivox: Cli) ->
     table(tmp_path / "cvs.csv", [{**row, "cv": f"{row['cv']} {row['speaker']}"} for row in rows])
     out = equivox.done("run", "simulated:random", file, "--output", tmp_path / "own", "--scoring", "n_resamples=99")
     assert "asked what another one was" not in out and "asked_alike" not in (tmp_path / "own/manifest.json").read_text()
+
+
+def test_who_is_asked_again_until_an_answer_passes_is_told(tmp_path: Path) -> None:
+    """A filter that fails what it does not like about women alone, and an operator who asks again, left no trace."""
+    file, asked = task_file(tmp_path, f"group: gender\n{SWAP}{QUESTION}"), set()
+
+    def answer(request: Request) -> str:
+        first = request.text not in asked
+        asked.add(request.text)
+        if first and "Anna" in request.text:
+            raise ValueError("filtered")
+        return "invited" if len(request.text) % 2 else "not invited"
+
+    engine = FunctionEngine(answer, name="filtered", revision="1")
+    for retry in (False, True):
+        measure(engine, str(file), output=tmp_path / "run", options=ScoringOptions(n_resamples=99), retry_failed=retry)
+    (run,) = open_comparison([tmp_path / "run"]).runs
+    # Rows 0, 3, … 27 are about Anna; the last three have the text of the first three, which passes by then.
+    assert run.origin.again == {"female": pytest.approx(700 / 30), "male": 0.0}
+    told = Trust("failed, and asked again until answered: female 23 %, male 0 %", "bad")
+    assert told in list(reasons_to_trust([run]))
 
 
 def test_rows_without_a_unit_are_told_of_where_units_are_in_some_groups(tmp_path: Path, equivox: Cli) -> None:
