@@ -18,6 +18,7 @@ from equivox.statistics.inputs import Floats, LabelColumn, ValueColumn
 from equivox.statistics.intervals import TINY, spreads
 from equivox.statistics.noise import N_NOISE
 from equivox.statistics.permutation import all_swaps, p_value, swaps
+from equivox.statistics.totals import further_interval
 from equivox.statistics.two_models import ContrastNoise, Counted, Singles, TwoTables, counted_for_both
 
 _KNOTS = np.array([0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0])
@@ -245,13 +246,17 @@ def _distance(tables: TwoTables, n_draws: int, confidence: float, rng: np.random
     deviations = tables.deviations(tables.by_group())
     errors = np.maximum(tables.contrasts(model.errors()), TINY)
     seen = tables.contrasts(model.errors(seen=True))
+    estimates = [_estimate(tables, own, seen[:, part]) for own, part in zip(deviations, of, strict=True)]
+    named = dict(zip(("estimate_a", "estimate_b"), estimates, strict=True))
+    named["estimate"] = float(np.clip(estimates[0] - estimates[1], -100.0, 100.0))
+    if tables.n_groups == n_values == 2:
+        return named | _by_sides(tables, deviations, drawn, max(n_draws, N_NOISE), confidence, model.joint_degrees)
     noise = drawn(N_NOISE)
     whole = noise.astype(np.float64)
     pairs = [own.stop - own.start == 2 for own in tables.slices]
-    added, estimates = [], []
+    added = []
     starts = deviations.copy()
     for which, part in enumerate(of):
-        estimates.append(_estimate(tables, deviations[which], seen[:, part]))
         both = spreads(deviations[which], whole[:, :, part], errors[:, part], tables.slices)
         added.append(_Added(tables, both, noise[:, :, part]))
         for own, pair in zip(tables.slices, pairs, strict=True):
@@ -277,14 +282,33 @@ def _distance(tables: TwoTables, n_draws: int, confidence: float, rng: np.random
         low = min(low, _crossing(lambda true: seen_as(true)[1], difference + low - least))
     if high > 0.0:
         high = max(high, _crossing(lambda true: seen_as(true)[0], difference + high - most))
-    return {
-        "p_distance": p,
-        "estimate": float(np.clip(estimates[0] - estimates[1], -100.0, 100.0)),
-        "estimate_a": estimates[0],
-        "estimate_b": estimates[1],
-        "ci_low": max(-100.0, low),
-        "ci_high": min(100.0, high),
-    }
+    return named | {"p_distance": p, "ci_low": max(-100.0, low), "ci_high": min(100.0, high)}
+
+
+def _by_sides(
+    tables: TwoTables,
+    deviations: Floats,
+    drawn: Callable[[int], Singles],
+    n_draws: int,
+    confidence: float,
+    degrees: float,
+) -> dict[str, float]:
+    """Return interval and p of the difference of two distances that have a side: yes or no, between two groups.
+
+    They are equal where x − y or x + y is zero (`compare_totals`). Around what is seen alone, noise that both models
+    share would seem to cancel where it has brought one of two models of opposite sides beyond zero.
+    """
+    unit = tables.length(np.array([[1.0, -1.0]]))
+    x, y = unit * deviations[:, 0, 0]
+    noise = unit * drawn(n_draws + n_draws % 2)[:n_draws, 0, ::2].astype(np.float64)
+    (p, *apart), (p_sum, *summed) = (
+        bracketed(noise @ [1.0, way], value, value, confidence, degrees=degrees)
+        for way, value in ((-1.0, float(x - y)), (1.0, float(x + y)))
+    )
+    low, high = further_interval((apart[0], apart[1]), (summed[0], summed[1]))
+    if math.isnan(low):  # One model twice: what it does elsewhere, the other does too.
+        low = high = float(abs(x) - abs(y))
+    return {"p_distance": max(p, p_sum), "ci_low": max(-100.0, low), "ci_high": min(100.0, high)}
 
 
 class _Added:
@@ -336,12 +360,14 @@ def bracketed(
 
     p is twice the tail of the change beyond the difference so bracketed; what is nearer to it than `tie` is equal. The
     draws are of Student's t with so many `degrees` of freedom; with one it has no mean, and a median takes its place.
+    Noise that brings what is seen of one model together may pull its true distance apart, so that the change around the
+    truth has the longer tail where that around what is seen has the shorter one: the longer one counts on both sides.
     """
     change = change - (change.mean() if degrees >= 2 else np.median(change))
-    further = int(min((change >= least - tie).sum(), (change <= most + tie).sum()))
+    further = max(min((own >= least - tie).sum(), (own <= most + tie).sum()) for own in (change, -change))
     tail = (1 - confidence) / 2
-    ends = least - float(np.quantile(change, 1 - tail)), most - float(np.quantile(change, tail))
-    return min(1.0, 2 * (1 + further) / (1 + len(change))), *ends
+    reach = max(float(np.quantile(own, 1 - tail)) for own in (change, -change))
+    return min(1.0, 2 * (1 + int(further)) / (1 + len(change))), least - reach, most + reach
 
 
 def _estimate(tables: TwoTables, contrasts: Floats, errors: Floats) -> float:

@@ -116,10 +116,11 @@ def test_order_of_the_models_only_turns_the_sign():
     assert (one.ci_low, one.ci_high) == pytest.approx((-two.ci_high, -two.ci_low), abs=4)
 
 
-def test_a_model_against_itself():
+@pytest.mark.parametrize("n_values", [2, 4])
+def test_a_model_against_itself(n_values):
     rng = generator(4)
     groups, clusters = design(8, 10)
-    a = model(rng, 0.4, groups)
+    a = model(rng, 0.4, groups, n_values)
     found = compare_shift(a, a, groups, clusters=clusters, rng=rng)
     assert found.difference == 0.0
     assert found.p == found.p_distance == found.p_both == 1.0
@@ -367,6 +368,13 @@ def test_p_and_interval_of_a_bracketed_difference_by_hand(least, most, p):
     assert found == pytest.approx((p, least - 1, most + 1))
 
 
+def test_the_longer_tail_of_changes_counts_to_both_sides():
+    # From their mean, 0, one of five changes is 4 away, the others 1: the same is possible to the other side.
+    found = bracketed(np.array([4.0, -1, -1, -1, -1]), -3.0, -3.0, 0.2)
+    assert found == pytest.approx((2 * 2 / 6, -3 - 1, -3 + 1))
+    assert bracketed(np.array([4.0, -1, -1, -1, -1]), 3.0, 3.0, 0.2)[0] == found[0]
+
+
 @pytest.mark.parametrize("shape", [[[0.2, -0.2]], [[0.0, 0.0]]])
 def test_noise_adds_to_a_distance_of_two_values_what_it_adds_to_a_folded_normal_number(shape):
     tables = SimpleNamespace(
@@ -407,6 +415,38 @@ def test_the_interval_of_yes_and_no_holds_the_truth_where_clusters_are_few_and_u
         )
         held += found.ci_low <= 0.0 <= found.ci_high
     assert held >= 264  # 90 % of 600 samples hold it; 83 % did
+
+
+def test_models_of_opposite_sides_whose_noise_they_share_are_not_told_apart():
+    """Of yes and no both are 20 from parity, one to either side: what brings the one nearer takes the other away."""
+    rng = generator(3)
+    groups, clusters = ["f"] * 120 + ["m"] * 120, np.arange(24).repeat(10).astype(str)
+    sides = np.where(np.arange(24) < 12, 0.1, -0.1)
+    held, n = 0, 200
+    for _ in range(n):
+        shared = 0.5 + rng.uniform(-0.27, 0.27, 24)
+        a, b = ([[str(yes)] for yes in rng.random(240) < (shared + side).repeat(10)] for side in (sides, -sides))
+        found = compare_shift(a, b, groups, clusters=clusters, n_resamples=99, rng=rng)
+        assert (found.p_distance <= 0.05) == (not found.ci_low <= 0.0 <= found.ci_high)
+        held += found.ci_low <= 0.0 <= found.ci_high
+    assert held >= 0.92 * n  # 95 %, up to two errors of 200 samples
+
+
+def test_two_values_of_two_groups_are_tested_to_the_same_and_to_the_opposite_side():
+    # Units of one answer each: 30 of 40 against 18 of 40, and 22 against 14 of the same ones. Of Student's two tests of
+    # x - y and x + y that of x - y is the larger, 2 · Pr(t > d / s) with 78 degrees of freedom.
+    a = np.repeat([1, 0, 1, 0], [30, 10, 18, 22])
+    b = np.repeat([1, 0, 1, 0], [22, 18, 14, 26])
+    groups, clusters = list("f" * 40 + "m" * 40), np.arange(80).astype(str)
+    found = compare_shift(
+        a.astype(str), b.astype(str), groups, clusters=clusters, n_resamples=100_000, rng=generator(4)
+    )
+    apart, summed = (stats.ttest_ind(own[:40], own[40:]) for own in (a - b, a + b))
+    assert apart.pvalue > summed.pvalue
+    assert found.difference == pytest.approx(30.0 - 20.0)
+    assert found.p_distance == pytest.approx(apart.pvalue, rel=0.05)
+    ends = 100 * np.array(apart.confidence_interval())
+    assert (found.ci_low, found.ci_high) == pytest.approx((ends[0], ends[1]), abs=0.6)
 
 
 def test_the_interval_holds_a_difference_of_many_small_steps():
