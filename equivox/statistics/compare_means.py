@@ -106,8 +106,8 @@ def compare_group_means(
     doi:10.1080/00401706.1982.10487790); the interval holds all distances that the intervals of both allow. So neither
     the level of a model's numbers nor the side of its bias matters. More groups: noise adds to the largest difference
     of each model, between nothing and what it adds with half of the groups at each end; the interval allows
-    for all of that, with normal noise of the clusters' covariance over √(χ²/df), and p is
-    twice its tail.
+    for all of that, with normal noise of the clusters' covariance over √(χ²/df), whose longer tail counts to both
+    sides, and p is twice that tail.
 
     Examples
     --------
