@@ -711,7 +711,8 @@ def test_an_outage_stops_the_run_and_costs_nothing(
     warning, told = err.splitlines()
     assert warning.startswith("warning: the answers of endpoint:")  # read by rules, which are for simulated models
     assert status in told and "same command again" in told
-    assert 50 <= server.asked[question] <= 50 + 2 * 4
+    # 30 answers, 20 failures in a row, what is under way, and as many failures as come in before the last answer does.
+    assert 50 <= server.asked[question] < 96
     # A refusal that arrives before an answer that was asked at the same time is stored: the server still answered.
     failed = sum(r["error"] is not None for r in stored)
     # What failed while an earlier answer was still under way is a failure of its own; the twenty in a row are none.
