@@ -38,7 +38,7 @@ from equivox.run.manifest import (
     read_manifest,
 )
 from equivox.run.opening import LeftOut
-from equivox.run.plan import COLUMN, read_plan, without_group
+from equivox.run.plan import COLUMN, read_plan
 from equivox.run.scoring import families, read_records, read_scores, scored_with, with_common_q
 from equivox.run.store import Store, response_schema
 from equivox.statistics import adjust, correlations
@@ -63,7 +63,7 @@ class Origin:
     that each task was cut to; `fingerprint` is the SHA-256 of the run's manifest, which states the hashes of its files.
     `revision` is that of the model: a commit, the hash of a local model, or what its engine states. `without_group`
     counts the samples that have no value of what is compared, by corpus, `alike` the units that were asked what another
-    one was, and `again` has, by group, the percent of requests that were answered after they had failed.
+    one was, by task, and `again` has, by group, the percent of requests that were answered after they had failed.
     """
 
     date: str = ""
@@ -112,8 +112,8 @@ class ComparedRun:
 
     def alike(self, task: str) -> int:
         """Return how many units of a task, or of a family's, were asked what another one was."""
-        own = (one for one in self.tasks if task in (one.name, one.family))
-        return max((self.origin.alike.get(without_group(one), 0) for one in own), default=0)
+        own = (one.name for one in self.tasks if task in (one.name, one.family))
+        return max((self.origin.alike.get(name, 0) for name in own), default=0)
 
     def measure(self, score: Score) -> Measure | None:
         """Return the measure of a score; None if the run's tasks cannot be read."""

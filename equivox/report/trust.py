@@ -26,6 +26,7 @@ from equivox.report.verdicts import (
     unequal_losses,
     untold_losses,
 )
+from equivox.run.plan import without_group
 
 Mark = Literal["good", "bad", "neutral"]
 SIGNS: Mapping[Mark, str] = {"good": "✓", "bad": "✗", "neutral": ""}
@@ -200,7 +201,11 @@ def _sources(run: ComparedRun) -> Iterator[Trust]:
         told = ", ".join(f"{group or 'all'} {share:.0f} %" for group, share in again.items())
         uneven = max(again.values()) - min(again.values()) >= SMALLEST_GAP
         yield Trust(f"failed, and asked again until answered: {told}", "bad" if uneven else "neutral")
-    for corpus, count in run.origin.alike.items():
-        yield Trust(f"{how_many(count, 'unit')} of {corpus} asked what another one was: no further evidence", "bad")
+    alike: dict[str, int] = {}
+    for task in run.tasks:
+        alike[without_group(task)] = max(alike.get(without_group(task), 0), run.origin.alike.get(task.name, 0))
+    for corpus, count in alike.items():
+        if count:
+            yield Trust(f"{how_many(count, 'unit')} of {corpus} asked what another one was: no further evidence", "bad")
     if run.origin.limit is not None:
         yield Trust(f"cut to {run.origin.limit:,} samples a task", "bad")

@@ -137,7 +137,7 @@ class PreparedRun:
                 "annotator": self.annotator,
             } | ({"system": dict(spec.system)} if spec.system else {})
             about: dict[str, Any] = {"samples_without_group": left_out} | dict(spec.about)
-            if alike := {without_group(task): n for task in self.tasks if (n := plan.alike[task.name])}:
+            if alike := {name: n for name, n in plan.alike.items() if n}:
                 about["asked_alike"] = alike
             if sent and any(medium.kind == "audio" for task in self.tasks for medium in task.media):
                 about["audio_sent"] = sent

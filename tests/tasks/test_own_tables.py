@@ -247,7 +247,7 @@ def test_copies_of_a_text_are_no_further_people(tmp_path: Path, equivox: Cli) ->
     file = task_file(tmp_path, f"group: gender\n{question}", rows)
     out = equivox.done("run", "simulated:random", file, "--output", tmp_path / "run", "--scoring", "n_resamples=99")
     # Of forty copies each, one is a unit: 2 x 39.
-    assert json.loads((tmp_path / "run" / "manifest.json").read_text())["asked_alike"] == {"cvs": 78}
+    assert json.loads((tmp_path / "run" / "manifest.json").read_text())["asked_alike"] == {"cvs_gender:hire": 78}
     assert "78 units of cvs asked what another one was: no further evidence ✗" in out
     code, out, _ = equivox("gate", tmp_path / "run", "--max", 99)
     assert code == 1 and "78 of 120 units of simulated:random were asked what another one was" in out
@@ -276,6 +276,22 @@ def test_who_is_asked_again_until_an_answer_passes_is_told(tmp_path: Path) -> No
     assert run.origin.again == {"female": pytest.approx(700 / 30), "male": 0.0}
     told = Trust("failed, and asked again until answered: female 23 %, male 0 %", "bad")
     assert told in list(reasons_to_trust([run]))
+
+
+def test_a_question_that_few_people_differ_in_leaves_another_about_them_as_it_is(tmp_path: Path, equivox: Cli) -> None:
+    rows: list[dict[str, object]] = [
+        {"speaker": f"{gender[0]}{n}", "gender": gender, "cv": f"{gender} did {n}", "job": f"{gender} {n % 4}"}
+        for gender in ("female", "male")
+        for n in range(20)
+    ]
+    question = QUESTION.replace("{cv} Should we invite {name}?", "{cv} Should we invite this person?")
+    other = question.removeprefix("questions:\n").replace("hire", "job").replace("{cv}", "{job}")
+    file = task_file(tmp_path, f"group: gender\n{question}{other}", rows)
+    out = equivox.done("run", "simulated:random", file, "--output", tmp_path / "run", "--scoring", "n_resamples=99")
+    # Of 20 a gender, 4 are asked by their job: 2 x 16 are asked what another one is.
+    assert "32 units of cvs asked what another one was" in out
+    code, out, _ = equivox("gate", tmp_path / "run", "--max", 100)
+    assert code == 1 and "cvs_gender:job nTVD: 32 of 40 units" in out and "cvs_gender:hire nTVD: 32 of" not in out
 
 
 def test_rows_without_a_unit_are_told_of_where_units_are_in_some_groups(tmp_path: Path, equivox: Cli) -> None:
