@@ -19,6 +19,9 @@ MOST_VALUES = 12
 _ENUMERATED = 300
 _DRAWN = 199
 _SAMPLES = 500
+_FEWEST_SAMPLES = 100
+_CELLS = 2**23
+"""The numbers that are simulated at a time: of many groups, fewer samples are."""
 _STEPS = 10
 
 
@@ -80,13 +83,14 @@ def _needed(sizes: tuple[tuple[int, ...], ...], n_values: int) -> float:
     whole = [slice(0, n_values)]
     length = mean_ntvd(np.repeat(side[None, :, None], n_values, axis=2), whole)[0]
     shift = (member @ side[group] / length)[:, :, None]
-    noise = member @ rng.standard_normal((_SAMPLES, 1, len(group), n_values))
+    n_samples = max(_FEWEST_SAMPLES, min(_SAMPLES, _CELLS // (len(labels) * n_groups * n_values)))
+    noise = member @ rng.standard_normal((n_samples, 1, len(group), n_values))
     unit = float(mean_ntvd(noise[:, 0], whole).mean())
 
     def found(size: float) -> float:
         """Return the share of samples whose p is at most the level."""
         moved = (noise + size * unit * shift).reshape(-1, n_groups, n_values)
-        distances = mean_ntvd(moved, whole).reshape(_SAMPLES, -1)
+        distances = mean_ntvd(moved, whole).reshape(n_samples, -1)
         observed = distances[:, :1]
         as_far: Bools = distances[:, 1:] >= observed * (1 - 1e-9)
         extreme = as_far.sum(axis=1)
