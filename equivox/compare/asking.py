@@ -27,7 +27,8 @@ ASKED_BY = ("generation_parameters", "extra_body", "chat_template", "chat_templa
 OF_THE_MODEL = frozenset(
     """
     stop stop_tokens stop_token_ids reasoning reasoning_effort thinking thinking_budget thinking_level enable_thinking
-    include_reasoning safety_settings max_connections max_retries timeout attempt_timeout
+    include_reasoning safety_settings max_connections max_retries timeout attempt_timeout provider
+    service_tier store user
     """.split()  # noqa: SIM905
 )
 """What is set in them for some models and not for others that are asked alike: how they end and think, are reached."""
@@ -48,7 +49,10 @@ def asked_apart(identity: Mapping[str, Any], tasks: Sequence[Task]) -> Iterator[
 
 
 def _declared(key: str, value: Any, tasks: Sequence[Task]) -> bool:
-    sampled = [vars(task.sampling).get(_SAMPLED.get(key, key)) for task in tasks]
+    name = _SAMPLED.get(key, key)
+    sampled = [vars(task.sampling).get(name) for task in tasks]
+    if name == "max_new_tokens" and sampled and isinstance(value, int):  # with more tokens fewer answers are cut off
+        return all(value >= task.sampling.max_new_tokens for task in tasks)
     return key in OF_THE_MODEL or bool(sampled and all(own == value for own in sampled))
 
 

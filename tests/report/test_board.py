@@ -285,8 +285,11 @@ def test_scores_that_ask_for_less_are_ranked_apart_and_say_so(source: Path, tmp_
         # What a model cannot do without, and how much it thinks, keep it with the others.
         ({"extra_body": {"reasoning_effort": "none"}, "chat_template_kwargs": {"enable_thinking": False}}, ""),
         ({"generation_parameters": {"stop_token_ids": [7]}, "dtype": "bfloat16"}, ""),
-        # The tasks declare a temperature of 0 and 512 tokens.
+        # The tasks declare a temperature of 0 and 512 tokens. With more of these nothing is lost, with fewer much is.
         ({"generation_parameters": {"temperature": 0.0, "max_tokens": 512}}, ""),
+        ({"extra_body": {"max_completion_tokens": 8192, "user": "us", "provider": {"order": ["x"]}}}, ""),
+        ({"extra_body": {"max_tokens": 5}}, "asked with `extra_body` {'max_tokens': 5}"),
+        ({"extra_body": {"max_tokens": "9"}}, "asked with `extra_body` {'max_tokens': '9'}"),
     ],
 )  # fmt: skip
 def test_a_model_that_was_told_to_answer_otherwise_is_ranked_apart(
