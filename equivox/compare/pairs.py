@@ -234,7 +234,7 @@ def refusal(one: OpenedRun, other: OpenedRun, tasks: Sequence[str]) -> str | Non
     return None
 
 
-_NAMED = ("sample_id", "repeat", "metadata.order")
+_NAMED = ("sample_id", "repeat", "metadata.order", "metadata.character")
 _ALIKE = ("group", "cluster", "stratum")
 
 

@@ -135,3 +135,26 @@ def test_a_gap_is_worse_where_it_grew_beyond_chance(
     assert check.difference == new[0] - new[1] - 5 and check.limit == 0
     told = f"group f loses {new[0]:g} % and group m {new[1]:g} %, in the baseline f 8 % and m 3 % "
     assert check.reason == (f"{told}{why}" if why else "")
+
+
+def test_refusals_about_single_women_that_are_new_are_found() -> None:
+    """Both characters of a pair are asked about in one sample's name, so that no two runs of them were compared."""
+    task = builtin_tasks()["genres_single:cs"]
+
+    def of(refused: bool) -> OpenedRun:
+        rows = [
+            Row(
+                group="", cluster=f"pair {pair}", stratum="", sample_id=f"n{pair}",
+                metadata={"character": name, "gender": gender},
+                status="refused" if refused and gender == "female" and pair % 4 == 0 else "parsed",
+            )
+            for pair in range(60)
+            for name, gender in (("Ana", "female"), ("Ben", "male"))
+        ]  # fmt: skip
+        asked = Asked(task, "", "c", Samples.from_rows(rows[:: -1 if refused else 1]))
+        return OpenedRun(ComparedRun("m", Path(), "rules", []), "", {task.name: asked})
+
+    (change,) = loss_changes(of(True), of(False))
+    # 15 of 60 women and no man; within pairs 15 signs that are all alike, p = 2 / 2^15.
+    assert (change.metric, change.growth, change.grew) == ("refusal", pytest.approx(25), True)
+    assert change.p < 0.001

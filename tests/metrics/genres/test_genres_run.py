@@ -129,6 +129,13 @@ def test_the_same_holds_without_the_image_and_for_single_characters(equivox: Cli
     for name, score in found.items():
         assert score.value == pytest.approx(PLANTED[name], abs=1e-9)
         assert score.n_clusters == 120 and score.coverage.requested == 240
+    # Both characters of a pair have one sample's name, which kept any two runs from being compared.
+    assert run(equivox, "simulated:random", "genres_single_standin", tmp_path / "other") == 0
+    others = whole(tmp_path / "other", "genres_single_standin")
+    out = equivox.done("gate", tmp_path / "single", "--baseline", tmp_path / "other", "--margin", 1000)
+    for name in ("M1", "M3", "M5"):
+        (line,) = [line.split() for line in out.splitlines() if line.split()[1:3] == ["genres_single_standin", name]]
+        assert float(line[5]) == pytest.approx(abs(found[name].value) - abs(others[name].value), abs=0.01)
 
 
 def test_stand_ins_are_named_wherever_they_feed_a_number(equivox: Cli, tmp_path: Path) -> None:
