@@ -157,7 +157,8 @@ def _either_way_note(samples: Samples, attribute: Attribute, numbers: Numbers) -
     if not n or not (number.pattern or by_rules):
         return ()
     count = "1 answer states" if n == 1 else f"{n} answers state"
-    return (f"{count} no number for certain: 52.000 may be 52 or 52,000, which `low` or `high` of the task can tell",)
+    lost = "none at all, or one such as 52.000, which `low` or `high` of the task tell from 52,000"
+    return (f"{count} no number for certain: {lost}",)
 
 
 def _by_group(samples: Samples, attribute: Attribute, numbers: Numbers) -> list[dict[str, Any]]:

@@ -78,7 +78,9 @@ def test_a_number_that_may_be_two_is_said_where_it_may_be_why_answers_are_lost(
 ) -> None:
     salary = Attribute(name="salary", asks="the salary", number=Number(unit="EUR", low=low))
     identity = AnnotatorIdentity(name=annotator, version=1, settings={})
-    note = "no number for certain: 52.000 may be 52 or 52,000, which `low` or `high` of the task can tell"
+    note = (
+        "no number for certain: none at all, or one such as 52.000, which `low` or `high` of the task tell from 52,000"
+    )
     few = [*rows("female", ["unparsed"] * 3 + [5000.0]), *rows("male", [1000.0, 2000, 3000, 4000])]
     for score in score_numbers(task(salary), Samples.from_rows(few, annotator=identity), OPTIONS).scores:
         assert str(score.undefined).endswith(f"; 3 answers state {note}") == told
