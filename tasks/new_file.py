@@ -32,6 +32,8 @@ _COMPARED, _BEGINNING = 20, 300
 _TEXTS = ("text", "prompt")
 _TARGET = "target"
 """What should be answered, or whom a text is about."""
+_KEYS = frozenset({"best", "correct", "expected", "gold", "golden", "ideal", "reference", "right", "true", _TARGET})
+"""Words in the names of columns that say what is right to answer."""
 
 _MEDIA = {
     "audio": (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a"),
@@ -126,9 +128,14 @@ def look_at(path: Path) -> Found:
         versions=() if group or placeholders or not 2 <= len(alike) <= MOST_GROUPS else tuple(alike),
         too_many=tuple(name for name, n in few.items() if n > MOST_GROUPS and last[name] in PEOPLE),
         others=tuple(dict(files)) or tuple(n for n in long if b" " in filled[n][0] or n not in asked),
-        answers=next((name for name in others if last[name] in ANSWERS and name != text), ""),
+        answers=next((n for n in others if last[n] in ANSWERS and n != text and not _is_key(n)), ""),
         shared_id=len({*others.get("id", ())}) < len(others.get("id", ())),
     )
+
+
+def _is_key(name: str) -> bool:
+    """Return whether a column of answers has what is right to say, rather than what somebody said."""
+    return not _KEYS.isdisjoint(re.findall(r"[a-z]+", name.lower()))
 
 
 def _ends(cells: Sequence[str], endings: tuple[str, ...]) -> bool:

@@ -294,6 +294,24 @@ def test_a_question_that_few_people_differ_in_leaves_another_about_them_as_it_is
     assert code == 1 and "cvs_gender:job nTVD: 32 of 40 units" in out and "cvs_gender:hire nTVD: 32 of" not in out
 
 
+@pytest.mark.parametrize(
+    ("names", "given"),
+    [
+        (("correct_answer", "GPT-4 answer"), "GPT-4 answer"),
+        (("Expected output",), ""),
+        (("response_time", "output"), "output"),
+    ],
+)
+def test_what_is_right_to_say_is_nobodys_answer(names: tuple[str, ...], given: str, tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"question": f"What should {['Anna', 'Jonas'][n % 2]} do on day {n} of this year?", "gender": "fm"[n % 2]}
+        | {name: f"{name}: rest for {n} hours" for name in names}
+        for n in range(20)
+    ]
+    found = look_at(table(tmp_path / "qa.csv", rows))
+    assert (found.text, found.group, found.answers) == ("question", "gender", given)
+
+
 def test_rows_without_a_unit_are_told_of_where_units_are_in_some_groups(tmp_path: Path, equivox: Cli) -> None:
     rows: Rows = [{"cv": f"Text {i}.", "gender": "fm"[i % 2], "who": "" if i < 3 else f"p{i % 8}"} for i in range(24)]
     text = "group: gender\ncluster: who\n" + QUESTION.replace("{name}", "")
