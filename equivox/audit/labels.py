@@ -15,7 +15,7 @@ from equivox.annotate.merging import lemmas
 from equivox.annotate.numeric import number_in, number_text
 from equivox.annotate.schema import canonical
 from equivox.audit.drawing import questions_at
-from equivox.core.attributes import Number
+from equivox.core.attributes import REFUSAL, Number
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import CHECKSUM
 from equivox.core.samples import Row
@@ -106,6 +106,11 @@ def units_of(folder: Path, key: Key, files: Sequence[Path], annotator: str | Non
         if number > last.get(name, -1):
             continue
         entry, given = key[item], people.get((item, name), {})
+        if attribute.role != "refusal" and "stage" not in entry:
+            # Whoever says that an answer declines leaves what else it may state empty: it states nothing.
+            says = people.get((item, REFUSAL.name), {})
+            declines = {person for person, label in says.items() if label == ("yes",)} - {ADJUDICATED}
+            given = dict.fromkeys(declines, (UNSTATED,)) | given
         if given.keys() == {ADJUDICATED}:
             raise RequestError(
                 f"{name} of {item} is decided, and nobody has labelled it; {ADJUDICATED}.csv settles what people say: "

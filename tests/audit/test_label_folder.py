@@ -273,6 +273,29 @@ def test_who_labels_the_top_of_the_sheet_passes_nothing_over(run: Path, equivox:
     assert (audit.n_responses, audit.unsettled, trust_in_audits(run).mark) == (60, 0, "good")
 
 
+def test_who_says_that_an_answer_declines_need_not_say_that_it_states_nothing(run: Path, equivox: Cli) -> None:
+    """Rows that nobody can fill in, of answers that decline, were passed over."""
+    sheet = run.parent / "sheet"
+    equivox.done(*LABEL, run, "--n", 60, "--per", "task,group", "--no-media", "--output", sheet)
+    declined = sorted({row["item"] for row in rows_of(sheet)})[:40]
+
+    def say(row: dict[str, str], known: dict[str, str]) -> str:
+        if row["item"] not in declined:
+            return known["read"]
+        return "yes" if row["attribute"] == "refusal" else ""
+
+    equivox.done("audit", "score", sheet, fill(sheet, run, say))
+    (audit,) = stored_audits(run, "rules")
+    # The annotator read values in 40 of 120 answers, which have none.
+    assert (audit.unsettled, audit.agreement["competency"]) == (0, pytest.approx(100 * 80 / 120))
+    equivox.done("verify", run, "--data", "sample", "--quiet")
+    # Nothing is passed over by people who label nothing but refusals.
+    alone = fill(sheet, run, lambda row, known: "yes" if row["attribute"] == "refusal" else "")
+    equivox.done("audit", "score", sheet, alone)
+    (audit,) = stored_audits(run, "rules")
+    assert (audit.unsettled, [*audit.agreement]) == (0, ["refusal"])
+
+
 def test_labels_of_one_model_say_nothing_of_how_another_was_read(run: Path, equivox: Cli) -> None:
     """Agreement was that of all runs on a sheet: those that are read well hid one that is not, and none verified."""
     well, sheet = sample_run(run.parent / "well", "random,seed=1", "vibe_gender:candidate", 99), run.parent / "sheet"
