@@ -341,21 +341,24 @@ def _content(task: Task, sample: Sample) -> tuple[Any, ...]:
 
 
 def asked_alike(task: Task, samples: Iterable[Sample]) -> int:
-    """Return how many units of a task are asked what another one of their groups is; 0 if that is not known.
+    """Return how many units of a task are asked what another one of their groups is, as far as that is known.
 
     Answers to one request are repeats of one unit, whatever its copies are called and however they are spaced.
     """
     if not _is_plain(task):
         return 0
     sent: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
+    unknown: set[str] = set()
+    none = (None, "", *(f"{{{name}}}" for name in placeholders(task)))
     for sample in samples:
-        content = _content(task, sample)
+        content, unit = _content(task, sample), text_of(sample, (task.cluster,))
         # What was asked elsewhere may not be in a table of answers, and a clip that cannot be read has no bytes.
-        if any(part in (None, "", *(f"{{{name}}}" for name in placeholders(task))) for part in content):
-            return 0
+        if any(part in none for part in content):
+            unknown.add(unit)
         words = (" ".join(folded(str(part)).split()) for part in content)
-        sent[text_of(sample, (task.cluster,))].add((label_of(sample, task.group), *words))
-    return len(sent) - len(set(map(frozenset, sent.values())))
+        sent[unit].add((label_of(sample, task.group), *words))
+    known = [frozenset(own) for unit, own in sent.items() if unit not in unknown]
+    return len(known) - len(set(known))
 
 
 def refuse_unseen_groups(task: Task, samples: Iterable[Sample]) -> None:

@@ -292,6 +292,10 @@ def test_a_question_that_few_people_differ_in_leaves_another_about_them_as_it_is
     assert "32 units of cvs asked what another one was" in out
     code, out, _ = equivox("gate", tmp_path / "run", "--max", 100)
     assert code == 1 and "cvs_gender:job nTVD: 32 of 40 units" in out and "cvs_gender:hire nTVD: 32 of" not in out
+    # Of one who cannot be asked it is not known; the others are copies all the same.
+    table(tmp_path / "cvs.csv", [{**rows[0], "job": ""}, *rows[1:]])
+    out = equivox.done("run", "simulated:random", file, "--output", tmp_path / "less", "--scoring", "n_resamples=99")
+    assert "31 units of cvs asked what another one was" in out
 
 
 @pytest.mark.parametrize(
