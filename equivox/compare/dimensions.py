@@ -135,8 +135,9 @@ def truths(scores: Sequence[Score]) -> tuple[float, float]:
 
     How a difference is spread over the values is not known. Both are the mean itself where no noise adds to a score.
     """
-    estimate, noise = fmean(s.estimate_unclipped for s in scores), fmean(s.null_mean for s in scores)
-    if math.isnan(noise) or noise == 0.0:
+    estimate = fmean(s.estimate_unclipped for s in scores)
+    noise = fmean(0.0 if math.isnan(s.null_mean) else s.null_mean for s in scores)
+    if noise == 0.0:
         return estimate, estimate
     seen, true = _SMALL_STEPS
     beyond = max(0.0, estimate / noise - seen[-1])
