@@ -82,8 +82,9 @@ def asked_again(folder: Path) -> dict[str, float]:
     """
     stored = Store(folder / "responses", response_schema()).every(("key", "error"))
     failed = pc.is_valid(stored["error"])
-    again = {*stored["key"].filter(failed).to_pylist()} & {*stored["key"].filter(pc.invert(failed)).to_pylist()}
-    if not again:
+    keys = stored["key"].filter(failed)
+    answered = stored["key"].filter(pc.invert(failed)) if len(keys) else keys
+    if not (again := {*answered.filter(pc.is_in(answered, keys.combine_chunks())).to_pylist()}):
         return {}
     plan = read_plan(folder).select(["key", "group"])
     groups = plan["group"].to_pylist()
@@ -93,22 +94,21 @@ def asked_again(folder: Path) -> dict[str, float]:
 
 def unlike_runs(runs: Sequence[ComparedRun], manifests: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return warnings about runs with different requests, samples or annotators, and of runs asked or scored unlike."""
-    found = []
-    for kind, what in (("tasks", "the task"), ("corpora", "the corpus")):
-        names = sorted({name for manifest in manifests for name in manifest["identity"][kind]})
-        for name in names:
-            versions = {m["identity"][kind][name] for m in manifests if name in m["identity"][kind]}
-            if len(versions) > 1:
-                found.append(f"{what} {name} is not the same in all runs: their numbers do not compare")
+    identities = [manifest["identity"] for manifest in manifests]
+    found = [
+        f"{what} in all runs: their numbers do not compare"
+        for kind in ("tasks", "corpora")
+        for what in _not_the_same(kind, identities)
+    ]
     for name in ("limit", "seed"):
-        if len({json.dumps(manifest["identity"][name]) for manifest in manifests}) > 1:
+        if len({json.dumps(identity[name]) for identity in identities}) > 1:
             found.append(f"`{name}` differs between runs: they did not use the same samples or seeds")
     if len({run.annotator for run in runs}) > 1:
         annotators = ", ".join(f"{run.model}: {run.annotator}" for run in runs)
         found.append(f"not all runs were annotated by the same annotator ({annotators})")
     how = [
-        redacted_text("; ".join([*unusual_options(run.options).values(), *asked_apart(own["identity"], run.tasks)]))
-        for run, own in zip(runs, manifests, strict=True)
+        redacted_text("; ".join([*unusual_options(run.options).values(), *asked_apart(identity, run.tasks)]))
+        for run, identity in zip(runs, identities, strict=True)
     ]
     if len(set(how)) > 1:
         told = ", ".join(f"{run.model}: {one}" for run, one in zip(runs, how, strict=True) if one)
@@ -116,13 +116,18 @@ def unlike_runs(runs: Sequence[ComparedRun], manifests: Sequence[Mapping[str, An
     return found
 
 
+def _not_the_same(kind: str, identities: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield each of the `tasks` or `corpora` that runs share and that is another one in some, by its name."""
+    for name in sorted({name for identity in identities for name in identity[kind]}):
+        if len({identity[kind][name] for identity in identities if name in identity[kind]}) > 1:
+            yield f"the {'task' if kind == 'tasks' else 'corpus'} {name} is not the same"
+
+
 def unlike_settings(new: Path, old: Path) -> str:
     """Return in which settings the requests of two runs differ beside the model; empty if in none."""
     one, other = (read_manifest(folder)["identity"] for folder in (new, old))
     found = [f"`{name}` is {one[name]} and {other[name]}" for name in ("seed", "limit") if one[name] != other[name]]
-    for kind, what in (("corpora", "the corpus"), ("tasks", "the task")):
-        shared = one[kind].keys() & other[kind].keys()
-        found += [f"{what} {name} is not the same" for name in sorted(shared) if one[kind][name] != other[kind][name]]
+    found += [what for kind in ("corpora", "tasks") for what in _not_the_same(kind, (one, other))]
     mine, theirs = _settings(one), _settings(other)
     found += [
         f"`{name}` is {mine.get(name, 'not given')} and {theirs.get(name, 'not given')}"

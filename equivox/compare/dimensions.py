@@ -110,7 +110,6 @@ def _contrast(
         truths([s for side in sides for s in side]) for sides in zip(*(both for _, *both in pairs), strict=True)
     )
     means = [fmean(own) for own in zip(*estimates, strict=True)]
-    result = tested(0.0, 0.0)
     least = tested(of_first[0] - means[0], of_second[1] - means[1])
     most = tested(of_first[1] - means[0], of_second[0] - means[1])
     nearest = least if least.difference > 0 else most if most.difference < 0 else None
@@ -122,11 +121,11 @@ def _contrast(
         task=task,
         n_models=len(pairs),
         difference=fmean(fmean(s.value for s in one) - fmean(s.value for s in other) for _, one, other in pairs),
-        estimate=result.difference,
+        estimate=means[0] - means[1],
         ci_low=least.ci_low,
         ci_high=most.ci_high,
-        p=(result.p if math.isnan(result.p) else 1.0) if nearest is None else nearest.p,
-        undefined=result.undefined,
+        p=(least.p if math.isnan(least.p) else 1.0) if nearest is None else nearest.p,
+        undefined=least.undefined,
     )
 
 

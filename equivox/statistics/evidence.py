@@ -291,7 +291,7 @@ def shift_numbers(evidence: Evidence, names: Sequence[str], by_group: Floats, la
         low = interval(seen_noise, seen_errors, lengths=seen_lengths)[0]
     least = 0.0
     if evidence.sizes is not None:
-        least = needed_by_permutations(mean_ntvd(evidence.noise[:, :, kept], slices), evidence.sizes)
+        least = needed_by_permutations(lengths / scale[:, 0, 0], evidence.sizes)
     effect = float((errors**2).sum() / max(evidence.independent[:, kept].sum(), 1e-300))
     new_low = new_high = math.nan
     if evidence.new_items is not None:
