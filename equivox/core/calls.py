@@ -44,11 +44,13 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """The answer as it is stored.
+        """The answer as it is stored; an empty text for one that says nothing and calls nothing.
 
         >>> Answer("", (Call("decide", '{"decision": "invite"}'),)).text
         '{"content": "", "calls": [{"name": "decide", "arguments": {"decision": "invite"}}]}'
         """
+        if not self.content and not self.calls:
+            return ""
         calls = [{"name": call.name, "arguments": _plain(call.arguments)} for call in self.calls[:_MOST]]
         return json.dumps({"content": self.content, "calls": calls}, ensure_ascii=False)
 

@@ -1055,6 +1055,14 @@ def test_tools_are_sent_and_calls_come_back_in_one_form(server: Server) -> None:
     }}]  # fmt: skip
 
 
+@pytest.mark.parametrize("ended", ["content_filter", "stop"])
+def test_an_answer_without_words_and_calls_is_empty(server: Server, ended: str) -> None:
+    # As an answer without tools is: what a filter withheld counts as that, and not as a call that is missing.
+    chosen(server, finish_reason=ended, message={"role": "assistant", "content": None})
+    (response,) = engine(server).generate([request("a", tools=(DECIDE,))])
+    assert (response.text, response.finish_reason) == ("", ended)
+
+
 @pytest.mark.parametrize("arguments", ['{"decision": "inv', "", "[1]", None, 7])
 def test_arguments_of_any_kind_are_kept(server: Server, arguments: Any) -> None:
     call = {"id": "1", "type": "function", "function": {"name": "decide", "arguments": arguments}}
