@@ -169,20 +169,31 @@ def open_comparison(
 ) -> Comparison:
     """Return the comparison of the runs in `folders`, with q over all of them.
 
-    Models have the names that the user gave; runs of one model also show their folders. What is in `left_out` could not
-    be used, which is the first caveat. The scores are those by `annotator`, or by each run's own without one.
+    Models have the names that the user gave; runs of one model also show the ends of their paths. What is in `left_out`
+    could not be used, which is the first caveat. The scores are those by `annotator`, or by each run's own without one.
     RequestError if a folder holds no scored run.
     """
     manifests = [read_manifest(folder) for folder in folders]
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise RequestError("`compare` was given a run twice; name each once")
     asked = [model_label(str(manifest["command"]["model"])) for manifest in manifests]
-    twice = {model for model, n in Counter(asked).items() if n > 1}
-    runs = []
-    for folder, model in zip(folders, asked, strict=True):
-        name = f"{model} ({folder.name})" if model in twice else model
-        runs.append(compared_run(name, folder, read_scores(folder, annotator), annotator))
+    names: dict[Path, str] = {}
+    for model, own in split_by(zip(folders, asked, strict=True), lambda one: one[1]).items():
+        ends = _path_ends([folder for folder, _ in own])
+        names |= {
+            folder: f"{model} ({end})" if len(own) > 1 else model for (folder, _), end in zip(own, ends, strict=True)
+        }
+    runs = [compared_run(names[folder], folder, read_scores(folder, annotator), annotator) for folder in folders]
     return Comparison(shown_together(runs), [*caveats_of(left_out), *unlike_runs(runs, manifests)])
+
+
+def _path_ends(folders: Sequence[Path]) -> list[str]:
+    """Return the fewest last parts of each path by which all of them can be told apart."""
+    paths = [folder.resolve().parts for folder in folders]
+    n = 1
+    while len({parts[-n:] for parts in paths}) < len(paths):
+        n += 1
+    return [Path(*parts[-n:]).as_posix() for parts in paths]
 
 
 def caveats_of(left_out: Sequence[LeftOut]) -> list[str]:

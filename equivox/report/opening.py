@@ -360,8 +360,7 @@ def _alone(run: ComparedRun) -> str:
 def _of_many(runs: Sequence[ComparedRun], ranks: Sequence[Rank], *, tested: bool) -> Parts:
     question = f"Which of {len(runs)} models answer differently when only the person changes?"
     told = {run.model: task_verdicts(run) for run in runs}
-    losing = {run.model for run in runs if unequal_losses(run)}
-    differ = [model for model, own in told.items() if model in losing or any(one.verdict == "found" for one in own)]
+    differ = [model for model, own in told.items() if any(one.verdict == "found" for one in own)]
     unknown = [
         model
         for model, own in told.items()

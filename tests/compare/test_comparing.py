@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shutil import copytree
 from types import SimpleNamespace
 from typing import Any
 
@@ -218,6 +219,16 @@ def test_runs_that_do_not_compare_are_told(equivox: Cli, tmp_path: Path) -> None
     assert "`limit` differs between runs" in out
     assert "simulated:random (part)" in out
     assert "twice" in equivox.refused("compare", whole, whole)
+    # The last parts of the paths may be alike, as in a folder for each night.
+    moved = tmp_path / "night" / "whole"
+    copytree(whole, moved)
+    assert [one.model for one in open_comparison([whole, part]).runs] == [
+        "simulated:random (whole)",
+        "simulated:random (part)",
+    ]
+    several = open_comparison([whole, part, moved]).runs
+    ends = [f"{tmp_path.name}/whole", f"{tmp_path.name}/part", "night/whole"]
+    assert [one.model for one in several] == [f"simulated:random ({end})" for end in ends]
     code, out, err = equivox("compare", whole, part, tmp_path)
     assert (code, err.count("\n")) == (1, 1) and f"left out: {tmp_path}: " in err and "not a run" in err
     assert f"— {tmp_path.name} is left out" in " ".join(out.split())

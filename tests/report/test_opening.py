@@ -159,6 +159,19 @@ def test_refusals_of_one_group_in_a_later_turn_are_told() -> None:
     assert one(score("story", 0.5), as_declared, silent).answer == f"Not shown, {NO_PROOF}."
 
 
+def test_what_is_lost_is_no_finding_of_the_answers_that_are_left() -> None:
+    most = Mover(value="yes", high_group="women", high_share=30, low_group="men", low_share=0)
+    refused = score("story", 0.001, attribute="refusal", role="refusal", mover=most)
+    runs = [
+        run([score("story", 0.5), refused]),
+        *(run([score("story", q)], model=m) for m, q in (("b", 0.001), ("c", 0.5))),
+    ]
+    assert opening(runs).answer == (
+        "Answers are lost unequally: v2, group women is refused more often, women 30 % against men 0 % (story). Of the "
+        f"answers that are left: 1 of 3, in at least one task; of 2 it is not shown, {NO_PROOF}."
+    )
+
+
 def test_nothing_found_is_no_proof_and_says_what_could_be_missed() -> None:
     found = one(score("a", 0.5, ci_high=9.0), score("b", 0.9, ci_high=12.0))
     assert found.answer == f"Not shown in any of 2 tasks, {NO_PROOF}."
