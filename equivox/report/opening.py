@@ -359,13 +359,12 @@ def _alone(run: ComparedRun) -> str:
 
 def _of_many(runs: Sequence[ComparedRun], ranks: Sequence[Rank], *, tested: bool) -> Parts:
     question = f"Which of {len(runs)} models answer differently when only the person changes?"
-    told = {run.model: task_verdicts(run) for run in runs}
+    told = {run.model: [] if _in_controls_alone(own := task_verdicts(run)) else own for run in runs}
     differ = [model for model, own in told.items() if any(one.verdict == "found" for one in own)]
     unknown = [
         model
         for model, own in told.items()
-        if model not in differ
-        and (not own or _in_controls_alone(own) or any(one.verdict != "not shown" for one in own))
+        if model not in differ and (not own or any(one.verdict != "not shown" for one in own))
     ]
     parts = [f"{len(differ)} of {len(runs)}, in at least one task" if differ else "None is shown to"]
     if unknown:

@@ -258,7 +258,7 @@ def test_a_control_without_the_voice_is_no_difference_between_people() -> None:
     controls = "Not asked: this run has controls alone, in which the model does not know the person. There: "
     assert one(score("a@silence", 0.001)).answer == f"{controls}Yes."
     assert one(score("a@silence", 0.5)).answer == f"{controls}Not shown, {NO_PROOF}."
-    three = [run([score("a@silence", 0.5)], "x"), run([score("a", 0.5)], "y"), run([score("a", 0.001)], "z")]
+    three = [run([score("a@silence", 0.001)], "x"), run([score("a", 0.5)], "y"), run([score("a", 0.001)], "z")]
     several = opening(three)
     assert several.answer.startswith("1 of 3, in at least one task; of 1 it is not known; of 1 it is not shown")
     assert "x: asked in controls alone." in several.sentences
