@@ -153,7 +153,7 @@ def rank_lines(ranks: Sequence[Rank], models: Sequence[str]) -> list[Line]:
 
 
 def _lines(runs: Sequence[ComparedRun], scores: Sequence[Mapping[tuple[str, str], Score]]) -> list[Line]:
-    """Return a line for each task and measure that any run has a score of."""
+    """Return a line for each task and measure that any run has a score of, those of a family together."""
     lines = []
     for key in dict.fromkeys(key for own in scores for key in own):
         own = [found.get(key) for found in scores]
@@ -162,7 +162,7 @@ def _lines(runs: Sequence[ComparedRun], scores: Sequence[Mapping[tuple[str, str]
         several = sum(other == task for other, _ in scores[own.index(known[0])]) > 1
         name = task.partition(":")[2] or task
         lines.append(_line(runs, own, known[0].family, f"{name}, {measure}" if several else name, _scale(known)))
-    return lines
+    return [line for of_family in split_by(lines, lambda line: line.family).values() for line in of_family]
 
 
 def _line(

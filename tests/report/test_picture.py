@@ -50,6 +50,13 @@ def test_every_comparison_has_a_mark_of_each_model(runs: list[ComparedRun]) -> N
     assert "%" in refusing.text and "refused" in refusing.told
 
 
+def test_comparisons_of_a_family_stand_together(runs: list[ComparedRun]) -> None:
+    first, second = (score for score in runs[0].scores if score.is_whole and score.name == "nTVD")
+    between = replace(first, task="vibe_accent:candidate")
+    (*lines, _) = picture([replace(runs[0], scores=[first, between, second])])
+    assert [line.family for line in lines] == ["vibe_gender", "vibe_gender", "vibe_accent"]
+
+
 def test_marks_lie_where_the_numbers_say(runs: list[ComparedRun]) -> None:
     scores = {score.task: score for score in runs[0].scores if score.is_whole and score.name == "nTVD"}
     lines = picture(runs[:1])[:-1]
