@@ -10,6 +10,7 @@ import numpy as np
 from equivox.core.encoded import cross_count
 from equivox.statistics.encode import Answers, Design, part_of_column
 from equivox.statistics.inputs import Floats, Ints
+from equivox.statistics.intervals import of_ratio
 from equivox.statistics.noise import (
     ALIKE,
     LENT,
@@ -174,25 +175,6 @@ def apart(pulls: Floats, sizes: Floats | None = None) -> Floats:
 def in_all_groups(sizes: Floats) -> Floats:
     """Return the units' shares of the answers, the mean over groups, from their sizes, units x G."""
     return np.asarray((sizes / np.maximum(sizes.sum(axis=0), 1)).mean(axis=1), dtype=np.float64)
-
-
-def of_ratio(sizes: Floats) -> tuple[Floats, float]:
-    """Return what the residuals of a ratio of sums over clusters are multiplied with (K), and its degrees of freedom.
-
-    A large cluster draws the ratio to itself, so that its residual is too small: it is divided by √(1 − its share of
-    the answers) (Bell & McCaffrey 2002, Survey Methodology 28, 169-181). There are as many degrees of freedom as
-    clusters of one size that would weigh the same, (Σn)²/Σn² (Kish 1965, Survey Sampling, section 11.7), less one; at
-    least one. Two or more clusters of one size have factors of 1 and one degree of freedom less than clusters. A
-    cluster of size 0 is absent.
-
-    >>> of_ratio(np.array([5.0, 5.0, 5.0, 0.0]))[1]
-    2.0
-    """
-    here = sizes[sizes > 0]
-    if np.ptp(here) == 0:
-        return np.ones(len(sizes)), max(1.0, len(here) - 1.0)
-    weight = sizes / sizes.sum()
-    return np.sqrt((1 - 1 / len(here)) / (1 - weight)), max(1.0, float(1 / (weight**2).sum()) - 1)
 
 
 def noise_within_units(answers: Answers, design: Design, weights: Floats | None) -> Noise | None:

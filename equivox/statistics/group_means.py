@@ -14,10 +14,10 @@ import numpy as np
 
 from equivox.core.detectable import GOAL, LEVELS, Detectable, correlation_of, in_sd, reached
 from equivox.statistics import inputs
-from equivox.statistics.design_noise import apart, in_all_groups, of_ratio, pulls_of
+from equivox.statistics.design_noise import apart, in_all_groups, pulls_of
 from equivox.statistics.encode import Design, encode_design
 from equivox.statistics.inputs import Floats, LabelColumn, NumberColumn
-from equivox.statistics.intervals import freedom_of, student_half, student_p
+from equivox.statistics.intervals import freedom_of, of_ratio, student_half, student_p
 from equivox.statistics.noise import N_NOISE
 from equivox.statistics.permutation import Labels, p_step, p_value, row_blocks
 from equivox.statistics.unit_means import (

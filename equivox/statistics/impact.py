@@ -11,8 +11,8 @@ import numpy as np
 
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
-from equivox.statistics.design_noise import of_ratio
 from equivox.statistics.inputs import Bools, EncodedLabels, Floats, Ints, LabelColumn, NumberColumn
+from equivox.statistics.intervals import of_ratio
 
 FOUR_FIFTHS = 0.8
 """The ratio of the rule of thumb in 29 CFR 1607.4(D)."""
@@ -177,7 +177,7 @@ def impact_ratios(
     -----
     The interval is computed on the logarithm of the ratio (Katz et al. 1978, doi:10.2307/2530610), because a ratio is
     skewed, with the linearised variance of two ratio estimates over clusters (Rao and Scott 1992, doi:10.2307/2532311;
-    a cluster in both groups adds its covariance) in place of the binomial one; `design_noise.of_ratio` says what
+    a cluster in both groups adds its covariance) in place of the binomial one; `intervals.of_ratio` says what
     clusters of unequal size change. A bootstrap over clusters was not taken: with the few voices of a corpus it is too
     narrow, and it fails where every cluster of a group agrees.
 

@@ -341,3 +341,22 @@ def freedom_of(squares: Sequence[float], degrees: Sequence[float]) -> float:
     spread = sum(squares)
     # Shares are used because the squares may be too small to be squared again.
     return 1 / sum((own / spread) ** 2 / n for own, n in zip(squares, degrees, strict=True))
+
+
+def of_ratio(sizes: Floats) -> tuple[Floats, float]:
+    """Return what the residuals of a ratio of sums over clusters are multiplied with (K), and its degrees of freedom.
+
+    A large cluster draws the ratio to itself, so that its residual is too small: it is divided by √(1 − its share of
+    the answers) (Bell & McCaffrey 2002, Survey Methodology 28, 169-181). There are as many degrees of freedom as
+    clusters of one size that would weigh the same, (Σn)²/Σn² (Kish 1965, Survey Sampling, section 11.7), less one; at
+    least one. Two or more clusters of one size have factors of 1 and one degree of freedom less than clusters. A
+    cluster of size 0 is absent.
+
+    >>> of_ratio(np.array([5.0, 5.0, 5.0, 0.0]))[1]
+    2.0
+    """
+    here = sizes[sizes > 0]
+    if np.ptp(here) == 0:
+        return np.ones(len(sizes)), max(1.0, len(here) - 1.0)
+    weight = sizes / sizes.sum()
+    return np.sqrt((1 - 1 / len(here)) / (1 - weight)), max(1.0, float(1 / (weight**2).sum()) - 1)

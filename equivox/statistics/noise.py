@@ -9,6 +9,7 @@ import numpy as np
 
 from equivox.statistics.encode import Answers, Design, by_column, sizes_of
 from equivox.statistics.inputs import Bools, Floats, Ints
+from equivox.statistics.intervals import of_ratio
 
 N_NOISE = 1_000
 """Number of draws of sampling error for an interval; its ends differ by about 0.1 standard errors between seeds."""
@@ -188,8 +189,10 @@ def noise_over_clusters(
         factors.append(np.concatenate([stacked[0], *([np.sum(stacked[1:], axis=0)] if stacked[1:] else [])]))
         added.append(np.concatenate(further))
         spreads.append((pulls, simple, freedom))
-    degrees = [_degrees(spreads, [part]) for part in slices]
-    joint = degrees[0] if len(slices) == 1 else _degrees(spreads, slices)
+    n_answers = [counts[heard & mine].sum(axis=1) for mine in groups]
+    most = [min(freedom, of_ratio(own)[1]) for freedom, own in zip(freedoms, n_answers, strict=True)]
+    degrees = [_fewest_degrees(spreads, [part], most) for part in slices]
+    joint = degrees[0] if len(slices) == 1 else _fewest_degrees(spreads, slices, most)
     return Noise(factors, tuple(degrees), joint, added)
 
 
@@ -321,6 +324,21 @@ def hidden_errors(shares: Floats, code: int, size: float, tail: float, *, seen: 
     return left * share * pulls
 
 
+def _fewest_degrees(
+    spreads: Sequence[tuple[Floats, Floats, float]], slices: Sequence[slice], most: Sequence[float]
+) -> float:
+    """Return the degrees of freedom of the noise's size: `_degrees`, of two values no more than of normal pulls.
+
+    The two errors of two values are one, of which leaving out a cluster shows little: of four clusters that are as far
+    from their mean, nothing. `most` are those of the groups, of which clusters of unequal size have fewer (`of_ratio`).
+    """
+    found = _degrees(spreads, slices)
+    if any(part.stop - part.start != 2 for part in slices):
+        return found
+    one_of_two = [part.start for part in slices]
+    return min(found, _degrees_if_normal([pulls[:, one_of_two] for pulls, *_ in spreads], most))
+
+
 def _degrees(spreads: Sequence[tuple[Floats, Floats, float]], slices: Sequence[slice]) -> float:
     """Return the degrees of freedom of the noise's size, by leaving out one cluster at a time.
 
@@ -354,6 +372,21 @@ def _degrees(spreads: Sequence[tuple[Floats, Floats, float]], slices: Sequence[s
     n = len(size)
     relative = (n - 1) / n * float(((size - size.mean()) ** 2).sum()) / float(size.mean()) ** 2
     return float(max(1.0, 1 / (2 * relative))) if relative > 1e-9 else float("inf")
+
+
+def _degrees_if_normal(pulls: Sequence[Floats], freedoms: Sequence[float]) -> float:
+    """Return the degrees of freedom that the size of `_degrees` has if pulls (clusters x V, by group) are normal.
+
+    For one value they are Welch's (1947, doi:10.1093/biomet/34.1-2.28); the less values depend on each other, the more
+    there are.
+    """
+    errors = np.sqrt(of_deviations(np.stack([(own**2).sum(axis=0) for own in pulls])))
+    slopes = of_deviations(np.divide(0.5, errors, out=np.zeros_like(errors), where=errors > 0))
+    variance = 0.0
+    for own, slope, freedom in zip(pulls, slopes, freedoms, strict=True):
+        scaled = own * np.sqrt(slope)
+        variance += 2 * float(((scaled.T @ scaled) ** 2).sum()) / max(freedom, 1.0)
+    return float(errors.sum() ** 2 / (2 * variance)) if variance > 0 else float("inf")
 
 
 def noise_over_responses(answers: Answers, design: Design) -> Noise:

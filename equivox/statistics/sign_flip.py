@@ -10,9 +10,9 @@ import numpy as np
 from equivox.core.detectable import LEVELS, Detectable, correlation_of, reached
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
-from equivox.statistics.design_noise import of_ratio
 from equivox.statistics.group_means import found_at
 from equivox.statistics.inputs import Floats, LabelColumn, NumberColumn
+from equivox.statistics.intervals import of_ratio
 from equivox.statistics.permutation import all_swaps, p_value, swaps
 
 
@@ -65,7 +65,7 @@ def cluster_share(
     Notes
     -----
     The standard error of a ratio of sums over clusters, and Student's t, on the scale of log odds: Korn & Graubard
-    1999, Analysis of Health Surveys, section 2.4; `design_noise.of_ratio` says what clusters of unequal size change.
+    1999, Analysis of Health Surveys, section 2.4; `intervals.of_ratio` says what clusters of unequal size change.
     With few clusters it holds the true share more often than a bootstrap does (docs/statistics.md).
 
     Examples

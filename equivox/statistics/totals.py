@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
-from equivox.statistics.design_noise import of_ratio
 from equivox.statistics.inputs import Floats
+from equivox.statistics.intervals import of_ratio
 from equivox.statistics.sign_flip import sign_flip_test
 
 Statistic = Callable[[Floats], Floats]
@@ -107,7 +107,7 @@ def compare_totals(
     1981, doi:10.1214/aos/1176345462). The differences of the pseudo-values flip signs by whole clusters, which
     exchanges the two models there. For a mean of clusters the pseudo-values are the cluster means, and the test is
     exact. With `sizes` they are n·θ − (n − k)·θ₍₋c₎, where k is the cluster's size over the mean size, so that each
-    counts for what it does in the score; `design_noise.of_ratio` says what the interval allows for.
+    counts for what it does in the score; `intervals.of_ratio` says what the interval allows for.
 
     Two scores x and y, measured from the target, are equally far when x − y or x + y is zero: `p_further` is the larger
     p of these two tests (an intersection-union test, Berger 1982, doi:10.1080/00401706.1982.10487790), so that it keeps

@@ -12,9 +12,9 @@ import numpy as np
 from equivox.core.encoded import EncodedValues
 from equivox.core.errors import RequestError
 from equivox.statistics import inputs
-from equivox.statistics.design_noise import in_all_groups, of_ratio
+from equivox.statistics.design_noise import in_all_groups
 from equivox.statistics.inputs import Bools, Floats, Ints, LabelColumn
-from equivox.statistics.intervals import student_half, student_p
+from equivox.statistics.intervals import of_ratio, student_half, student_p
 from equivox.statistics.noise import TINY
 from equivox.statistics.permutation import all_swaps, p_value, swaps
 from equivox.statistics.totals import with_width
@@ -82,7 +82,7 @@ def variety_difference(
     doi:10.1038/163688a0); the entropy of a sample misses rare values, so that two conditions of equal entropy differ.
     p: the conditions are exchanged within whole clusters, which would also tell apart other words of the same variety;
     so p is never below that of the interval. Interval: Student's t with the jackknife over clusters (Arvesen 1969,
-    doi:10.1214/aoms/1177697287) and the degrees of freedom of `design_noise.of_ratio`; where all answers of a group are
+    doi:10.1214/aoms/1177697287) and the degrees of freedom of `intervals.of_ratio`; where all answers of a group are
     alike, one more cluster is supposed that answers otherwise. It is NaN where no cluster moves it.
 
     Examples

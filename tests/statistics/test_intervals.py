@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from seeded import generator
 
 from equivox.core.errors import RequestError
@@ -261,10 +262,10 @@ def evidence_of(columns, group, cluster, items=None, seed=1):
 
 
 def test_further_draws_have_the_spread_of_student_s_t_with_the_degrees_of_what_is_tested():
-    # Six speakers answer a question of two values, about which some agree more, and one of thirty values.
-    rng, speaker = generator(), np.arange(6).repeat(30)
-    often = np.where(np.arange(6) < 2, 0.9, 0.5)
-    columns = {"few": rng.random(180) < often[speaker], "many": rng.integers(0, 30, 180)}
+    # Twelve speakers answer a question of two values, about which some agree more, and one of thirty values.
+    rng, speaker = generator(), np.arange(12).repeat(30)
+    often = np.where(np.arange(12) < 4, 0.9, 0.5)
+    columns = {"few": rng.random(360) < often[speaker], "many": rng.integers(0, 30, 360)}
     found = evidence_of(columns, speaker % 2, speaker)
     seen = found.model.errors(seen=True)[:, :2]
     for places, degrees in (([0], found.model.degrees[0]), ([0, 1], found.model.joint_degrees)):
@@ -351,6 +352,18 @@ def test_the_size_of_noise_has_the_degrees_of_the_clusters_less_the_groups_for_e
     drawn = generator(7).normal(size=(60, 2, 100, n_values))
     found = [1 / _degrees([(own, np.zeros(n_values), 99.0) for own in both], [slice(0, n_values)]) for both in drawn]
     assert 1 / np.mean(found) == pytest.approx(198 * n_values, rel=0.1)
+
+
+def test_two_values_have_no_more_degrees_than_welch_s():
+    # How many of ten answers are yes. Leaving out each of four alike far from their mean shows little of the noise.
+    said = [2, 2, 8, 8], [4, 5, 6, 5, 4, 5, 6, 5, 5, 4, 6, 5]
+    codes = np.concatenate([np.arange(10) < yes for own in said for yes in own])
+    group, cluster = np.repeat([0, 1], [40, 120]), np.arange(16).repeat(10)
+    degrees = evidence_of({"said": codes}, group, cluster).model.degrees
+    assert degrees == pytest.approx((stats.ttest_ind(*said, equal_var=False).df,))
+    # A speaker with more answers than all others together leaves hardly any degrees.
+    codes, group, cluster = (np.concatenate([own, own[30:40].repeat(9)]) for own in (codes, group, cluster))
+    assert evidence_of({"said": codes}, group, cluster).model.degrees[0] < 1.5
 
 
 def test_degrees_of_noise_are_those_of_leaving_out_each_cluster_by_hand():
