@@ -11,82 +11,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from equivox.cli import hub_commands, make_command
-from equivox.cli.options import Command, data_option, output_option, outside
+from equivox.cli.options import Command, output_option, outside
 from equivox.cli.output import echo, show_tables
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import RequestError
 from equivox.core.plugins import told_in_one_line
 from equivox.core.task import DataSource
 from equivox.report.progress_bars import progress_bars
 
 if TYPE_CHECKING:
     from equivox.dataset_builders import Builder
+    from equivox.dataset_builders.parquet import BuildReport
 
 app = typer.Typer(name="data", help="List corpora and build them from their raw distribution.", no_args_is_help=True)
-
-
-@app.command("list", cls=Command)
-def list_corpora(
-    corpus: Annotated[str | None, typer.Argument(help="Describe this corpus; it needs `--data`.")] = None,
-    data: Annotated[
-        str | None, data_option("`sample`, or the folder that `equivox data build` wrote into; with CORPUS.")
-    ] = None,
-    figure: Annotated[
-        Path | None,
-        typer.Option(
-            help="With CORPUS: count ROUGE-L of the texts too, and draw it into this .svg, .png or .pdf.",
-            callback=outside,
-        ),
-    ] = None,
-) -> None:
-    """List the corpora that can be built, with licence and web page; or describe one corpus of continuations."""
-    from equivox.dataset_builders import builders
-
-    if corpus is not None and data is not None:
-        return _describe(corpus, data, figure)
-    if corpus is not None or data is not None or figure is not None:
-        raise RequestError("a corpus is described with its name and `--data`; give both, or neither for the list")
-    known = builders()
-    width = max(map(len, known)) + 2
-    for name, builder in known.items():
-        facts = builder.FACTS
-        echo(f"{name:<{width}}{facts.title}; {facts.licence}{f'; {facts.homepage}' if facts.homepage else ''}")
-    return None
-
-
-def _describe(corpus: str, data: str, figure: Path | None) -> None:
-    """Describe a corpus of continuations: speakers, instances, length, agreement of annotators, ROUGE-L."""
-    from equivox.cli.show import figure_format, write_figure
-    from equivox.dataset_builders import SpokenStereoSet, builders
-    from equivox.dataset_builders.opening import open_corpus
-    from equivox.dataset_builders.spoken_stereoset import corpus_facts
-    from equivox.report.table import Table
-
-    if figure is not None:
-        figure_format(figure, "figure")
-    known = builders()
-    if corpus not in known:
-        raise RequestError(f"unknown corpus {corpus!r}{nearest(corpus, known)}; `equivox data list` names all")
-    if not issubclass(known[corpus], SpokenStereoSet):
-        raise RequestError(f"nothing describes the corpus {corpus!r} further than `equivox data list` does")
-    samples = open_corpus(DataSource(corpus=corpus), data).samples
-    with progress_bars(quiet=False) as progress:
-        columns_of, seconds = [s.columns for s in samples], [s.duration_s for s in samples]
-        lines, averages = corpus_facts(columns_of, seconds, figure is not None, progress)
-    columns = list(lines[0]) if lines else []
-    align = "".join("l" if name in {columns[0], "groups"} else "r" for name in columns)
-    show_tables([Table(columns=columns, align=align, rows=[list(line.values()) for line in lines])])
-    if figure is not None:
-        from equivox.report.figures import draw_histograms
-
-        quantity = "average ROUGE-L of a continuation with all others of its domain"
-        write_figure(figure, draw_histograms(averages, quantity))
 
 
 @app.command(cls=Command)
 def build(
     corpus: Annotated[
-        str, typer.Argument(help="The corpus, see `equivox data list`; or a word list of GENRES: nrc, sadcat.")
-    ],
+        str | None,
+        typer.Argument(help="The corpus; all are listed without one. Or a word list of GENRES: nrc, sadcat."),
+    ] = None,
     source: Annotated[
         Path | None, typer.Option(help="The folder of the corpus as distributed; with --hub, a snapshot already here.")
     ] = None,
@@ -107,6 +51,13 @@ def build(
     image_settings: Annotated[
         Path | None, typer.Option(help="A YAML file with other models, steps or thresholds for --generate-images.")
     ] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            help="Of continuations: count their ROUGE-L too, and draw it into this .svg, .png or .pdf.",
+            callback=outside,
+        ),
+    ] = None,
 ) -> None:
     """Build a corpus: parquet with media and every column, a card, and what is unusual; or download a word list."""
     from equivox.dataset_builders import added_builders, open_builder
@@ -114,6 +65,10 @@ def build(
     from equivox.dataset_builders.hub import download, open_hub_file, original_layout
     from equivox.dataset_builders.word_lists import SOURCES
 
+    if corpus is None:
+        if source or hub:
+            raise RequestError("the corpus to be built is missing; `equivox data build` lists them")
+        return _list_corpora()
     if corpus in SOURCES:
         return _fetch(corpus, output)
     output = output or Path("data")
@@ -131,10 +86,28 @@ def build(
         if corpus in added_builders():
             stack.enter_context(told_in_one_line(f"the data-set builder {corpus}"))
         builder = open_builder(corpus, source)
+        _refuse_figure(builder, figure)
         if generate_images:
             _generate_images(builder, image_settings)
         progress = stack.enter_context(progress_bars(quiet=False))
         report = build_corpus(builder, output, progress=progress, origin=origin)
+    _show(report)
+    return _describe(builder, output, figure)
+
+
+def _list_corpora() -> None:
+    """Print the corpora that can be built, with licence and web page."""
+    from equivox.dataset_builders import builders
+
+    known = builders()
+    width = max(map(len, known)) + 2
+    for name, builder in known.items():
+        facts = builder.FACTS
+        echo(f"{name:<{width}}{facts.title}; {facts.licence}{f'; {facts.homepage}' if facts.homepage else ''}")
+
+
+def _show(report: BuildReport) -> None:
+    """Print what was built, and what is unusual in it."""
     echo(f"{report.status}: {report.rows:,} rows in {report.folder} (fingerprint {report.fingerprint[:12]})")
     for heading, lines in (
         ("Differs from what is published", report.differences),
@@ -144,7 +117,43 @@ def build(
             echo(f"{heading}:")
             for line in lines:
                 echo(f"  {line}")
-    return None
+
+
+def _refuse_figure(builder: Builder, figure: Path | None) -> None:
+    """Raise RequestError for a figure in another format, or of a corpus without continuations."""
+    from equivox.cli.show import figure_format
+    from equivox.dataset_builders import SpokenStereoSet
+
+    if figure is not None:
+        figure_format(figure, "figure")
+        if not isinstance(builder, SpokenStereoSet):
+            raise RequestError(
+                f"`--figure` is for corpora of continuations, not for {builder.facts.name}; leave it out"
+            )
+
+
+def _describe(builder: Builder, output: Path, figure: Path | None) -> None:
+    """Describe a built corpus of continuations: speakers, instances, length, agreement of annotators, ROUGE-L."""
+    from equivox.cli.show import write_figure
+    from equivox.dataset_builders import SpokenStereoSet
+    from equivox.dataset_builders.opening import open_corpus
+    from equivox.dataset_builders.spoken_stereoset import corpus_facts
+    from equivox.report.table import Table
+
+    if not isinstance(builder, SpokenStereoSet):
+        return
+    samples = open_corpus(DataSource(corpus=builder.facts.name), str(output)).samples
+    with progress_bars(quiet=False) as progress:
+        columns_of, seconds = [s.columns for s in samples], [s.duration_s for s in samples]
+        lines, averages = corpus_facts(columns_of, seconds, figure is not None, progress)
+    columns = list(lines[0]) if lines else []
+    align = "".join("l" if name in {columns[0], "groups"} else "r" for name in columns)
+    show_tables([Table(columns=columns, align=align, rows=[list(line.values()) for line in lines])])
+    if figure is not None:
+        from equivox.report.figures import draw_histograms
+
+        quantity = "average ROUGE-L of a continuation with all others of its domain"
+        write_figure(figure, draw_histograms(averages, quantity))
 
 
 def _fetch(name: str, output: Path | None) -> None:

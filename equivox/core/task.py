@@ -252,7 +252,7 @@ class DataSource:
 
     `builder` names the dataset builder that opens it, if its name differs from that of the corpus.
 
-    `corpus` is a builder's name (`equivox data list`). A custom corpus also has `table`, which lists its clips, images
+    `corpus` is a builder's name (`equivox data build`). A custom corpus also has `table`, which lists its clips, images
     or texts (`kind`); optional are `folder` (where the clips are), `columns` (our name → the name in the table),
     `where` (the rows to use) and `values` (our name → the values that a column can have). It needs no build. `clips`
     are columns with the clips or images of further turns.

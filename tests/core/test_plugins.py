@@ -94,7 +94,7 @@ def test_broken_entry_points_are_a_warning_each_and_everything_else_works(
         equivox.done(*asked, "--annotator", annotator, "--output", run)
         equivox.done("score", run, "--scoring", "n_resamples=99")
         equivox.done("report", run)
-    assert equivox.done("tasks") and equivox.done("data", "list")
+    assert equivox.done("tasks") and equivox.done("data", "build")
     told = warnings_of(caplog)
     for name in ("missing", "absent", "number", "quits", "shelf", "no_builder"):
         assert [text for text in told if f"'{name}'" in text and "the package equivox-bad" in text] != [], name

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from equivox.core.errors import RequestError
 from equivox.core.progress import no_progress
-from equivox.dataset_builders import SpokenStereoSet
+from equivox.dataset_builders import SpokenStereoSet, sample_source
 from equivox.dataset_builders.spoken_stereoset import corpus_facts, rouge_l_diversity
 
 WORDS = st.lists(st.sampled_from("abcde"), min_size=1, max_size=6).map(" ".join)
@@ -87,8 +87,8 @@ def test_the_real_instances_are_described(reference_data: Path) -> None:
     assert 0 < max(averages["gender"]) < 0.5
 
 
-def test_the_command_describes_the_sample(equivox: Cli, tmp_path: Path) -> None:
-    command = ("data", "list", "spoken_stereoset", "--data", "sample")
+def test_what_is_built_is_described(equivox: Cli, tmp_path: Path) -> None:
+    command = ("data", "build", "spoken_stereoset", "--source", sample_source("spoken_stereoset"), "-o", tmp_path)
     out = equivox.done(*command, "--figure", tmp_path / "rouge.svg")
     line = next(line for line in out.splitlines() if line.startswith("gender"))
     assert line.split()[1:4] == ["6", "60", "10"]
@@ -99,6 +99,8 @@ def test_the_command_describes_the_sample(equivox: Cli, tmp_path: Path) -> None:
     assert "average ROUGE-L" in drawn and "gender (" in drawn and "age (" in drawn
     assert ".svg" in equivox.refused(*command, "--figure", tmp_path / "rouge.txt")
     out = equivox.done(*command)
-    assert "gender" in out and "ROUGE-L" not in out
-    assert "nothing describes the corpus" in equivox.refused("data", "list", "crema_d", "--data", "sample")
-    assert "give both" in equivox.refused("data", "list", "spoken_stereoset")
+    assert "up to date" in out and "gender" in out and "ROUGE-L" not in out
+    other = ("crema_d", "--source", sample_source("crema_d"), "-o", tmp_path / "other")
+    assert "corpora of continuations" in equivox.refused("data", "build", *other, "--figure", tmp_path / "rouge.svg")
+    assert not (tmp_path / "other").exists()
+    assert "lists them" in equivox.refused("data", "build", *other[1:])

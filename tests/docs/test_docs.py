@@ -67,7 +67,8 @@ def can_run(words: list[str]) -> bool:
     if words[0] in {"vllm", "annotate", "audit"}:
         return False
     if words[0] == "data":
-        return words[1] == "list" or (words[1] == "push" and ("sample" in words or bool(runs)) and _are_here(runs))
+        listed = words == ["data", "build"]
+        return listed or (words[1] == "push" and ("sample" in words or bool(runs)) and _are_here(runs))
     return bool(runs) and _are_here(runs)
 
 
