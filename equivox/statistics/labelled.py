@@ -397,7 +397,7 @@ def _measured(
         notes.append(f"no error was seen in the labels of {names}: the interval allows for {most:.0f} % that are wrong")
     if any(part.over_responses for part in parts):
         notes.append("the labels of a group come from one cluster: the interval treats them as independent, too narrow")
-    needed = _to_halve(min(found.labels), _sizes([*answers, *alike]), _sizes([*labels, *unseen]))
+    needed = _to_halve(min(found.labels), _sizes([*answers, *alike]), _sizes(labels), _sizes(unseen))
     return replace(
         found,
         estimate=min(max(unclipped, 0.0), largest),
@@ -435,10 +435,10 @@ def _combined(degrees: float, scaled: Sequence[Floats], parts: Sequence[_Group])
     return float(max(1.0, total**2 / uncertain)) if uncertain > 0 else math.inf
 
 
-def _to_halve(n: int, fixed: float, moving: float) -> int | None:
+def _to_halve(n: int, fixed: float, moving: float, unseen: float) -> int | None:
     """Return the labels that make the noise half as large; None if the responses alone are noisier than that.
 
-    The variance is `fixed` + `moving` now, and the second part falls with the number of labels.
+    The variance is the sum of three parts now: `moving` falls with the number of labels, `unseen` with its square.
     """
-    left = (fixed + moving) / 4 - fixed
-    return math.ceil(n * moving / left) if left > 0 else None
+    left = (fixed + moving + unseen) / 4 - fixed
+    return math.ceil(n * (moving + math.sqrt(moving**2 + 4 * unseen * left)) / (2 * left)) if left > 0 else None

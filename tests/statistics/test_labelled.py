@@ -309,9 +309,11 @@ def test_names_and_order_change_nothing() -> None:
 
 
 def test_few_labels_say_how_many_are_needed() -> None:
-    found, _ = world(np.random.default_rng(6), 10)
-    # Four times as many halve the noise of the labels; that of the responses stays.
-    assert found.labels_to_halve is not None and found.labels_to_halve > 40
+    # Groups that lie apart, so that zero does not cut the interval off.
+    found, _ = world(np.random.default_rng(6), 10, truth=0.5)
+    assert found.labels_to_halve is not None
+    more, _ = world(np.random.default_rng(6), found.labels_to_halve, truth=0.5)
+    assert 0.4 < (more.ci_high - more.ci_low) / (found.ci_high - found.ci_low) < 0.6
     (note,) = [note for note in found.notes if "points wide" in note]
     assert f"{found.ci_high - found.ci_low:.0f} points wide" in note
     assert f"about {found.labels_to_halve} labels in each group would halve it" in note
@@ -321,9 +323,11 @@ def test_few_labels_say_how_many_are_needed() -> None:
 
 def test_the_labels_that_halve_the_noise_by_hand() -> None:
     # Variances of 1 that stays and 8 that falls with the labels: (1 + 8)/4 - 1 = 1.25 may be left of the 8.
-    assert _to_halve(10, 1.0, 8.0) == 64
+    assert _to_halve(10, 1.0, 8.0, 0.0) == 64
     # 3 that stay of 12 are the whole quarter: no number of labels halves the noise.
-    assert _to_halve(10, 3.0, 9.0) is None and _to_halve(10, 0.0, 5.0) == 40
+    assert _to_halve(10, 3.0, 9.0, 0.0) is None and _to_halve(10, 0.0, 5.0, 0.0) == 40
+    # What unseen errors add falls with the square: 4 x² = 1 with twice as many labels, 4 x² + 3 x = 7/4 with x = 0.385.
+    assert _to_halve(10, 0.0, 0.0, 4.0) == 20 and _to_halve(10, 0.0, 3.0, 4.0) == 26
 
 
 def test_degrees_of_freedom_by_hand() -> None:
