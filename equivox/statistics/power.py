@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,8 +18,8 @@ from equivox.statistics.inputs import Floats, Ints, NumberColumn
 from equivox.statistics.nulls import null_over_clusters
 from equivox.statistics.permutation import p_value
 
-N_LABELLINGS = 499
-"""Number of permutations for each simulated p-value: enough to decide at 5 %, not to report."""
+MOST_LABELLINGS = 10_000
+"""Number of permutations for a simulated p-value at most: as many as a run draws."""
 
 ROUNDS = 10
 """Number of designs tried in a search; the simulations are divided among them."""
@@ -72,6 +73,11 @@ class Plan(ABC):
     def __post_init__(self) -> None:
         inputs.check_share(self.alpha, "alpha")
         inputs.check_share(self.power, "power")
+        if self.alpha * MOST_LABELLINGS < 1:
+            raise RequestError(
+                f"`alpha` is {self.alpha:g}: {MOST_LABELLINGS} permutations give no p below {1 / MOST_LABELLINGS:g}; "
+                "use a larger one"
+            )
         if self.n_groups < 2:
             raise RequestError(f"`n_groups` is {self.n_groups}: a difference needs two or more")
         if self.responses_per_cluster < 1:
@@ -97,6 +103,11 @@ class Plan(ABC):
     def each(self) -> int:
         """The number of experiments of each round of a search."""
         return self.n_simulations // ROUNDS
+
+    @property
+    def n_labellings(self) -> int:
+        """Number of permutations for each simulated p-value: enough to decide at the level, not to report."""
+        return min(MOST_LABELLINGS, max(500, math.ceil(10 / self.alpha))) - 1
 
     @abstractmethod
     def rejections(self, size: float, n_clusters: int, n: int, rng: np.random.Generator) -> int:
@@ -169,23 +180,24 @@ class _ShiftPlan(Plan):
         for _ in range(n):
             counts = rng.multinomial(answers, of_clusters(truth, self.cluster_correlation, rng))
             null, _, _, exact = null_over_clusters(
-                counts, group, unit, columns, n_groups=self.n_groups, n_resamples=N_LABELLINGS, rng=rng
+                counts, group, unit, columns, n_groups=self.n_groups, n_resamples=self.n_labellings, rng=rng
             )
             observed = float(ntvd_of_counts((member @ counts)[None])[0])
             p = p_value(null[:, 0], observed, exact=exact)
             if self.crossed:
                 # As in the test, p is never below that of the noise of the units, which needs more of few units.
-                p = max(p, _p_of_noise(counts.reshape(n_clusters, self.n_groups, -1), observed, rng))
+                units = counts.reshape(n_clusters, self.n_groups, -1)
+                p = max(p, _p_of_noise(units, observed, self.n_labellings, rng))
             rejected += p <= self.alpha + 1e-12
         return rejected
 
 
-def _p_of_noise(counts: Ints, observed: float, rng: np.random.Generator) -> float:
+def _p_of_noise(counts: Ints, observed: float, n_draws: int, rng: np.random.Generator) -> float:
     """Return the p of an nTVD by draws of the noise of units that are in every group; `counts` are units x G x V."""
     pulls = apart(pulls_of(counts.astype(np.float64), counts.sum(axis=2, keepdims=True).astype(np.float64)))
-    drawn = rng.standard_normal((N_LABELLINGS, len(counts))) @ pulls.reshape(len(counts), -1)
+    drawn = rng.standard_normal((n_draws, len(counts))) @ pulls.reshape(len(counts), -1)
     degrees = len(counts) - 1
-    drawn *= np.sqrt(degrees / rng.chisquare(degrees, N_LABELLINGS))[:, None]
+    drawn *= np.sqrt(degrees / rng.chisquare(degrees, n_draws))[:, None]
     return p_value(mean_ntvd(drawn.reshape(-1, *counts.shape[1:]), [slice(0, counts.shape[2])]), observed, exact=False)
 
 
@@ -213,12 +225,12 @@ def minimum_detectable_shift(
         Whether each unit is in every group; its responses are then those in all groups together, and groups are swapped
         within units. Nothing is gained by a unit whose answers are alike in all groups.
     alpha, power
-        The level of the test, and the share of experiments in which it should reject.
+        The level of the test, .0001 or more, and the share of experiments in which it should reject.
     cluster_correlation
         The correlation of two answers of one cluster beyond its group; 0 means that clusters differ by chance only. It
         matters more than the number of responses: take it from a pilot study, or try 0.01 to 0.05.
     value_shares
-        The share of each value without a shift. Uniform by default, which is the hardest case.
+        The share of each value without a shift; uniform by default. The first values are those that the groups get more of.
     n_simulations
         The total number of simulated experiments, 200 or more.
     rng

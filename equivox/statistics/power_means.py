@@ -7,7 +7,7 @@ import numpy as np
 from equivox.core.errors import RequestError
 from equivox.statistics.inputs import Ints
 from equivox.statistics.permutation import p_value
-from equivox.statistics.power import N_LABELLINGS, DetectableSize, Plan, RequiredClusters
+from equivox.statistics.power import DetectableSize, Plan, RequiredClusters
 from equivox.statistics.unit_means import Units, gap
 
 MOST_ERRORS = 12.0
@@ -48,10 +48,10 @@ class _MeansPlan(Plan):
                 cluster_of_value=every,
                 rows=every,
             )
-            labellings, exact = units.permuted(N_LABELLINGS, rng)
+            labellings, exact = units.permuted(self.n_labellings, rng)
             null = np.concatenate([np.abs(units.permuted_gaps(labels)) for labels in labellings])
             observed = abs(float(gap(units.of_groups().T)[0]))
-            p = max(p_value(null, observed, exact=exact), units.p_of_noise(observed, N_LABELLINGS, rng))
+            p = max(p_value(null, observed, exact=exact), units.p_of_noise(observed, self.n_labellings, rng))
             rejected += p <= self.alpha + 1e-12
         return rejected
 

@@ -43,6 +43,18 @@ def test_against_the_two_proportion_formula(detectable):
     assert expected - slack <= detectable.size <= 1.15 * expected + slack
 
 
+def test_a_small_level_is_decided_by_enough_permutations():
+    # 499 permutations give no p below .002. At .001, as above: (3.29 + .84) · √(2 · .25 / 250), and 18 degrees of freedom.
+    found = minimum_detectable_shift(n_clusters=20, n_simulations=200, alpha=0.001, rng=generator(), **DESIGN)
+    expected = 100 * (stats.norm.ppf(0.9995) + stats.norm.ppf(0.8)) * math.sqrt(2 * 0.25 / 250)
+    assert expected - 3 * found.mc_error <= found.size <= 1.3 * expected + 3 * found.mc_error
+    number = minimum_detectable_difference(
+        n_clusters=20, responses_per_cluster=1, n_groups=2, n_simulations=200, alpha=0.001, rng=generator()
+    )
+    expected = by_student(math.sqrt(2 / 10), 18, 0.001)
+    assert expected - 3 * number.mc_error <= number.size <= 1.08 * expected + 3 * number.mc_error
+
+
 def test_the_reverse_finds_the_design_again(detectable):
     # The search starts at `max_clusters`, whose simulations cost most.
     found = required_clusters(shift=detectable.size, max_clusters=200, n_simulations=600, rng=generator(2), **DESIGN)
@@ -193,6 +205,7 @@ def test_what_is_just_possible_is_accepted():
         ),
         ({"n_clusters": 1, "crossed": True}, "`n_clusters` is 1: this design needs at least 2"),
         ({"alpha": 0.0}, "`alpha` is 0.0"),
+        ({"alpha": 0.00009}, "`alpha` is 9e-05: 10000 permutations give no p below 0.0001"),
         ({"power": 1.0}, "`power` is 1.0"),
         ({"cluster_correlation": 1.0}, "`cluster_correlation` is 1.0"),
         ({"n_simulations": 10}, "`n_simulations` is 10"),
@@ -252,9 +265,9 @@ def test_units_in_every_group_are_compared_within_units(n_units, n_groups, n_val
     assert 0.68 < n_found / 150 < 0.92
 
 
-def by_student(error: float, freedom: float) -> float:
+def by_student(error: float, freedom: float, level: float = 0.05) -> float:
     """The difference that Student's t finds in 80 of 100 samples."""
-    critical = stats.t.ppf(0.975, freedom)
+    critical = stats.t.isf(level / 2, freedom)
     return error * float(optimize.brentq(lambda size: stats.nct.sf(critical, freedom, size) - 0.8, 0, 20))
 
 
