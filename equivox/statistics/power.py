@@ -230,7 +230,7 @@ def minimum_detectable_shift(
         The correlation of two answers of one cluster beyond its group; 0 means that clusters differ by chance only. It
         matters more than the number of responses: take it from a pilot study, or try 0.01 to 0.05.
     value_shares
-        The share of each value without a shift; uniform by default. The first values are those that the groups get more of.
+        The share of each value without a shift; uniform by default. The shift moves answers to the first values.
     n_simulations
         The total number of simulated experiments, 200 or more.
     rng
