@@ -40,14 +40,14 @@ class ShiftComparison:
         Two-sided p of the null that the models are exchangeable: their answers are swapped in whole clusters.
     p_distance
         Two-sided p of the null that the population nTVDs are equal, whatever answers each model prefers. It belongs to
-        the interval: it is conservative as the interval is, and NaN when the interval is.
+        the interval: it is conservative as the interval is, and NaN when the interval is, but 1 for one model twice.
     p_both
         The larger of `p` and `p_distance`, or 1 if they point to opposite sides: use this p to decide whether one model
         is further from parity.
     estimate, estimate_a, estimate_b
         The estimated difference of the population nTVDs, and each model's own estimate (`equivox.statistics.distance`),
         not clipped, so that noise cancels in their difference, which is 100 at most. `p_distance` refers to its side.
-        NaN when the interval is.
+        NaN when `p_distance` is.
     ci_low, ci_high
         Confidence interval of the difference of the population nTVDs (both models' clusters resampled together).
     n_used, n_dropped
@@ -125,7 +125,8 @@ def compare_joint_shift(
         `difference` is in percent. Zero means that both models lie equally far from parity on average, not that they
         give the same answers. An attribute with fewer than two groups or values left, or with an empty group, is left
         out with its reason; NaN when that is so for all of them. Only the interval, the estimates and `p_distance` are
-        NaN when in any attribute a group has answers from a single cluster, or all groups from the same two units.
+        NaN when in any attribute a group has answers from a single cluster, or all groups from the same two units; only
+        the interval, when both models answer alike in every cluster.
 
     Raises
     ------
@@ -250,6 +251,8 @@ def _distance(tables: TwoTables, n_draws: int, confidence: float, rng: np.random
     estimates = [_estimate(tables, own, seen[:, part]) for own, part in zip(deviations, of, strict=True)]
     named = dict(zip(("estimate_a", "estimate_b"), estimates, strict=True))
     named["estimate"] = float(np.clip(estimates[0] - estimates[1], -100.0, 100.0))
+    if np.array_equal(*tables.counts):
+        return named | {"p_distance": 1.0}  # One model twice: no cluster shows how far two may lie apart in others.
     if tables.n_groups == n_values == 2:
         return named | _by_sides(tables, deviations, drawn, max(n_draws, N_NOISE), confidence, model.joint_degrees)
     noise = drawn(N_NOISE)

@@ -44,7 +44,7 @@ def test_against_the_two_proportion_formula(detectable):
 
 
 def test_a_small_level_is_decided_by_enough_permutations():
-    # 499 permutations give no p below .002. At .001, as above: (3.29 + .84) · √(2 · .25 / 250), with 18 degrees more.
+    # 499 permutations give no p below .002. At .001, as above: (3.29 + .84) · √(2 · .25 / 250), at 18 degrees.
     found = minimum_detectable_shift(n_clusters=20, n_simulations=200, alpha=0.001, rng=generator(), **DESIGN)
     expected = 100 * (stats.norm.ppf(0.9995) + stats.norm.ppf(0.8)) * math.sqrt(2 * 0.25 / 250)
     assert expected - 3 * found.mc_error <= found.size <= 1.3 * expected + 3 * found.mc_error
