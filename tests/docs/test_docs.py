@@ -48,7 +48,7 @@ RUN_ELSEWHERE = (*WORKED, DOCS / "experiments.md", DOCS / "reproduce.md")
 
 def serves(words: list[str]) -> bool:
     """Return whether a command answers until it is interrupted; it has tests of its own."""
-    return words[0] == "view" or words[:2] == ["audit", "label"]
+    return words[0] == "view"
 
 
 def name_of(page: Path) -> str:
