@@ -121,7 +121,7 @@ def impact(
     by: Annotated[
         str | None,
         typer.Option(
-            metavar="A×B", help="Columns that the run keeps, each alone and crossed; what each task compares."
+            metavar="A×B", help="Columns that the run keeps, each alone and crossed; by default what is compared."
         ),
     ] = None,
     favourable: Annotated[
