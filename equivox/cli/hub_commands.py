@@ -90,7 +90,7 @@ def submit(
         str | None,
         typer.Option(help="The data set's repository; {corpus} stands for the corpus: org/equivox-{corpus}."),
     ] = None,
-    output: Annotated[Path | None, output_option("Where the files go; a folder in hub by default.", resumed=True)] = None,
+    output: Annotated[Path | None, output_option("Where the files go; a folder in hub.", resumed=True)] = None,
     revision: Annotated[str | None, typer.Option(help="The commit of the data set's repository.")] = None,
     source_url: Annotated[
         str | None, typer.Option(help="Where the responses can be seen, as `equivox data push RUN` puts them.")

@@ -45,7 +45,9 @@ def power(
     task: Annotated[
         str | None, typer.Option(help="The task whose design is used; in a file, voices.yaml:story.")
     ] = None,
-    data: Annotated[str | None, typer.Option(help="The corpus whose clusters count, as for `run`; published numbers by default.")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="The corpus whose clusters count, as for `run`; published numbers by default.")
+    ] = None,
     shift: Annotated[
         float | None, typer.Option(help="Instead, estimate the clusters that detect this shift, in percent.")
     ] = None,

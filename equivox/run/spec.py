@@ -54,7 +54,10 @@ TYPED: Mapping[str, tuple[type, str]] = {
     "annotator": (str, "Annotator of the responses: a name, a YAML file, or a model; `rules` for simulated models."),
     "options": (str, SCORING_HELP),
     "retry_failed": (bool, "Ask again what failed before: the model, and the annotator."),
-    "stop_after": (int, "Stop after so many fatal failures in a row (no key, quota or connection), 20 by default; 0: never."),
+    "stop_after": (
+        int,
+        "Stop after so many fatal failures in a row (no key, quota, connection), by default 20; 0: never.",
+    ),
     "trust_remote_code": (bool, "Run the code in the repositories of models that need it."),
 }
 """The settings that a user types, by the names of the fields of `RunSpec`: the type of what is typed, and its help."""
