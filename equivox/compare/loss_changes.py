@@ -59,9 +59,11 @@ class LossChange(Subject):
             return None
         if math.isnan(self.q):
             return self.undefined or "too few clusters for a test"
-        if self.growth >= SMALLEST_GROWTH and self.q_least >= LEVEL:
+        if self.growth < SMALLEST_GROWTH:
+            return None
+        if self.q_least >= LEVEL:
             return f"p {self.p:.2g}; so few clusters give no q below {self.q_least:.2g}"
-        return None
+        return f"p {self.p:.2g}, but among all changes q {self.q:.2g}" if self.p < LEVEL else None
 
 
 def _gap(shares: Mover) -> float:

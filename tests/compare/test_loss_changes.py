@@ -112,6 +112,9 @@ def test_what_was_not_asked_alike_is_not_compared() -> None:
         ((30, 10), 0.2, None, "inconclusive", "(p 0.1; so few clusters give no q below 0.2)"),
         ((30, 10), 0.06, None, "inconclusive", "(p 0.1; so few clusters give no q below 0.05)"),
         ((12.9, 3), 0.2, None, "pass", ""),  # 4.9 points more
+        # By itself it would be worse: that many other tasks lost answers, too, is no reason to pass.
+        ((30, 10), 0.3, None, "inconclusive", "(p 0.01, but among all changes q 0.3)"),
+        ((12.9, 3), 0.3, None, "pass", ""),
         ((8.5, 3), math.nan, None, "inconclusive", "(too few clusters for a test)"),
         ((10, 5), math.nan, None, "pass", ""),
         ((10, 5), 0.001, None, "pass", ""),
@@ -127,7 +130,7 @@ def test_a_gap_is_worse_where_it_grew_beyond_chance(
     few = {0.2: 0.2, 0.06: 0.05}.get(q)
     change = LossChange(
         dimension="gender", condition="audio", family="f", task="f:t", metric="refusal", unit="percentage points",
-        new=mover(*new), old=mover(8, 3), q=q, p=0.1 if few else q, p_least=0.1 if few else 0.001,
+        new=mover(*new), old=mover(8, 3), q=q, p=0.1 if few else {0.3: 0.01}.get(q, q), p_least=0.1 if few else 0.001,
         q_least=few or 0.002, undefined=undefined,
     )  # fmt: skip
     check = _changed_loss(change, "before")
