@@ -76,7 +76,7 @@ class Hierarchy:
     q_least
         The smallest q that each test could have had, given the p-values of the others; NaN if its `least` is NaN.
     level
-        The p that would have made each test a finding, given the p-values of the others; NaN if its p is NaN.
+        The p that would have made each test a finding, if all that are found stay so; NaN if its p is NaN.
     """
 
     q: dict[str, float]
