@@ -23,6 +23,7 @@ from equivox.cli.options import (
 )
 from equivox.cli.output import EXIT_DONE, echo, show_tables
 from equivox.core.errors import RequestError
+from equivox.core.progress import Event, keeping_first
 from equivox.core.task import Task
 from equivox.report.progress_bars import progress_bars
 from equivox.run.spec import RunSpec
@@ -75,14 +76,17 @@ vllm = _engine_command(
 def _run(spec: RunSpec, *, quiet: bool) -> int:
     """Run or resume `spec` and show its scores."""
     from equivox.annotate import annotator_name
-    from equivox.cli.show import show_scores
+    from equivox.cli.show import show_older, show_scores
     from equivox.engines import model_label
     from equivox.run.pipeline import execute
 
     warning = warnings_of(spec.model, spec.annotator, spec.tasks)
+    first: list[Event] = []
     with progress_bars(quiet=quiet, warning=warning) as progress:
-        scores = execute(spec, progress=progress)
-    return show_scores([(model_label(spec.model), spec.output, scores, annotator_name(spec.annotator))])
+        scores = execute(spec, progress=keeping_first(progress, first))
+    code = show_scores([(model_label(spec.model), spec.output, scores, annotator_name(spec.annotator))])
+    show_older(spec.output, first)
+    return code
 
 
 def _show_dry_run(spec: RunSpec) -> int:

@@ -107,7 +107,7 @@ def _show_dry_run(settings: Sequence[Setting], output: Path, workers: Workers) -
 def _run_all(settings: Sequence[Setting], output: Path, workers: Workers, *, quiet: bool) -> tuple[list[Finished], int]:
     """Run every model of `settings` and show the scores; return the runs, and 1 if one of them could not be run."""
     from equivox.cli.engine_commands import warnings_of
-    from equivox.cli.show import show_scores
+    from equivox.cli.show import show_older, show_scores
     from equivox.run.reproducing import run_all
 
     warnings = [
@@ -125,6 +125,8 @@ def _run_all(settings: Sequence[Setting], output: Path, workers: Workers, *, qui
         code = show_scores(
             [(run.label, run.folder, run.scores, run.annotator) for run in finished if run.error is None]
         )
+    for run in finished:
+        show_older(run.folder, run.first)
     for run in failed:
         echo(f"{run.label} was not run: {run.error}", "red")
     return finished, EXIT_INCOMPLETE if failed else code

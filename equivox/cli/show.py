@@ -16,6 +16,7 @@ from equivox.compare.runs import ComparedRun, compared_run, shown_together
 from equivox.core.errors import RequestError
 from equivox.core.files import write_whole
 from equivox.core.lazy import pc
+from equivox.core.progress import Event
 from equivox.core.samples import TRUNCATED, WITHHELD
 from equivox.core.scores import Score
 from equivox.core.task import Task
@@ -100,6 +101,19 @@ def code_of(scores: Iterable[Score], *, lacking: bool = False) -> int:
     if undefined:
         echo(f"{how_many(undefined, 'score')} of whole tasks undefined; each is shown with its reason.", "yellow")
     return EXIT_INCOMPLETE if undefined or lacking else EXIT_DONE
+
+
+def show_older(folder: Path, first: Sequence[Event]) -> None:
+    """Print how many responses of a run are of an earlier start: the model may have changed since.
+
+    `first` holds the first event of the start that has just ended, if there was one.
+    """
+    for done, total in ((event.done, event.total) for event in first if event.done):
+        began = f"of the run that began {read_manifest(folder)['created']}"
+        told = f"{done} of {total} responses were there before, {began}"
+        if done == total:
+            told = f"Nothing was asked: all {total} responses were there, {began}"
+        echo(f"{told}; to ask the model as it is now, give another `--output` than {folder}", "yellow")
 
 
 def _show_whose(run: ComparedRun) -> None:

@@ -48,6 +48,17 @@ def no_progress(event: Event) -> None:
     """Ignore progress."""
 
 
+def keeping_first(progress: Progress, kept: list[Event]) -> Progress:
+    """Return a callback that calls `progress`, and keeps the first event: what was done before this start."""
+
+    def report(event: Event) -> None:
+        if not kept:
+            kept.append(event)
+        progress(event)
+
+    return report
+
+
 _FEWEST = 5
 """Fewer things tell no rate: of the scores of a few tasks, one can take as long as all others."""
 

@@ -21,7 +21,7 @@ from equivox.annotate.merging import load_encoder
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import EquivoxError
 from equivox.core.plugins import check, freed
-from equivox.core.progress import Progress
+from equivox.core.progress import Event, Progress, keeping_first
 from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.core.task_checks import refuse_unable
@@ -47,6 +47,8 @@ class Finished:
     scores: Sequence[Score] = ()
     error: str | None = None
     tasks: Sequence[Task] = field(default=(), repr=False)
+    first: list[Event] = field(default_factory=list, repr=False)
+    """The first event of this start, which says how many responses were there before."""
 
     @property
     def label(self) -> str:
@@ -110,7 +112,7 @@ def _answer(run: Finished, corpora: dict[str, Corpus], progress_of: ProgressOf) 
         freed(open_annotator(run.spec.annotator)) as first,
         prepared(run.spec, first, corpora=corpora) as ready,
     ):
-        ready.answer(progress)
+        ready.answer(keeping_first(progress, run.first))
         run.tasks = ready.tasks
 
 

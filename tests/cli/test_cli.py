@@ -15,6 +15,8 @@ from commands import Cli
 from equivox.cli.options import outside
 from equivox.cli.output import console, echo_paragraph
 from equivox.core.errors import RequestError
+from equivox.run.generating import count_failures
+from equivox.run.manifest import read_manifest
 
 HEAVY = ("numpy", "pyarrow", "datasets", "scipy", "pandas", "torch", "transformers", "vllm", "soundfile")
 
@@ -133,6 +135,26 @@ def test_the_output_of_another_run_is_refused_and_kept(equivox: Cli, tmp_path: P
     err = equivox.refused(*run, "--limit", 48)
     assert "limit: 24 there, 48 here" in err and "resume" in err
     assert (tmp_path / "run" / "scores.json").read_bytes() == before
+
+
+def test_a_run_that_is_complete_says_that_nothing_was_asked(equivox: Cli, tmp_path: Path) -> None:
+    """A nightly job that names one folder for every night would take last night's answers for those of today."""
+    run = ("run", "simulated:random", "vibe_gender:advisory", "--data", "sample", "--limit", 48, "--output", tmp_path)
+    run += ("--scoring", "n_resamples=99")
+    assert "Nothing was asked" not in equivox.done(*run)
+    begun = read_manifest(tmp_path)["created"]
+    last = equivox.done(*run).splitlines()[-1]
+    assert last.startswith(f"Nothing was asked: all 48 responses were there, of the run that began {begun}")
+    assert "another `--output`" in last
+
+
+def test_a_run_that_goes_on_says_how_much_is_older(equivox: Cli, tmp_path: Path) -> None:
+    run = ("run", "simulated:oracle,fail=0.5", "vibe_gender:advisory", "--data", "sample", "--limit", 24)
+    run += ("--output", tmp_path, "--scoring", "n_resamples=99")
+    equivox(*run)
+    failed = count_failures(tmp_path).total()
+    _, out, _ = equivox(*run, "--retry-failed")
+    assert f"{24 - failed} of 24 responses were there before, of the run that began " in out
 
 
 def test_a_folder_with_other_files_is_refused(equivox: Cli, tmp_path: Path) -> None:
