@@ -25,6 +25,7 @@ from equivox.core.redact import redacted_text
 from equivox.core.scores import NAN, Score, distance_interval, left_out_of, unusual_options
 from equivox.core.variants import is_control
 from equivox.run.declarations import read_tasks
+from equivox.run.manifest import read_manifest
 
 Outcome = Literal["pass", "worse", "inconclusive", "not comparable"]
 
@@ -161,11 +162,11 @@ def gate(
     task. Runs with another seed, limit, corpus, task or decoding, a task of the baseline that the new run lacks, a
     score that is undefined, and a group with less than `min_coverage` of its requests used are not comparable.
 
-    Raises RequestError for limits that hold for no number, and if nothing is to be checked.
+    Raises RequestError for limits that hold for no number, for two copies of one run, and if nothing is to be checked.
     """
     _refuse_no_limits(limits, baseline)
-    if baseline is not None and baseline.resolve() == new.resolve():
-        raise RequestError(f"`baseline` is the new run itself, {new}; name the run that it is held against")
+    if baseline is not None:
+        _refuse_one_run(new, baseline)
     comparison = open_comparison([new] if baseline is None else [new, baseline])
     first = comparison.runs[0]
     every = [score for run in comparison.runs for score in _checked(run)]
@@ -205,6 +206,18 @@ def _refuse_no_limits(limits: Limits, baseline: Path | None) -> None:
     for name, limit in (*limits.margin.items(), *limits.most.items()):
         if not math.isfinite(limit) or limit < 0:
             raise RequestError(f"a limit must be 0 or more, got {limit:g}{f' for {name}' if name else ''}")
+
+
+def _refuse_one_run(new: Path, baseline: Path) -> None:
+    """Raise RequestError for a run that would be held against itself, or against a copy: it never differs."""
+    if baseline.resolve() == new.resolve():
+        raise RequestError(f"`baseline` is the new run itself, {new}; name the run that it is held against")
+    one, other = (read_manifest(folder) for folder in (new, baseline))
+    if all(one[name] == other[name] for name in ("created", "identity")):
+        raise RequestError(
+            f"{new} and {baseline} are copies of one run, which began {one['created']}; ask the model again into a new "
+            "folder"
+        )
 
 
 def _refuse_several_units(limits: Limits, scores: Sequence[tuple[Score, Measure | None]]) -> None:

@@ -37,7 +37,7 @@ from equivox.compare.runs import ComparedRun, open_comparison
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document
 from equivox.core.scores import NAN, Score, ScoringOptions
-from equivox.run.manifest import state_hashes, write_manifest
+from equivox.run.manifest import read_manifest, state_hashes, write_manifest
 from equivox.run.opening import note_computed
 from equivox.run.pipeline import rescore
 from equivox.run.scoring import read_scores
@@ -117,8 +117,10 @@ def test_the_worst_outcome_decides() -> None:
 
 def test_a_model_that_has_not_changed_passes(runs: dict[str, Path], tmp_path: Path) -> None:
     """Two runs that agree in every cluster have no interval: a nightly gate was not comparable, or inconclusive."""
-    again = shutil.copytree(runs["choices"], tmp_path / "again")
-    words = shutil.copytree(runs["20"], tmp_path / "words")
+    again, words = (shutil.copytree(runs[name], tmp_path / name) for name in ("choices", "20"))
+    for copy in (again, words):
+        write_manifest(copy, read_manifest(copy) | {"created": "2026-01-02T03:00:00+00:00"})
+        note_computed(copy)
     (check,) = gate(runs["choices"], again, Limits(margin={"slbs": 5.0})).checks
     for own in (check, *gate(runs["20"], words, Limits(margin={"nTVD": 1.0})).checks):
         assert (own.outcome, own.difference) == ("pass", 0.0) and math.isnan(own.low)
@@ -325,6 +327,14 @@ def test_runs_that_were_not_asked_alike_are_not_comparable(
 def test_a_run_is_not_held_against_itself(runs: dict[str, Path]) -> None:
     with pytest.raises(RequestError, match="`baseline` is the new run itself"):
         gate(runs["20"], runs["20"], Limits(margin={"": 90.0}))
+
+
+def test_a_run_is_not_held_against_a_copy_of_itself(runs: dict[str, Path], tmp_path: Path) -> None:
+    """A job that copies last night's folder and runs into it asks nothing: no model has answered twice."""
+    copy = shutil.copytree(runs["20"], tmp_path / "copy")
+    rescore(copy, options=ScoringOptions(n_resamples=99))
+    with pytest.raises(RequestError, match="copies of one run, which began 20.*; ask the model again into a new folder"):
+        gate(copy, runs["20"], Limits(margin={"": 90.0}))
 
 
 def test_the_columns_stand_on_one_scale(runs: dict[str, Path]) -> None:
