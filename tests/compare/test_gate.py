@@ -333,7 +333,7 @@ def test_a_run_is_not_held_against_a_copy_of_itself(runs: dict[str, Path], tmp_p
     """A job that copies last night's folder and runs into it asks nothing: no model has answered twice."""
     copy = shutil.copytree(runs["20"], tmp_path / "copy")
     rescore(copy, options=ScoringOptions(n_resamples=99))
-    with pytest.raises(RequestError, match="copies of one run, which began 20.*; ask the model again into a new folder"):
+    with pytest.raises(RequestError, match="copies of one run, which began 20"):
         gate(copy, runs["20"], Limits(margin={"": 90.0}))
 
 
