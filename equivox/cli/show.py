@@ -189,6 +189,8 @@ def _show_losses(run: ComparedRun, *, unread: bool) -> None:
         )
     if served := read_manifest(run.folder).get("served_as"):
         echo(f"  the server answered as {', '.join(served)}")
+    if run.annotator_answered:
+        echo(f"  the server of the annotator {run.annotator} answered as {run.annotator_answered}")
     _show_failures(run.folder)
 
 

@@ -14,7 +14,7 @@ from equivox.core.lazy import pc
 from equivox.core.redact import redacted_text
 from equivox.core.scores import unusual_options
 from equivox.core.task import Task
-from equivox.run.manifest import read_manifest
+from equivox.run.manifest import annotator_answered, read_manifest
 from equivox.run.plan import read_plan
 from equivox.run.scoring import scores_path
 from equivox.run.store import Store, annotators_of, response_schema, stored_annotator
@@ -63,7 +63,13 @@ def judge_of(folder: Path, annotator: str) -> str:
     if engine := settings.get("engine"):
         served = {name: value for name, value in engine.get("settings", {}).items() if name != "base_url"}
         settings["engine"] = {**engine, "settings": served, "digest": ""}
-    return digest([identity["version"], settings])[:8]
+    answered = annotator_answered(read_manifest(folder), annotator)
+    return digest([identity["version"], settings, *filter(None, [answered])])[:8]
+
+
+def named_annotator(run: ComparedRun) -> str:
+    """Return the annotator of a run, with the names by which its server answered, if by others than it was asked."""
+    return run.annotator + (f" (answered by {run.annotator_answered})" if run.annotator_answered else "")
 
 
 def judges_itself(folder: Path, annotator: str) -> bool:
@@ -103,8 +109,8 @@ def unlike_runs(runs: Sequence[ComparedRun], manifests: Sequence[Mapping[str, An
     for name in ("limit", "seed"):
         if len({json.dumps(identity[name]) for identity in identities}) > 1:
             found.append(f"`{name}` differs between runs: they did not use the same samples or seeds")
-    if len({run.annotator for run in runs}) > 1:
-        annotators = ", ".join(f"{run.model}: {run.annotator}" for run in runs)
+    if len({(run.annotator, run.annotator_answered) for run in runs}) > 1:
+        annotators = ", ".join(f"{run.model}: {named_annotator(run)}" for run in runs)
         found.append(f"not all runs were annotated by the same annotator ({annotators})")
     how = [
         redacted_text("; ".join([*unusual_options(run.options).values(), *asked_apart(identity, run.tasks)]))

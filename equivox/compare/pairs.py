@@ -212,7 +212,8 @@ def open_one(run: ComparedRun) -> OpenedRun:
     if how["merge"] != "embedding":
         how = {"merge": how["merge"]}
     floor = document["options"].get("min_coverage", DEFAULT_OPTIONS.min_coverage)
-    return OpenedRun(run, digest([document["annotator"], how]), asked, min_coverage=float(floor))
+    judge = digest([document["annotator"], run.annotator_answered, how])
+    return OpenedRun(run, judge, asked, min_coverage=float(floor))
 
 
 def refusal(one: OpenedRun, other: OpenedRun, tasks: Sequence[str]) -> str | None:

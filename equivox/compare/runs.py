@@ -32,6 +32,7 @@ from equivox.engines import model_label
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import (
     MANIFEST_FILE,
+    annotator_answered,
     answered_by,
     label_with_answering,
     public_manifest,
@@ -81,7 +82,8 @@ class ComparedRun:
     """One run in a comparison: its model's label, its folder and its scores.
 
     `read_by_rules` is the result of `misread_by_rules`; `tasks` is empty if the run's tasks can no longer be read.
-    `answered_by` names the model that answered in place of the one that was asked, which the label then says, too.
+    `answered_by` names the model that answered in place of the one that was asked, which the label then says, too;
+    `annotator_answered` the names by which the annotator's server answered, if by others than it was asked for.
     `options` are those of the scores; `judges_itself` says that the annotator is the model.
     """
 
@@ -97,6 +99,7 @@ class ComparedRun:
     answered_by: str = ""
     options: ScoringOptions = DEFAULT_OPTIONS
     judges_itself: bool = False
+    annotator_answered: str = ""
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -213,7 +216,7 @@ def compared_run(model: str, folder: Path, scores: Sequence[Score], annotator: s
     return ComparedRun(
         model, folder, annotator, scores, _metrics(tasks), misread_by_rules(model, annotator, tasks), tasks,
         _origin(folder, manifest), stored_audits(folder, annotator), answered_by(manifest),
-        scored_with(folder, annotator), judges_itself(folder, annotator),
+        scored_with(folder, annotator), judges_itself(folder, annotator), annotator_answered(manifest, annotator),
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 from equivox.annotate.rules import is_exact
 from equivox.audit.stored import StoredAudit
+from equivox.compare.asking import named_annotator
 from equivox.compare.runs import ComparedRun, recorded_apart, transcripts_apart
 from equivox.core.redact import redacted_text
 from equivox.core.scores import DEFAULT_OPTIONS, Score, left_out_of, unusual_options
@@ -152,7 +153,7 @@ def _annotated(run: ComparedRun) -> Trust:
         told += ["it is the model itself"] * run.judges_itself
         return Trust("; ".join(told), "good" if well else "bad")
     itself = ", the model itself," if run.judges_itself else ""
-    return Trust(f"annotator {run.annotator}{itself} not checked by people", "bad")
+    return Trust(f"annotator {named_annotator(run)}{itself} not checked by people", "bad")
 
 
 def _without_labels(run: ComparedRun, audit: StoredAudit) -> Iterator[str]:

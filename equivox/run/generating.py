@@ -219,12 +219,18 @@ def count_failures(folder: Path) -> Counter[str]:
     return Counter(errors.to_pylist())
 
 
-def note_served_models(folder: Path, engine: Engine) -> None:
-    """Note in the manifest under which names a server answered, if it says so and not by the name it was asked for."""
+def note_served_models(folder: Path, engine: Engine, annotator: str = "") -> None:
+    """Note in the manifest under which names a server answered, if it says so and not by the name it was asked for.
+
+    `annotator` is the one whose engine it is; empty for the run's model.
+    """
     with told_in_one_line(engine.named):
         names = [engine.served_as] if isinstance(engine.served_as, str) else engine.served_as
         served = set(map(str, names))
     manifest = read_manifest(folder)
-    known = manifest.get("served_as", [])
+    annotators = manifest.get("annotators_served_as", {})
+    known = annotators.get(annotator, []) if annotator else manifest.get("served_as", [])
     if served - {engine.identity.model, *known}:
-        write_manifest(folder, manifest | {"served_as": sorted({*served, *known})})
+        names = sorted({*served, *known})
+        noted = {"annotators_served_as": {**annotators, annotator: names}} if annotator else {"served_as": names}
+        write_manifest(folder, manifest | noted)

@@ -153,6 +153,7 @@ class _Manifest(BaseModel):
     environment: dict[str, Any] = {}
     files: dict[str, str] = {}
     served_as: list[str] = []
+    annotators_served_as: dict[str, list[str]] = {}
     samples_without_group: dict[str, int] = {}
     asked_alike: dict[str, int] = {}
 
@@ -208,19 +209,28 @@ _DATED = re.compile(r"[-@:](?:\d[\d.-]*|latest)")
 def answered_by(manifest: Mapping[str, Any]) -> str:
     """Return the names of the models that answered in place of the one that was asked; empty if it answered itself.
 
-    A name with a version behind it is the same model.
+    A name with a version behind it is the same model; two versions are two models.
 
     >>> asked = {"identity": {"model": {"model": "gpt-4o"}}}
     >>> answered_by({**asked, "served_as": ["gpt-4o-2024-08-06"]}), answered_by({**asked, "served_as": ["gpt-4o-mini"]})
     ('', 'gpt-4o-mini')
+    >>> answered_by({**asked, "served_as": ["gpt-4o-2024-08-06", "gpt-4o-2024-11-20"]})
+    'gpt-4o-2024-08-06, gpt-4o-2024-11-20'
     """
     model = str(manifest["identity"]["model"]["model"])
-    others = []
+    others: list[str] = []
+    versions: list[str] = []
     for name in manifest.get("served_as", ()):
         served = str(name).removeprefix("models/")
-        if served != model and not (served.startswith(model) and _DATED.fullmatch(served[len(model) :])):
-            others.append(served)
-    return ", ".join(others)
+        if served != model:
+            dated = served.startswith(model) and _DATED.fullmatch(served[len(model) :])
+            (versions if dated else others).append(served)
+    return ", ".join([*others, *(versions if len(versions) > 1 else ())])
+
+
+def annotator_answered(manifest: Mapping[str, Any], annotator: str) -> str:
+    """Return the names by which an annotator's server answered; empty if it answered by the one it was asked for."""
+    return ", ".join(manifest.get("annotators_served_as", {}).get(annotator, ()))
 
 
 def label_with_answering(label: str, manifest: Mapping[str, Any]) -> str:

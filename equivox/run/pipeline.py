@@ -260,7 +260,12 @@ def annotate_responses(
 ) -> None:
     """Annotate the responses in `folder` that `annotator` has not annotated yet, and ask it about the findings."""
     engine = answering_engine(read_manifest(folder))
-    with noting(folder, progress) as noted:
+
+    def note() -> None:
+        if annotator.engine is not None:
+            note_served_models(folder, annotator.engine, annotator.identity.name)
+
+    with afterwards(note), noting(folder, progress) as noted:
         annotate(folder, tasks, annotator, engine=engine, retry_failed=retry_failed, progress=noted)
         follow_up(folder, tasks, annotator, options, progress=noted)
 

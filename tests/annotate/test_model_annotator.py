@@ -24,6 +24,7 @@ from equivox.core.segments import AnnotationScheme, AnnotatorPrompt, Segment
 from equivox.core.task import GREEDY, Attribute, Task, WorkedExample
 from equivox.engines import Engine, EngineIdentity, Request, Response
 from equivox.run.cost import annotator_effort
+from equivox.run.manifest import read_manifest
 from equivox.run.run_files import EstimateFields
 from equivox.run.scoring import read_scores
 from equivox.run.store import annotations_folder, stored_annotations
@@ -449,17 +450,24 @@ def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
         hobbies = [v["value"] for v in words if v["attribute"] == "hobby"]
         return form(ADVISORY, hobby=hobbies, refusal="yes" if request.sample_id in declined else "no")
 
-    second = ModelAnnotator("second", ScriptedReader(agreeable), sampling=GREEDY)
+    served = type("Served", (ScriptedReader,), {"served_as": ["tool-2"]})
+    second = ModelAnnotator("second", served(agreeable), sampling=GREEDY)
     monkeypatch.setattr("equivox.run.pipeline.open_annotator", lambda name, workers: second)
     monkeypatch.setattr("equivox.annotate.annotator_name", lambda named: named)
     out = equivox.done("annotate", folder, "--annotator", "second")
     assert "Agreement of rules, second" in out
     # What is printed are the second's scores, under its own name.
-    assert "annotator second not checked by people" in out and "annotator, rules, cannot err" not in out
+    assert (
+        "annotator second (answered by tool-2) not checked by people" in out
+        and "annotator, rules, cannot err" not in out
+    )
     assert "These scores are by second. Tables and reports show the scores by rules" in " ".join(out.split())
     assert all(path.read_bytes() == content for path, content in before.items())
     assert verify(folder).outcome == "verified"
     assert (folder / "scores-second.json").is_file()
+    # A judge behind a name that moves to another version is another judge.
+    assert read_manifest(folder)["annotators_served_as"] == {"second": ["tool-2"]}
+    assert "the server of the annotator second answered as tool-2" in out
     identity = json.loads((annotations_folder(folder, "second") / "annotator.json").read_text())
     assert identity["settings"]["engine"]["model"] == "tool"
     alpha = next(line for line in out.splitlines() if "vibe_gender:advisory  hobby" in line).split()[2]

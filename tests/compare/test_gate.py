@@ -18,7 +18,7 @@ from made_scores import SUBJECT
 from sample_runs import sample_run
 
 from equivox.api import measure
-from equivox.compare.asking import unlike_settings
+from equivox.compare.asking import judge_of, unlike_settings
 from equivox.compare.gate import (
     Check,
     Gate,
@@ -322,6 +322,23 @@ def test_runs_that_were_not_asked_alike_are_not_comparable(
     found = gate(other, runs["20"], Limits(margin={"": 90.0}))
     assert found.outcome == "not comparable"
     assert all(named in check.reason for check in found.checks if check.metric == "nTVD")
+
+
+def test_a_judge_whose_server_answered_by_another_name_is_another_judge(runs: dict[str, Path], tmp_path: Path) -> None:
+    """Names such as gpt-4o or latest move to another version between two nights."""
+    other = shutil.copytree(runs["fair"], tmp_path / "other")
+    manifest = read_manifest(other) | {"created": "2026-01-02T03:00:00+00:00"}
+    served = {"rules": ["judge-2026-01-02"]}
+    alike, moved = ({**manifest, "annotators_served_as": how} for how in ({"another": ["x"]}, served))
+    outcomes = []
+    for one in (alike, moved):
+        write_manifest(other, one)
+        note_computed(other)
+        outcomes.append(gate(other, runs["fair"], Limits(margin={"": 60.0})))
+    assert [found.outcome for found in outcomes] == ["pass", "not comparable"]
+    assert all("not annotated alike" in check.reason for check in outcomes[1].checks)
+    assert "(answered by judge-2026-01-02)" in outcomes[1].caveats[0]
+    assert judge_of(other, "rules") != judge_of(runs["fair"], "rules")
 
 
 def test_a_run_is_not_held_against_itself(runs: dict[str, Path]) -> None:
