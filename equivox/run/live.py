@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from equivox.core.errors import EquivoxError, RequestError
-from equivox.core.files import read_document, write_document
+from equivox.core.files import is_file_name, read_document, write_document
 from equivox.core.plain import as_plain
 from equivox.core.progress import Event, Progress, Rates
 
@@ -30,13 +30,15 @@ class Live(Event):
     """The last event of a run that was noted, and its note.
 
     `per_second` is the rate of the stage since it began, NaN before something is done; `noted` is the time of the
-    note in seconds since 1970, `host` and `process` say who made it.
+    note in seconds since 1970, `host` and `process` say who made it. `annotator` is the one that annotates; empty
+    while the model answers.
     """
 
     per_second: float
     noted: float
     host: str
     process: int
+    annotator: str = ""
 
     @property
     def seconds_left(self) -> float:
@@ -63,15 +65,20 @@ def read_live(folder: Path) -> Live | None:
 
 
 @contextmanager
-def noting(folder: Path, progress: Progress, now: Callable[[], float] = time.time) -> Iterator[Progress]:
+def noting(
+    folder: Path, progress: Progress, now: Callable[[], float] = time.time, *, annotator: str = ""
+) -> Iterator[Progress]:
     """Yield a progress callback that calls `progress` and notes in `folder` how far the run is.
+
+    `annotator` is the one whose server is used; empty for the model's.
 
     The note goes when the block ends well; after an error it stays and says where the run stopped. What the server was
     used for stands in it as long as nobody else counts that: of a start that was killed it is counted now.
     """
     killed = read_live(folder)
-    if killed is not None:
-        add_usage(folder, {name: used for name, used in killed.usage.items() if isinstance(used, int | float)})
+    if killed is not None and (not killed.annotator or is_file_name(str(killed.annotator))):
+        place = folder / "annotations" / str(killed.annotator) if killed.annotator else folder
+        add_usage(place, {name: used for name, used in killed.usage.items() if isinstance(used, int | float)})
     rates = Rates()
     last = -math.inf
     seen: Event | None = None
@@ -83,7 +90,7 @@ def noting(folder: Path, progress: Progress, now: Callable[[], float] = time.tim
         if time_now - last < EVERY_S and event.done < event.total:
             return
         last = time_now
-        made = {"noted": time_now, "host": socket.gethostname(), "process": os.getpid()}
+        made = {"noted": time_now, "host": socket.gethostname(), "process": os.getpid(), "annotator": annotator}
         write_document(folder / LIVE_FILE, {**asdict(event), "per_second": as_plain(rate), **made})
 
     def report(event: Event) -> None:

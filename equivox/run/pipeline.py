@@ -265,7 +265,7 @@ def annotate_responses(
         if annotator.engine is not None:
             note_served_models(folder, annotator.engine, annotator.identity.name)
 
-    with afterwards(note), noting(folder, progress) as noted:
+    with afterwards(note), noting(folder, progress, annotator=annotator.identity.name) as noted:
         annotate(folder, tasks, annotator, engine=engine, retry_failed=retry_failed, progress=noted)
         follow_up(folder, tasks, annotator, options, progress=noted)
 

@@ -71,6 +71,20 @@ def test_what_a_killed_start_used_is_counted_by_the_next_one_and_once(tmp_path: 
     assert read_usage(tmp_path) == {"requests": 40, "cost": 0.5}
 
 
+def test_what_a_killed_annotator_used_is_none_of_the_models(tmp_path: Path) -> None:
+    judge = tmp_path / "annotations" / "judge"
+    with suppress(RunError), noting(tmp_path, no_progress, annotator="judge") as progress:
+        progress(Event("annotate", 40, 100, usage={"requests": 40, "cost": 0.5}))
+        raise RunError("the server is gone")
+    stopped = read_document(tmp_path / LIVE_FILE) | {"usage": {"requests": 40, "cost": 0.5}}
+    for name in ("../../judge", "judge"):
+        write_document(tmp_path / LIVE_FILE, stopped | {"annotator": name})
+        with noting(tmp_path, no_progress):
+            pass
+    assert (read_usage(tmp_path), read_usage(judge)) == ({}, {"requests": 40, "cost": 0.5})
+    assert [path.name for path in tmp_path.iterdir()] == ["annotations"]
+
+
 def test_notes_are_two_seconds_apart_and_the_last_one_is_always_made(tmp_path: Path) -> None:
     clock = iter([100.0, 101.9, 102.0, 102.1])
     noted = []
