@@ -25,7 +25,7 @@ from equivox.core.redact import redacted_text
 from equivox.core.scores import NAN, Score, distance_interval, left_out_of, unusual_options
 from equivox.core.variants import is_control
 from equivox.run.declarations import read_tasks
-from equivox.run.manifest import read_manifest
+from equivox.run.manifest import read_manifest, stated_hashes
 
 Outcome = Literal["pass", "worse", "inconclusive", "not comparable"]
 
@@ -213,7 +213,11 @@ def _refuse_one_run(new: Path, baseline: Path) -> None:
     if baseline.resolve() == new.resolve():
         raise RequestError(f"`baseline` is the new run itself, {new}; name the run that it is held against")
     one, other = (read_manifest(folder) for folder in (new, baseline))
-    if all(one[name] == other[name] for name in ("created", "identity")):
+    answers = [
+        {own for name, own in (stated_hashes(manifest) or {}).items() if name.startswith("responses/")}
+        for manifest in (one, other)
+    ]
+    if all(one[name] == other[name] for name in ("created", "identity")) and answers[0] & answers[1]:
         raise RequestError(
             f"{new} and {baseline} are copies of one run, which began {one['created']}; ask the model again into a new "
             "folder"
@@ -356,7 +360,7 @@ def _relative(comparison: Comparison, limits: Limits, overall: bool, min_coverag
             check = _against(old.model, score, test, limit, lacks, new.measure(score))
             found.append(_beside(check, new, limits.margin, old))
     if overall:
-        gone = unlike or "; ".join(dict.fromkeys(lacking.values()))
+        gone = unlike or "; ".join(f"{task}: {reason}" for (task, _), reason in lacking.items())
         for test in tests.values():
             limit = limits.of("margin", test.metric, test.task)
             if test.is_overall and limit is not None and any(metric == test.metric for _, metric in wanted):
