@@ -16,13 +16,14 @@ from equivox.core.errors import EquivoxError, RequestError
 from equivox.core.files import cache_folder, file_hash, refuse_oversized
 from equivox.core.hashing import digest
 from equivox.core.task import DataSource
+from equivox.core.version import __version__
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.run.declarations import TASKS_FILE
 from equivox.run.manifest import MANIFEST_FILE, changed_files, read_manifest, run_files, stated_hashes
 
 COMPUTED = "computed"
-"""The folder of the user's cache with an empty file for each run whose numbers were computed on this machine; the
-file's name is the SHA-256 of the run's manifest, which states the hashes of all its other files."""
+"""The folder of the user's cache with a file for each run whose numbers were computed on this machine, which holds the
+version that did; its name is the SHA-256 of the run's manifest, which states the hashes of all its other files."""
 MADE = "made"
 """The folder of the user's cache with an empty file for each run that was begun on this machine."""
 _UNFINISHED: dict[Path, str] = {}
@@ -84,7 +85,13 @@ def by_name(folders: Iterable[Path]) -> list[tuple[str, Callable[[], Path]]]:
 
 
 def is_computed(folder: Path) -> bool:
-    """Return whether the numbers of the run in `folder` were computed on this machine, and no file changed since."""
+    """Return whether this version computed the numbers of a run on this machine, and no file changed since."""
+    with suppress(OSError):
+        return _is_ours(folder) and _note(folder).read_text() == __version__
+    return False
+
+
+def _is_ours(folder: Path) -> bool:
     return _is_noted(folder) and not changed_files(folder, read_manifest(folder))
 
 
@@ -92,7 +99,7 @@ def note_computed(folder: Path) -> None:
     """Note that the numbers of the run in `folder` were computed on this machine; without hashes nothing is noted."""
     if stated_hashes(read_manifest(folder)) is None:
         return
-    _write_note(_note(folder))
+    _write_note(_note(folder), __version__)
 
 
 def _is_noted(folder: Path) -> bool:
@@ -136,10 +143,10 @@ def _made(folder: Path) -> Path:
     return cache_folder(MADE) / digest(known)
 
 
-def _write_note(note: Path) -> None:
+def _write_note(note: Path, text: str = "") -> None:
     with suppress(OSError):  # without a cache a run counts as one from elsewhere
         note.parent.mkdir(parents=True, exist_ok=True)
-        note.touch()
+        note.write_text(text)
 
 
 @contextmanager
@@ -147,7 +154,7 @@ def computing(folder: Path) -> Iterator[None]:
     """Note a run that is new, or that this machine computed before, as computed here once a block has scored it."""
     place, manifest = folder.resolve(), folder / MANIFEST_FILE
     left = _UNFINISHED.pop(place, None)
-    ours = not manifest.exists() or left == file_hash(manifest) or is_computed(folder)
+    ours = not manifest.exists() or left == file_hash(manifest) or _is_ours(folder)
     yield
     if not ours or not manifest.exists():
         return

@@ -10,8 +10,12 @@ from typing import Any
 import pytest
 from sample_runs import sample_run
 
+from equivox.compare import believing
 from equivox.compare.believing import PREDICATE, believe, check_statement
 from equivox.core.errors import RequestError
+from equivox.core.scores import ScoringOptions
+from equivox.run import opening
+from equivox.run.pipeline import rescore
 from equivox.run.verifying import Verification
 
 
@@ -54,6 +58,25 @@ def test_what_does_not_fit_a_statement_is_named(tmp_path: Path) -> None:
     for wrong in ({"predicateType": "urn:else"}, {"subject": []}, {"subject": 3}, {"predicate": {}}):
         (problem,) = checked(tmp_path, statement(tmp_path) | wrong).problems
         assert "is signed, but it is no statement about a run" in problem
+
+
+def test_a_run_that_another_version_computed_here_is_computed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A baseline that was scored before an upgrade has the numbers of before."""
+    run = sample_run(tmp_path / "run", "oracle", "vibe_gender:advisory", 99)
+    computed: list[Path] = []
+    monkeypatch.setattr(
+        believing, "verify_with_labels", lambda run, **_: computed.append(run) or Verification(run=run, manifest="")
+    )
+    believe(run)
+    assert computed == []
+    monkeypatch.setattr(opening, "__version__", "99.0")
+    believe(run)
+    assert computed == [run]
+    rescore(run, options=ScoringOptions(n_resamples=99))
+    believe(run)
+    assert computed == [run]
 
 
 def test_a_run_that_was_changed_is_not_believed_and_a_file_beside_it_changes_nothing(
