@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,14 +132,17 @@ def _not_the_same(kind: str, identities: Sequence[Mapping[str, Any]]) -> Iterato
 def unlike_settings(new: Path, old: Path) -> str:
     """Return in which settings the requests of two runs differ beside the model; empty if in none."""
     one, other = (read_manifest(folder)["identity"] for folder in (new, old))
-    found = [f"`{name}` is {one[name]} and {other[name]}" for name in ("seed", "limit") if one[name] != other[name]]
+
+    def unlike(names: Iterable[str], mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+        differing = [(name, mine.get(name), theirs.get(name)) for name in names if mine.get(name) != theirs.get(name)]
+        return [
+            f"`{name}` is {' and '.join('not given' if value is None else str(value) for value in values)}"
+            for name, *values in differing
+        ]
+
+    found = unlike(("seed", "limit"), one, other)
     found += [what for kind in ("corpora", "tasks") for what in _not_the_same(kind, (one, other))]
-    mine, theirs = _settings(one), _settings(other)
-    found += [
-        f"`{name}` is {mine.get(name, 'not given')} and {theirs.get(name, 'not given')}"
-        for name in ASKED_BY
-        if mine.get(name) != theirs.get(name)
-    ]
+    found += unlike(ASKED_BY, _settings(one), _settings(other))
     return f"the two runs were not asked alike: {'; '.join(found)}" if found else ""
 
 

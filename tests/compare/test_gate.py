@@ -312,7 +312,7 @@ def test_a_mean_does_not_pass_without_an_attribute_that_is_seldom_stated(runs: d
 
 
 @pytest.mark.parametrize(
-    ("further", "named"), [({"seed": 3}, "`seed` is 3 and 0"), ({"limit": 96}, "`limit` is 96 and None")]
+    ("further", "named"), [({"seed": 3}, "`seed` is 3 and 0"), ({"limit": 96}, "`limit` is 96 and not given")]
 )
 def test_runs_that_were_not_asked_alike_are_not_comparable(
     runs: dict[str, Path], tmp_path: Path, further: dict[str, int], named: str
