@@ -114,8 +114,8 @@ class ComparedRun:
         return next((found for audit in self.audits if (found := audit.of(score)) is not None), None)
 
     def alike(self, task: str) -> int:
-        """Return how many units of a task, or of a family's, were asked what another one was."""
-        own = (one.name for one in self.tasks if task in (one.name, one.family))
+        """Return how many units of a task, or of a family's, in any condition, were asked what another one was."""
+        own = (one.name for one in self.tasks if task.partition("@")[0] in (one.name, one.family))
         return max((self.origin.alike.get(name, 0) for name in own), default=0)
 
     def measure(self, score: Score) -> Measure | None:

@@ -33,7 +33,7 @@ from equivox.compare.gate import (
     read_limits,
 )
 from equivox.compare.pairs import open_runs, paired_tests
-from equivox.compare.runs import ComparedRun, open_comparison
+from equivox.compare.runs import ComparedRun, Origin, open_comparison
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document
 from equivox.core.scores import NAN, Score, ScoringOptions
@@ -339,6 +339,12 @@ def test_a_judge_whose_server_answered_by_another_name_is_another_judge(runs: di
     assert all("not annotated alike" in check.reason for check in outcomes[1].checks)
     assert "(answered by judge-2026-01-02)" in outcomes[1].caveats[0]
     assert judge_of(other, "rules") != judge_of(runs["fair"], "rules")
+
+
+def test_units_that_were_asked_alike_were_so_in_later_turns_too(runs: dict[str, Path]) -> None:
+    run = replace(open_comparison([runs["20"]]).runs[0], origin=Origin(alike={"vibe_gender:story": 20}))
+    asked = ("vibe_gender:story", "vibe_gender:story@turn=2", "vibe_gender@turn=2", "vibe_gender:candidate@turn=2")
+    assert [run.alike(task) for task in asked] == [20, 20, 20, 0]
 
 
 def test_a_run_is_not_held_against_itself(runs: dict[str, Path]) -> None:
