@@ -19,7 +19,7 @@ from equivox.annotate.sounds import word_errors
 from equivox.audit.stored import AdjustedScore, StoredAudit, stored_audits
 from equivox.compare.asking import asked_again, judges_itself, unlike_runs
 from equivox.core.errors import RequestError
-from equivox.core.files import file_hash
+from equivox.core.files import file_hash, path_ends
 from equivox.core.lazy import pc
 from equivox.core.metric import Measure, Metric, Panel
 from equivox.core.plain import split_by
@@ -182,21 +182,12 @@ def open_comparison(
     asked = [model_label(str(manifest["command"]["model"])) for manifest in manifests]
     names: dict[Path, str] = {}
     for model, own in split_by(zip(folders, asked, strict=True), lambda one: one[1]).items():
-        ends = _path_ends([folder for folder, _ in own])
+        ends = path_ends([folder for folder, _ in own])
         names |= {
             folder: f"{model} ({end})" if len(own) > 1 else model for (folder, _), end in zip(own, ends, strict=True)
         }
     runs = [compared_run(names[folder], folder, read_scores(folder, annotator), annotator) for folder in folders]
     return Comparison(shown_together(runs), [*caveats_of(left_out), *unlike_runs(runs, manifests)])
-
-
-def _path_ends(folders: Sequence[Path]) -> list[str]:
-    """Return the fewest last parts of each path by which all of them can be told apart."""
-    paths = [folder.resolve().parts for folder in folders]
-    n = 1
-    while len({parts[-n:] for parts in paths}) < len(paths):
-        n += 1
-    return [Path(*parts[-n:]).as_posix() for parts in paths]
 
 
 def caveats_of(left_out: Sequence[LeftOut]) -> list[str]:

@@ -408,3 +408,12 @@ def file_hash(path: Path) -> str:
             return hashlib.file_digest(opened, "sha256").hexdigest()
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror or error}; check its permissions") from error
+
+
+def path_ends(paths: Sequence[Path]) -> list[str]:
+    """Return the fewest last parts of each path by which all of them can be told apart; no two are the same place."""
+    parts = [path.resolve().parts for path in paths]
+    n = 1
+    while len({own[-n:] for own in parts}) < len(parts):
+        n += 1
+    return [Path(*own[-n:]).as_posix() for own in parts]
