@@ -17,6 +17,7 @@ import json
 import os
 import shutil
 import stat
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -411,9 +412,8 @@ def file_hash(path: Path) -> str:
 
 
 def path_ends(paths: Sequence[Path]) -> list[str]:
-    """Return the fewest last parts of each path by which all of them can be told apart; no two are the same place."""
+    """Return the fewest last parts of each path that no other one ends with; no two are the same place."""
     parts = [path.resolve().parts for path in paths]
-    n = 1
-    while len({own[-n:] for own in parts}) < len(parts):
-        n += 1
-    return [Path(*own[-n:]).as_posix() for own in parts]
+    ends = [[own[-n:] for n in range(1, len(own) + 1)] for own in parts]
+    taken = Counter(end for own in ends for end in own)
+    return [Path(*next(end for end in own if taken[end] == 1)).as_posix() for own in ends]
