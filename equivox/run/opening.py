@@ -86,12 +86,6 @@ def by_name(folders: Iterable[Path]) -> list[tuple[str, Callable[[], Path]]]:
 
 def is_computed(folder: Path) -> bool:
     """Return whether this version computed the numbers of a run on this machine, and no file changed since."""
-    with suppress(OSError):
-        return _is_ours(folder) and _note(folder).read_text() == __version__
-    return False
-
-
-def _is_ours(folder: Path) -> bool:
     return _is_noted(folder) and not changed_files(folder, read_manifest(folder))
 
 
@@ -104,7 +98,7 @@ def note_computed(folder: Path) -> None:
 
 def _is_noted(folder: Path) -> bool:
     with suppress(OSError):
-        return _note(folder).exists()
+        return _note(folder).read_text() == __version__
     return False
 
 
@@ -154,7 +148,7 @@ def computing(folder: Path) -> Iterator[None]:
     """Note a run that is new, or that this machine computed before, as computed here once a block has scored it."""
     place, manifest = folder.resolve(), folder / MANIFEST_FILE
     left = _UNFINISHED.pop(place, None)
-    ours = not manifest.exists() or left == file_hash(manifest) or _is_ours(folder)
+    ours = not manifest.exists() or left == file_hash(manifest) or is_computed(folder)
     yield
     if not ours or not manifest.exists():
         return
