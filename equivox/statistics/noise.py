@@ -157,9 +157,9 @@ def noise_over_clusters(
     independent = np.array([[(own[:, part] ** 2).sum() for part in slices] for own in of_group])
     effects = np.where(independent > 0, variances / np.maximum(independent, TINY), 1.0)
     freedoms = np.array([freedom for _, freedom in each])
+    of_cluster = sizes_of(counts, slices)
     if (freedoms == 0).any():
         # How many values a value's cluster has on average in each group and attribute, G x A.
-        of_cluster = sizes_of(counts, slices)
         squared, plain = (np.stack([own[mine].sum(axis=0) for mine in groups]) for own in (of_cluster**2, of_cluster))
         effects = _lent(effects, freedoms, squared / np.maximum(plain, TINY))
     known = sizes / np.maximum(effects, TINY)
@@ -189,10 +189,11 @@ def noise_over_clusters(
         factors.append(np.concatenate([stacked[0], *([np.sum(stacked[1:], axis=0)] if stacked[1:] else [])]))
         added.append(np.concatenate(further))
         spreads.append((pulls, simple, freedom))
-    n_answers = [counts[heard & mine].sum(axis=1) for mine in groups]
-    most = [min(freedom, of_ratio(own)[1]) for freedom, own in zip(freedoms, n_answers, strict=True)]
-    degrees = [_fewest_degrees(spreads, [part], most) for part in slices]
-    joint = degrees[0] if len(slices) == 1 else _fewest_degrees(spreads, slices, most)
+    n_answers = [of_cluster[mine] for mine in groups]
+    degrees = [
+        _fewest_degrees(spreads, [part], [own[:, place] for own in n_answers]) for place, part in enumerate(slices)
+    ]
+    joint = degrees[0] if len(slices) == 1 else _fewest_degrees(spreads, slices, [own.sum(axis=1) for own in n_answers])
     return Noise(factors, tuple(degrees), joint, added)
 
 
@@ -325,16 +326,17 @@ def hidden_errors(shares: Floats, code: int, size: float, tail: float, *, seen: 
 
 
 def _fewest_degrees(
-    spreads: Sequence[tuple[Floats, Floats, float]], slices: Sequence[slice], most: Sequence[float]
+    spreads: Sequence[tuple[Floats, Floats, float]], slices: Sequence[slice], n_answers: Sequence[Floats]
 ) -> float:
     """Return the degrees of freedom of the noise's size: `_degrees`, of two values no more than of normal pulls.
 
     The two errors of two values are one, of which leaving out a cluster shows little: of four clusters that are as far
-    from their mean, nothing. `most` are those of the groups, of which clusters of unequal size have fewer (`of_ratio`).
+    from their mean, nothing. Clusters of unequal size have fewer (`of_ratio`); `n_answers` are those of each group's.
     """
     found = _degrees(spreads, slices)
     if any(part.stop - part.start != 2 for part in slices):
         return found
+    most = [min(freedom, of_ratio(own)[1]) for (*_, freedom), own in zip(spreads, n_answers, strict=True)]
     one_of_two = [part.start for part in slices]
     return min(found, _degrees_if_normal([pulls[:, one_of_two] for pulls, *_ in spreads], most))
 

@@ -366,6 +366,18 @@ def test_two_values_have_no_more_degrees_than_welch_s():
     assert evidence_of({"said": codes}, group, cluster).model.degrees[0] < 1.5
 
 
+def test_an_attribute_of_few_clusters_has_their_degrees_beside_one_of_many():
+    # Six of 24 speakers give an answer that counts; all of them answer the other question.
+    rng, speaker = generator(), np.arange(24).repeat(20)
+    said = [str(rng.random() < 0.2 * (own % 5)) if own < 6 else None for own in speaker]
+    few = speaker < 6
+    alone = evidence_of({"few": np.array(said)[few]}, speaker[few] % 2, speaker[few]).model.degrees
+    values = {"few": said, "many": [str(code) for code in rng.integers(0, 30, 480)]}
+    occurrences = {name: encode_values(inputs.values(own, name), 1) for name, own in values.items()}
+    both = draw_evidence(occurrences, encode_design(speaker % 2, speaker, None, None, None), 99, generator(1))
+    assert both.model.degrees[0] == pytest.approx(alone[0])
+
+
 def test_degrees_of_noise_are_those_of_leaving_out_each_cluster_by_hand():
     # Squared pulls 4, 1 and 1 in one group and a variance of 4 in the other. Without each cluster, 2, 5 and 5 are left,
     # times 3/2 for one cluster less, times 2 / (2 + 4) degrees: 1, 2.5 and 2.5. A deviation has half of the difference
