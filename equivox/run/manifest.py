@@ -116,7 +116,8 @@ def public_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
     if command.get("data") not in {None, SAMPLE}:
         command["data"] = Path(command["data"]).resolve().name
     identity = {**manifest["identity"], "model": without_places(manifest["identity"]["model"])}
-    return {**manifest, "command": command, "identity": identity}
+    served = {name: manifest[name] for name in ("served_as", "annotators_served_as") if name in manifest}
+    return {**manifest, **without_places(served), "command": command, "identity": identity}
 
 
 class _Command(BaseModel):
@@ -221,7 +222,7 @@ def answered_by(manifest: Mapping[str, Any]) -> str:
     others: list[str] = []
     versions: list[str] = []
     for name in manifest.get("served_as", ()):
-        served = str(name).removeprefix("models/")
+        served = redacted_text(str(name)).removeprefix("models/")
         if served != model:
             dated = served.startswith(model) and _DATED.fullmatch(served[len(model) :])
             (versions if dated else others).append(served)
@@ -230,7 +231,7 @@ def answered_by(manifest: Mapping[str, Any]) -> str:
 
 def annotator_answered(manifest: Mapping[str, Any], annotator: str) -> str:
     """Return the names by which an annotator's server answered; empty if it answered by the one it was asked for."""
-    return ", ".join(manifest.get("annotators_served_as", {}).get(annotator, ()))
+    return ", ".join(map(redacted_text, manifest.get("annotators_served_as", {}).get(annotator, ())))
 
 
 def label_with_answering(label: str, manifest: Mapping[str, Any]) -> str:

@@ -13,7 +13,15 @@ from equivox.engines import EngineIdentity
 from equivox.engines.function import FunctionEngine
 from equivox.run.declarations import read_tasks, write_tasks
 from equivox.run.generating import note_served_models
-from equivox.run.manifest import differences, new_manifest, public_manifest, read_manifest, run_identity
+from equivox.run.manifest import (
+    annotator_answered,
+    answered_by,
+    differences,
+    new_manifest,
+    public_manifest,
+    read_manifest,
+    run_identity,
+)
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
@@ -57,6 +65,14 @@ def test_of_the_place_of_the_data_the_name_is_published(
 )
 def test_of_a_model_the_name_is_published(model: str, published: str, tmp_path: Path) -> None:
     assert public_manifest(read_manifest(written(tmp_path, model=model)))["command"]["model"] == published
+
+
+def test_of_the_file_that_a_server_answers_as_the_name_is_shown_and_published(tmp_path: Path) -> None:
+    place = "/home/me/models/tiny.gguf"
+    served = {"served_as": [place], "annotators_served_as": {"judge": [place]}}
+    manifest = read_manifest(written(tmp_path)) | served
+    assert answered_by(manifest) == annotator_answered(manifest, "judge") == "tiny.gguf"
+    assert "/home" not in str(public_manifest(manifest))
 
 
 @pytest.mark.parametrize("annotator", ["../rules", "a/b", ""])
