@@ -66,7 +66,7 @@ def build(
     from equivox.dataset_builders.word_lists import SOURCES
 
     if corpus is None:
-        if source or hub:
+        if source or hub or figure:
             raise RequestError("the corpus to be built is missing; `equivox data build` lists them")
         return _list_corpora()
     if corpus in SOURCES:
