@@ -125,8 +125,9 @@ def compare_joint_shift(
         `difference` is in percent. Zero means that both models lie equally far from parity on average, not that they
         give the same answers. An attribute with fewer than two groups or values left, or with an empty group, is left
         out with its reason; NaN when that is so for all of them. Only the interval, the estimates and `p_distance` are
-        NaN when in any attribute a group has answers from a single cluster, or all groups from the same two units; only
-        the interval, when both models answer alike in every cluster.
+        NaN when in any attribute a group has answers from a single cluster, or when the noise has one degree of freedom
+        (the same two units in all groups, or two clusters in the only group that varies); only the interval, when both
+        models answer alike in every cluster.
 
     Raises
     ------
@@ -242,7 +243,7 @@ def _distance(tables: TwoTables, n_draws: int, confidence: float, rng: np.random
     n_values = tables.counts.shape[2]
     model = tables.noise(rng)
     if model.joint_degrees <= 1:
-        return {}  # The noise of two units in every group has no mean, and the interval rests on what noise adds.
+        return {}  # Such noise, as of two units in every group, has no mean, and the interval rests on what noise adds.
     drawn = ContrastNoise(tables, model, rng).draw
     of = [slice(0, n_values), slice(n_values, 2 * n_values)]
     deviations = tables.deviations(tables.by_group())

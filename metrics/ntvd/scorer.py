@@ -281,7 +281,7 @@ def _values(found: statistics.ShiftComparison, n_resamples: int) -> PairedValues
 
     reason = found.undefined
     if reason is None and math.isnan(found.p_both):
-        reason = "a group has one cluster with answers, or all the same two: how far chance alone goes is not known"
+        reason = "so few clusters of a group have answers, or vary, that nobody knows how far chance alone goes"
     return PairedValues.taken_from(
         found,
         value_a=found.ntvd_a,

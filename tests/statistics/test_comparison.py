@@ -128,6 +128,13 @@ def test_a_model_against_itself(n_values):
     assert found.estimate == 0.0 and math.isnan(found.ci_low) and math.isnan(found.ci_high)
 
 
+def test_two_clusters_of_the_only_group_that_varies_show_no_interval():
+    groups, clusters = ["g0"] * 20 + ["g1"] * 20, [*"a" * 10, *"b" * 10, *"c" * 10, *"d" * 10]
+    a, b = (["y"] * n + ["n"] * (20 - n) + ["y"] * 20 for n in (3, 13))
+    found = compare_shift(a, b, groups, clusters=clusters, min_count=1, rng=generator())
+    assert math.isnan(found.p_both) and math.isnan(found.ci_low) and found.undefined is None
+
+
 def test_level_and_coverage():
     rng = generator(5)
     groups, clusters = design(16, 15)
