@@ -103,5 +103,5 @@ def test_what_is_built_is_described(equivox: Cli, tmp_path: Path) -> None:
     other = ("crema_d", "--source", sample_source("crema_d"), "-o", tmp_path / "other")
     assert "corpora of continuations" in equivox.refused("data", "build", *other, "--figure", tmp_path / "rouge.svg")
     assert not (tmp_path / "other").exists()
-    for given in (other[1:], ("--figure", tmp_path / "rouge.svg")):
-        assert "lists them" in equivox.refused("data", "build", *given)
+    for rest in (other[1:], ("--figure", tmp_path / "rouge.svg")):
+        assert "lists them" in equivox.refused("data", "build", *rest)
