@@ -359,17 +359,13 @@ def _alone(run: ComparedRun) -> str:
 
 def _of_many(runs: Sequence[ComparedRun], ranks: Sequence[Rank], *, tested: bool) -> Parts:
     question = f"Which of {len(runs)} models answer differently when only the person changes?"
-    told = {run.model: [] if _in_controls_alone(own := task_verdicts(run)) else own for run in runs}
-    differ = [model for model, own in told.items() if any(one.verdict == "found" for one in own)]
-    unknown = [
-        model
-        for model, own in told.items()
-        if model not in differ and (not own or any(one.verdict != "not shown" for one in own))
-    ]
+    told = [set() if _in_controls_alone(own) else {one.verdict for one in own} for own in map(task_verdicts, runs)]
+    differ = [run.model for run, own in zip(runs, told, strict=True) if "found" in own]
+    rest = sum(own == {"not shown"} for own in told)
+    unknown = len(runs) - len(differ) - rest
     parts = [f"{len(differ)} of {len(runs)}, in at least one task" if differ else "None is shown to"]
     if unknown:
-        parts.append(f"{'of' if differ else 'and of'} {len(unknown)} it is not known")
-    rest = len(runs) - len(differ) - len(unknown)
+        parts.append(f"{'of' if differ else 'and of'} {unknown} it is not known")
     if rest and differ:
         parts.append(f"of {rest} it is not shown, which is no proof that answers are alike")
     elif rest and not unknown:

@@ -159,6 +159,11 @@ def test_refusals_of_one_group_in_a_later_turn_are_told() -> None:
     assert one(score("story", 0.5), as_declared, silent).answer == f"Not shown, {NO_PROOF}."
 
 
+def test_runs_of_one_name_are_counted_each() -> None:
+    named = [run([score("story", q)], model="a") for q in (0.001, 0.5, 0.5)]
+    assert opening(named).answer == f"1 of 3, in at least one task; of 2 it is not shown, {NO_PROOF}."
+
+
 def test_what_is_lost_is_no_finding_of_the_answers_that_are_left() -> None:
     most = Mover(value="yes", high_group="women", high_share=30, low_group="men", low_share=0)
     refused = score("story", 0.001, attribute="refusal", role="refusal", mover=most)
