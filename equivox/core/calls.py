@@ -49,7 +49,7 @@ class Answer:
         >>> Answer("", (Call("decide", '{"decision": "invite"}'),)).text
         '{"content": "", "calls": [{"name": "decide", "arguments": {"decision": "invite"}}]}'
         """
-        if not self.content and not self.calls:
+        if not self.content.strip() and not self.calls:
             return ""
         calls = [{"name": call.name, "arguments": _plain(call.arguments)} for call in self.calls[:_MOST]]
         return json.dumps({"content": self.content, "calls": calls}, ensure_ascii=False)

@@ -1055,10 +1055,10 @@ def test_tools_are_sent_and_calls_come_back_in_one_form(server: Server) -> None:
     }}]  # fmt: skip
 
 
-@pytest.mark.parametrize("ended", ["content_filter", "stop"])
-def test_an_answer_without_words_and_calls_is_empty(server: Server, ended: str) -> None:
+@pytest.mark.parametrize(("ended", "said"), [("content_filter", None), ("stop", None), ("stop", "\n\n")])
+def test_an_answer_without_words_and_calls_is_empty(server: Server, ended: str, said: str | None) -> None:
     # As an answer without tools is: what a filter withheld counts as that, and not as a call that is missing.
-    chosen(server, finish_reason=ended, message={"role": "assistant", "content": None})
+    chosen(server, finish_reason=ended, message={"role": "assistant", "content": said})
     (response,) = engine(server).generate([request("a", tools=(DECIDE,))])
     assert (response.text, response.finish_reason) == ("", ended)
 
