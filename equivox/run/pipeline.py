@@ -260,9 +260,11 @@ def annotate_responses(
 ) -> None:
     """Annotate the responses in `folder` that `annotator` has not annotated yet, and ask it about the findings."""
     engine = answering_engine(read_manifest(folder))
+    before = dict(annotator.usage)
 
     def note() -> None:
-        if annotator.engine is not None:
+        # Of an annotator that read another run before, and was asked nothing here, the names belong to that one.
+        if annotator.engine is not None and (not before or annotator.usage != before):
             note_served_models(folder, annotator.engine, annotator.identity.name)
 
     with afterwards(note), noting(folder, progress, annotator=annotator.identity.name) as noted:

@@ -450,7 +450,7 @@ def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
         hobbies = [v["value"] for v in words if v["attribute"] == "hobby"]
         return form(ADVISORY, hobby=hobbies, refusal="yes" if request.sample_id in declined else "no")
 
-    served = type("Served", (ScriptedReader,), {"served_as": ["tool-2"]})
+    served = type("Served", (ScriptedReader,), {"served_as": ["tool-2"], "usage": {}})
     second = ModelAnnotator("second", served(agreeable), sampling=GREEDY)
     monkeypatch.setattr("equivox.run.pipeline.open_annotator", lambda name, workers: second)
     monkeypatch.setattr("equivox.annotate.annotator_name", lambda named: named)
@@ -468,6 +468,11 @@ def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
     # A judge behind a name that moves to another version is another judge.
     assert read_manifest(folder)["annotators_served_as"] == {"second": ["tool-2"]}
     assert "the server of the annotator second answered as tool-2" in out
+    # Of a judge that moved while it read another run, nothing here is by the new version.
+    served.served_as, served.usage = ["tool-2", "tool-3"], {"requests": 9.0}  # type: ignore[attr-defined]
+    equivox.done("annotate", folder, "--annotator", "second")
+    assert read_manifest(folder)["annotators_served_as"] == {"second": ["tool-2"]}
+    served.usage = {}  # type: ignore[attr-defined]
     identity = json.loads((annotations_folder(folder, "second") / "annotator.json").read_text())
     assert identity["settings"]["engine"]["model"] == "tool"
     alpha = next(line for line in out.splitlines() if "vibe_gender:advisory  hobby" in line).split()[2]
