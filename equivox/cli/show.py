@@ -112,7 +112,9 @@ def show_older(folder: Path, first: Sequence[Event]) -> None:
         began = f"of the run that began {read_manifest(folder)['created']}"
         told = f"{done} of {total} responses were there before, {began}"
         if done == total:
-            told = f"Nothing was asked: all {total} responses were there, {began}"
+            failed = count_failures(folder).total()
+            of_them = f", {failed} of them failures, which `--retry-failed` asks again" if failed else ""
+            told = f"Nothing was asked: all {total} responses were there{of_them}, {began}"
         echo(f"{told}; to ask the model as it is now, give another `--output` than {folder}", "yellow")
 
 

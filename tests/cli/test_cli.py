@@ -153,6 +153,8 @@ def test_a_run_that_goes_on_says_how_much_is_older(equivox: Cli, tmp_path: Path)
     run += ("--output", tmp_path, "--scoring", "n_resamples=99")
     equivox(*run)
     failed = count_failures(tmp_path).total()
+    told = f"all 24 responses were there, {failed} of them failures, which `--retry-failed` asks again, of the run"
+    assert told in equivox(*run)[1]
     _, out, _ = equivox(*run, "--retry-failed")
     assert f"{24 - failed} of 24 responses were there before, of the run that began " in out
 
