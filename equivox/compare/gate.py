@@ -360,7 +360,7 @@ def _relative(comparison: Comparison, limits: Limits, overall: bool, min_coverag
             check = _against(old.model, score, test, limit, lacks, new.measure(score))
             found.append(_beside(check, new, limits.margin, old))
     if overall:
-        gone = unlike or "; ".join(f"{task}: {reason}" for (task, _), reason in lacking.items())
+        gone = unlike or "; ".join(dict.fromkeys(f"{task}: {reason}" for (task, _), reason in lacking.items()))
         for test in tests.values():
             limit = limits.of("margin", test.metric, test.task)
             if test.is_overall and limit is not None and any(metric == test.metric for _, metric in wanted):

@@ -179,13 +179,13 @@ def open_comparison(
     manifests = [read_manifest(folder) for folder in folders]
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise RequestError("`compare` was given a run twice; name each once")
-    asked = [model_label(str(manifest["command"]["model"])) for manifest in manifests]
-    names: dict[Path, str] = {}
-    for model, own in split_by(zip(folders, asked, strict=True), lambda one: one[1]).items():
-        ends = path_ends([folder for folder, _ in own])
-        names |= {
-            folder: f"{model} ({end})" if len(own) > 1 else model for (folder, _), end in zip(own, ends, strict=True)
-        }
+    names = {
+        folder: model_label(str(manifest["command"]["model"]))
+        for folder, manifest in zip(folders, manifests, strict=True)
+    }
+    for model, own in split_by(folders, names.__getitem__).items():
+        if len(own) > 1:
+            names |= {folder: f"{model} ({end})" for folder, end in zip(own, path_ends(own), strict=True)}
     runs = [compared_run(names[folder], folder, read_scores(folder, annotator), annotator) for folder in folders]
     return Comparison(shown_together(runs), [*caveats_of(left_out), *unlike_runs(runs, manifests)])
 
