@@ -5,6 +5,7 @@
 #   make check   the short loop: linting, types and the quick tests, about 95 s on 2 cores
 #   make dist   the release: built, checked, installed into a fresh environment, and the demo run from it
 #   make unit   the tests that need no vLLM
+#   make golden   every number of fixed runs against tests/golden.parquet; `make golden UPDATE=1` records them
 #   make test-newest   statistics, core and store on the newest Python that is installed
 #   make test-lowest   the quick tests with the oldest libraries that are allowed
 #   make test-browser   the pages in headless Chromium
@@ -25,7 +26,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m uv pip install --quiet --python $(BIN)/python -c constraints.txt
 
-.PHONY: help demo docs dist test test-newest test-lowest test-browser test-engine test-gpu test-long calibration test-lighteval check lint types quick unit constraints constraints-engine \
+.PHONY: help demo docs dist golden test test-newest test-lowest test-browser test-engine test-gpu test-long calibration test-lighteval check lint types quick unit constraints constraints-engine \
   constraints-lighteval clean
 
 help:
@@ -37,7 +38,7 @@ demo: $(VENV)/.installed
 # Two run at a time, the longest first, so that no core waits for the last one; each prints when it ends. All but `unit`
 # keep about one core busy. An environment is installed inside its target: as a prerequisite it would let the next go first.
 test: lint
-	$(MAKE) --no-print-directory -j2 --output-sync=target test-engine unit types test-browser test-lighteval test-newest
+	$(MAKE) --no-print-directory -j2 --output-sync=target test-engine unit golden types test-browser test-lighteval test-newest
 
 check: lint
 	$(MAKE) --no-print-directory -j2 types quick
@@ -54,6 +55,9 @@ types: $(VENV)/.installed-dev
 unit: $(VENV)/.installed-dev
 	$(BIN)/pytest -n $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) --dist worksteal --ignore=tests/browser -m 'not long'
 	@echo "left out: tests that run at length (make test-long)"
+
+golden: $(VENV)/.installed-dev
+	$(BIN)/python tests/golden.py $(if $(UPDATE),--update)
 
 # Without the tests that took more than 0.1 s when they were last timed (tests/slow_tests.py), without the browser and without
 # inspect_ai, whose import takes seconds.
