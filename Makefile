@@ -59,10 +59,9 @@ unit: $(VENV)/.installed-dev
 golden: $(VENV)/.installed-dev
 	$(BIN)/python tests/golden.py $(if $(UPDATE),--update)
 
-# Without the tests that took more than 0.1 s when they were last timed (tests/slow_tests.py), without the browser and without
-# inspect_ai, whose import takes seconds.
+# Without the tests that took more than 0.1 s when they were last timed (tests/slow_tests.py), and without the browser.
 quick: $(VENV)/.installed-dev
-	$(BIN)/pytest -q -n auto --dist worksteal -m 'not slow and not long' --ignore=tests/browser --ignore=tests/integrations/inspect $(QUICK)
+	$(BIN)/pytest -q -n auto --dist worksteal -m 'not slow and not long' --ignore=tests/browser $(QUICK)
 
 # The quick tests of some rooms once more on the newest Python that is installed here beside $(PYTHON), by its name or by pyenv.
 NEWEST := $(shell for minor in 14 13 12; do \
@@ -87,7 +86,7 @@ test-lowest:
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
 	.venv-lowest/bin/python -m uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct -e .
 	.venv-lowest/bin/python -m uv pip install --quiet --python .venv-lowest/bin/python -e '.[dev]'
-	.venv-lowest/bin/pytest -q -n auto -W ignore -m 'not slow and not long' --ignore=tests/browser --ignore=tests/integrations/inspect \
+	.venv-lowest/bin/pytest -q -n auto -W ignore -m 'not slow and not long' --ignore=tests/browser \
 	  --deselect tests/integrations/hub/test_push.py::test_a_hub_that_is_not_there
 
 docs: $(VENV)/.installed-dev

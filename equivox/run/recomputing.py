@@ -82,13 +82,13 @@ class Replayed(Annotator):
         for job in jobs:
             record = self.records.get(job.key)
             again = read_again(job, record) if self.is_model and record is not None else None
-            yield again or stored(job, record, "no annotation is stored for this text")
+            yield again or _stored(job, record)
 
 
-def stored(job: Job, record: Mapping[str, Any] | None, missing: str) -> Annotation:
-    """Return what a record holds of a job's annotation; without one, a failed annotation with `missing` for output."""
+def _stored(job: Job, record: Mapping[str, Any] | None) -> Annotation:
+    """Return what a record holds of a job's annotation; without one, a failed annotation."""
     if record is None:
-        return job.annotated("failed", output=missing, attempts=0)
+        return job.annotated("failed", output="no annotation is stored for this text", attempts=0)
     values = [Value(**value) for value in record["values"]]
     return job.annotated(record["status"], values, output=record["output"], attempts=record["attempts"])
 

@@ -55,8 +55,7 @@ def test_files_that_a_page_names_or_links_exist(page: str) -> None:
     text = (ROOT / page).read_text("utf-8")
     folders = "equivox|tests|tasks|configs|dataset_builders|metrics|docs|examples"
     for file in re.findall(rf"`((?:{folders})/[\w/.-]+)`", text):
-        # A task of inspect is called PACKAGE/TASK.
-        assert (ROOT / file).exists() or page == "docs/inspect.md", file
+        assert (ROOT / file).exists(), file
     for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
         generated = target.startswith("metrics/") or target in {"changelog.md", "commands.md", "index.md"}
         assert generated or ((ROOT / page).parent / target).exists(), target

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from equivox.integrations.hub.dataset_folder import RowSet
 
 FRAMEWORK = "inspect-ai"
-"""The value of `evaluation_framework`: the Hub accepts listed names alone, and equivox, whose tasks run inside this one
-(`inspect eval equivox/TASK`), is not among them. The list is `packages/tasks/src/eval.ts` of huggingface.js."""
+"""The value of `evaluation_framework`: the Hub accepts listed names alone, and equivox is not among them. The list is
+`packages/tasks/src/eval.ts` of huggingface.js."""
 
 OPEN_LICENCES = frozenset(
     {"apache-2.0", "mit", "cc0-1.0", "cc-by-4.0", "cc-by-3.0", "cc-by-sa-4.0", "cc-by-sa-3.0", "odbl", "odc-by"}
@@ -167,7 +167,7 @@ def eval_file(title: str, tasks: Sequence[Task]) -> str:
     document = {
         "name": f"equivox: {title}",
         "description": "What a model does differently when only the person changes. Higher is better. Evaluated by "
-        "equivox, whose tasks run inside inspect-ai.",
+        "equivox; inspect-ai stands for it, because the Hub does not list equivox.",
         "evaluation_framework": FRAMEWORK,
         "tasks": [
             {"id": task_id, "config": config_name(task.name), "split": "test"}
