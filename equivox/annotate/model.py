@@ -150,18 +150,6 @@ def prompt_text(segment: Segment) -> str:
     return asked.format(fields=fields, response=response, instructions=rules, examples=shown)
 
 
-def asked_prompts(task: Task, identity: AnnotatorIdentity) -> list[str] | None:
-    """Return the prompts that the model `identity` is given about responses to `task`, with `{response}` for the text.
-
-    One per kind of segment, without repetitions; empty if only tools annotate the task. None if the standard prompt is
-    not the one that this model was given.
-    """
-    asked = [segment for segment in task.annotation.asks(task) if not segment.alone]
-    if identity.settings.get("prompt") != digest(_standard_prompt()) and any(s.prompt is None for s in asked):
-        return None
-    return list(dict.fromkeys(prompt_text(replace(segment, text="{response}")) for segment in asked))
-
-
 def _words(segment: Segment) -> str:
     return split_thinking(segment.text)[0].strip()
 

@@ -9,7 +9,7 @@ import typer
 
 from equivox.cli.options import RunArgument, data_option, opened, output_option, refuse_in_run
 from equivox.cli.output import EXIT_DONE, echo
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import RequestError
 from equivox.core.plain import split_by
 from equivox.report.progress_bars import progress_bars
 
@@ -76,13 +76,8 @@ def push(
     return EXIT_DONE
 
 
-BOARDS = ("hub", "every-eval-ever")
-"""Where scores are submitted to."""
-
-
 def submit(
     run: RunArgument,
-    to: Annotated[str, typer.Option(metavar="BOARD", help="hub or every-eval-ever.")] = "hub",
     model_repo: Annotated[
         str | None, typer.Option("--model-repo", help="The model's repository on the Hub, owner/name.")
     ] = None,
@@ -101,12 +96,6 @@ def submit(
     min_coverage: Annotated[
         float, typer.Option(help="Share of usable responses that every group needs, 0.8 or more.")
     ] = 0.95,
-    data: Annotated[
-        str | None, data_option("For every-eval-ever: where the corpora are now, for the hashes of prompts.")
-    ] = None,
-    texts: Annotated[
-        bool, typer.Option("--texts", help="For every-eval-ever: prompts and responses beside their hashes.")
-    ] = False,
     board: Annotated[
         str | None,
         typer.Option(help="A board of runs on the Hub, owner/name: the whole run is sent, not its scores."),
@@ -116,7 +105,7 @@ def submit(
         bool, typer.Option("--push", help="Open a pull request; without it, the files are written here only.")
     ] = False,
 ) -> int:
-    """Write a run for a board, or its scores for the Hub or Every Eval Ever; --push opens a pull request."""
+    """Write a run for a board, or its scores for the Hub; --push opens a pull request."""
     from equivox.integrations.hub.submission import Wish
 
     of_the_hub = {"model-repo": model_repo, "benchmark": benchmark, "revision": revision, "source-url": source_url}
@@ -128,18 +117,9 @@ def submit(
         refuse_in_run(output, "output")
     if repo is not None:
         raise RequestError("`repo` is for `--board`; the Hub's leaderboards take `--model-repo`")
-    if to not in BOARDS:
-        raise RequestError(f"`to` is one of {', '.join(BOARDS)}, got {to!r}{nearest(to, BOARDS)}")
-    if to == "every-eval-ever":
-        given = [name for name, value in (of_the_hub | {"mark": mark, "push": send}).items() if value]
-        if given:
-            raise RequestError(f"`{given[0]}` is for the Hub; leave it out with `--to every-eval-ever`")
-        return _write_evaluation(run, output, data, texts=texts)
     if model_repo is None or benchmark is None:
         missing = "model-repo" if model_repo is None else "benchmark"
         raise RequestError(f"`{missing}` is missing; the Hub takes `--model-repo` and `--benchmark`")
-    if data is not None or texts:
-        raise RequestError(f"`{'data' if data else 'texts'}` is for `--to every-eval-ever`; leave it out")
     wish = Wish(
         run=run,
         model_repo=model_repo,
@@ -203,18 +183,6 @@ def _to_board(run: Path, board: str, repo: str | None, output: Path | None, *, s
     address, request = submit_to_board(folder, repo, board)
     echo(f"Uploaded: {address}")
     echo(f"Pull request: {request}" if request else f"{board} lists it already.")
-    return EXIT_DONE
-
-
-def _write_evaluation(run: Path, output: Path | None, data: str | None, *, texts: bool) -> int:
-    """Write a run for Every Eval Ever."""
-    from equivox.cli.show import believe_all
-    from equivox.integrations.every_eval_ever.exporting import write_evaluation
-
-    believe_all([run])
-    folder = output or Path("hub") / f"{run.resolve().name}-every-eval-ever"
-    for path in write_evaluation(run, folder, data=data, texts=texts):
-        echo(f"  {path}  {path.stat().st_size:,} bytes")
     return EXIT_DONE
 
 

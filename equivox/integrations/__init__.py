@@ -1,1 +1,1 @@
-"""Integrations with other projects: the Hub, lighteval and Every Eval Ever."""
+"""Integrations with other projects: the Hub and lighteval."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,11 +16,11 @@ from pydantic import ValidationError
 
 from equivox import measure, open_run
 from equivox.annotate import Annotation, Annotator, AnnotatorIdentity, Job, annotator_name, open_annotator
-from equivox.annotate.model import ModelAnnotator, asked_prompts, prompt_text, read_again
+from equivox.annotate.model import ModelAnnotator, prompt_text, read_again
 from equivox.annotate.schema import canonical, json_schema, response_form
 from equivox.compare.runs import open_comparison
 from equivox.core.errors import EquivoxError, RequestError
-from equivox.core.segments import AnnotationScheme, AnnotatorPrompt, Segment
+from equivox.core.segments import Segment
 from equivox.core.task import GREEDY, Attribute, Task, WorkedExample
 from equivox.engines import Engine, EngineIdentity, Request, Response
 from equivox.run.cost import annotator_effort
@@ -314,30 +314,6 @@ def test_a_model_is_told_how_many_texts_an_attribute_takes() -> None:
     assert "a short text" in told["job"] and "list" not in told["job"]
     assert "a list of exactly 3 short texts" in told["hobby"]
     assert "a list of at most 4 short texts" in told["trait"]
-
-
-def test_the_prompts_that_a_model_was_given_are_shown_if_they_are_todays() -> None:
-    identity = ModelAnnotator("s", ScriptedReader(lambda request: None), sampling=GREEDY).identity
-    (shown,) = asked_prompts(STORY, identity) or []
-    assert shown == prompt_text(STORY.annotation.whole("{response}")) and "{response}" in shown
-    other = replace(identity, settings={**identity.settings, "prompt": "0" * 64})
-    assert asked_prompts(STORY, other) is None
-    # What has a prompt of its own, and what a tool reads alone, does not rest on the standard prompt.
-    (segment,) = STORY.annotation.asks(STORY)
-    prompt = AnnotatorPrompt(name="p", version=1, text="{response}")
-    for kept, prompts in ((replace(segment, alone=True), []), (replace(segment, prompt=prompt), ["{response}"])):
-        own = replace(STORY, annotation=AskingOnce(attributes=STORY.attributes, once=kept))
-        assert asked_prompts(own, other) == prompts
-
-
-@dataclass(frozen=True, kw_only=True)
-class AskingOnce(AnnotationScheme):
-    """A scheme that asks about one segment."""
-
-    once: Segment
-
-    def asks(self, task: Task) -> Sequence[Segment]:
-        return [self.once]
 
 
 def test_a_package_that_adds_no_annotator_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ from equivox.run.manifest import state_hashes
 TASK = "vibe_gender:advisory"
 
 NEEDED = {
-    "FIGURE": "forest:vibe_gender", "A,B,C": "rules,one,two", "to": "every-eval-ever", "model_repo": "org/model",
+    "FIGURE": "forest:vibe_gender", "A,B,C": "rules,one,two", "model_repo": "org/model",
     "benchmark": "org/data", "repo": "org/data", "annotator": "rules", "most": "50", "n": "1",
 }  # fmt: skip
 """What a command that opens a run needs beside it, by the metavar of an argument or the name of an option."""

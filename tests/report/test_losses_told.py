@@ -92,10 +92,6 @@ def test_every_record_names_the_refusals_of_one_group(refusing: Path, equivox: C
     card = (tmp_path / "pushed" / "README.md").read_text("utf-8")
     assert f"\n\nGroups lose answers to `vibe_gender:advisory` unequally: {row.lost}.\n\n" in card
     assert "It was scored with" not in card
-    equivox.done("submit", run, "--to", "every-eval-ever", "-o", tmp_path / "eee")
-    (path,) = (tmp_path / "eee").rglob("*.json")
-    (result,) = json.loads(path.read_text("utf-8"))["evaluation_results"]
-    assert result["score_details"]["details"]["groups_lose_unequally"] == row.lost
 
 
 def test_a_card_says_how_a_run_was_scored(refusing: Path, equivox: Cli, tmp_path: Path) -> None:
