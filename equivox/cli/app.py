@@ -56,7 +56,6 @@ COMMANDS = {
         check_commands.verify,
         result_commands.view,
         result_commands.report,
-        check_commands.dossier,
         hub_commands.submit,
         audit_commands.app,
     ),

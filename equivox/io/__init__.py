@@ -1,1 +1,1 @@
-"""What is written to disk line by line, so that a kill loses nothing, and statements that are signed."""
+"""What is written to disk line by line, so that a kill loses nothing."""

@@ -35,15 +35,12 @@ _RUN = re.compile(f"{_LEFTWARDS}+(?:(?:{_BETWEEN}){_LEFTWARDS}+)*")
 _TAG = re.compile(r"(<[^>]*>)")
 
 
-def render_page(template: Traversable, *, style: Traversable, script: Traversable | None = None, **context: Any) -> str:
+def render_page(template: Traversable, *, style: Traversable, script: Traversable, **context: Any) -> str:
     """Return the page; the template gets `style`, `script`, `style_hash` and `script_hash` in addition to `context`.
 
-    `style` is what stands behind the shared style. A page without a script gets neither of its names, and its policy
-    should name no `script-src`.
+    `style` is what stands behind the shared style.
     """
-    texts = {"style": STYLE.read_text("utf-8") + style.read_text("utf-8")}
-    if script is not None:
-        texts["script"] = script.read_text("utf-8")
+    texts = {"style": STYLE.read_text("utf-8") + style.read_text("utf-8"), "script": script.read_text("utf-8")}
     return kept_apart(
         _compiled(template.read_text("utf-8")).render(
             **context,

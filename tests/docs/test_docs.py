@@ -29,9 +29,9 @@ from docs_pages import (
 
 ELSEWHERE = (
     *("--push", "--data data", "--data-dir data", "--hub", "--source ", "pip install", "labels"),
-    *("--workers", "--ray-address", "--sign", "--key"),
+    *("--workers", "--ray-address"),
 )
-"""What needs a model, a corpus, an account, labels, Ray or a key and does not run here; its options are checked."""
+"""What needs a model, a corpus, an account, labels or Ray and does not run here; its options are checked."""
 
 
 QUICKLY = {

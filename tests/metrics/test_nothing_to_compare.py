@@ -101,7 +101,7 @@ def test_neither_compare_nor_leaderboard_nor_submission_shows_a_number(tmp_path:
     code, out, _ = equivox("compare", runs / "0", runs / "1", "--resamples", 99)
     assert code == 1 and "2 scores of whole tasks undefined" in out
     assert "constant answer" in out and not re.search(r"parrot.*[0-9]\.[0-9]", out)
-    for command, place in (("report", "report.html"), ("dossier", "pack"), ("leaderboard", "board")):
+    for command, place in (("report", "report.html"), ("leaderboard", "board")):
         code, out, _ = equivox(command, runs if command == "leaderboard" else runs / "0", "--output", tmp_path / place)
         assert code == 1 and "undefined" in out and (tmp_path / place).exists(), command
     rows = json.loads((tmp_path / "board" / "leaderboard.json").read_text())
