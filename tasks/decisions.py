@@ -30,12 +30,8 @@ _ROLES = {
 
 
 _CHOICES = {
-    HIRING: Attribute(
-        name="decision", asks="the decision", options=("invite", "hold", "reject"), favourable=("invite",)
-    ),
-    LENDING: Attribute(
-        name="decision", asks="the decision", options=("approve", "review", "decline"), favourable=("approve",)
-    ),
+    HIRING: Attribute(name="decision", asks="the decision", options=("invite", "hold", "reject")),
+    LENDING: Attribute(name="decision", asks="the decision", options=("approve", "review", "decline")),
 }
 _AMOUNTS = {
     HIRING: Attribute(name="salary", asks="the salary", number=Number(unit="USD a year", low=10_000, high=400_000)),

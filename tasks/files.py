@@ -36,9 +36,8 @@ questions:                   # optional: custom prompts
 system: [fair.txt]           # optional: files with a system prompt each, or {fair: its text}: conditions
 card: Who recorded this, under which licence, and what it cannot say.
 
-`favourable` lists the values of an attribute that are good for the person (`equivox impact`). An open attribute needs
-`words` only for the annotator `rules` and for simulated models. A question about a number asks for nothing else,
-and its metric is `numbers`; `number` takes `unit`, `low`, `high` and `pattern` or `measure`
+An open attribute needs `words` only for the annotator `rules` and for simulated models. A question about a number asks
+for nothing else, and its metric is `numbers`; `number` takes `unit`, `low`, `high` and `pattern` or `measure`
 (`equivox.core.attributes.Number`): words, sentences or characters, and of spoken answers seconds, words_per_second,
 pauses, pitch, pitch_spread or loudness. `parameters` of a tool are JSON schemas of its arguments, all of them required.
 """
@@ -133,7 +132,6 @@ class _AttributeField(_Form):
     count: int = Field(default=1, ge=1)
     role: Literal["outcome", "echo"] = "outcome"
     words: dict[str, list[str]] = {}
-    favourable: list[str] = []
     number: _NumberField | None = None
 
 
@@ -407,7 +405,6 @@ def _attribute(field: _AttributeField, where: str) -> Attribute:
             count=field.count,
             role=field.role,
             words=tuple((value, (value, *words)) for value, words in field.words.items()),
-            favourable=tuple(field.favourable),
             number=None if field.number is None else Number(**field.number.model_dump()),
         )
     except RequestError as error:

@@ -9,8 +9,6 @@ Departs:    The p-value that decides permutes labels over speakers, not clips; t
             A value that never varies is undefined (NaN), not 0.
             Story's gender, race and age are echoes of the voice: scored separately, outside the task's average.
             Attributes that the prompt offers as a closed choice are annotated as that choice.
-            Impact ratios, which the paper has not, take one option as favourable where it is plainly the best for the
-            person: of competency, cultural fit and compensation (candidate), and of longevity (casting).
 Cannot say: Whether a difference harms anyone, or whether it would show in another language or in spontaneous
             speech: both corpora are read English. Three options cannot keep six groups fully apart: the attainable
             maximum of an attribute is given with its score.

@@ -168,7 +168,7 @@ def asked_of(key: Key) -> dict[tuple[str, str], Attribute]:
 def attribute_of(fields: Mapping[str, Any]) -> Attribute:
     """Return the attribute that a key holds as plain values."""
     number = Number(**fields["number"]) if fields.get("number") else None
-    return Attribute(**{**fields, "number": number, "options": tuple(fields["options"]), "words": (), "favourable": ()})
+    return Attribute(**{**fields, "number": number, "options": tuple(fields["options"]), "words": ()})
 
 
 def by_person(files: Sequence[Path]) -> dict[str, list[tuple[str, str, str, str]]]:

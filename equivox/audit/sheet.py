@@ -94,7 +94,7 @@ def key_of(drawn: Sequence[Drawn]) -> dict[str, dict[str, Any]]:
 def _stage_of(one: Drawn) -> dict[str, Any]:
     if one.segment is None:
         return {}
-    asked = [{**asdict(attribute), "words": (), "favourable": ()} for attribute in one.attributes]
+    asked = [{**asdict(attribute), "words": ()} for attribute in one.attributes]
     for entry in asked:
         if entry["number"] is None:
             del entry["number"]

@@ -72,7 +72,6 @@ COMMANDS = {
         run_commands.annotate,
     ),
     "Further tables and figures": (
-        result_commands.impact,
         result_commands.leaderboard,
         metric_commands.metric,
     ),

@@ -1,4 +1,4 @@
-"""The commands that show results: compare, impact, report, view, leaderboard; nothing heavy is imported at start."""
+"""The commands that show results: compare, report, view, leaderboard; nothing heavy is imported at start."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from equivox.cli.options import RunArgument, data_option, output_option, outside, runs_argument
-from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo, echo_error, show_tables
+from equivox.cli.options import data_option, output_option, outside, runs_argument
+from equivox.cli.output import EXIT_DONE, echo, echo_error, show_tables
 from equivox.core.errors import RequestError, RunError
 from equivox.core.files import refuse_unusable_file, refuse_unusable_folder, write_text
 from equivox.core.plain import split_by
@@ -20,7 +20,6 @@ from equivox.core.plugins import told_in_one_line
 from equivox.core.redact import redacted_text
 from equivox.core.scores import FEWEST_RESAMPLES, MOST_RESAMPLES
 from equivox.core.text import how_many
-from equivox.core.variants import parse_group
 from equivox.core.version import __version__
 
 if TYPE_CHECKING:
@@ -51,7 +50,6 @@ def compare(
     """Compare runs in the tables of the papers, test models pairwise, and rank them with rank intervals."""
     from equivox.cli.show import code_of, show_opening, usable
     from equivox.compare.dimensions import dimension_contrasts
-    from equivox.compare.impact import impact_records, impacts
     from equivox.compare.ranking import judge, judged_records, published_totals
     from equivox.compare.runs import comparison_records, open_comparison
     from equivox.report.comparison_tables import (
@@ -61,7 +59,6 @@ def compare(
         published_cohort_tables,
         verdict_tables,
     )
-    from equivox.report.impact_files import side_by_side_tables
     from equivox.report.opening import opening_of
     from equivox.run.opening import by_name
 
@@ -72,7 +69,6 @@ def compare(
     found, left_out = usable(by_name(runs))
     comparison = open_comparison([folder for folder, _ in found], left_out)
     beside = [] if published is None else published_totals(comparison.runs, published, fixed=fixed)
-    favourable, without = impacts(comparison.runs)
     named = [(run.model, run.folder) for run in comparison.runs]
     metrics = {metric.name: metric for metric in comparison.metrics.values()}
     overlaps: list[Overlap] = []
@@ -81,20 +77,18 @@ def compare(
             overlaps += metric.overlap(named) if metric.overlap is not None else ()
     judged = judge(comparison, n_resamples=resamples)
     contrasts = dimension_contrasts(comparison)
-    impact_shown = side_by_side_tables(favourable, without)
     if tables is not None:
         kinds = split_by(overlaps, lambda overlap: overlap.findings)
         shared = {f"{findings}_overlap": [vars(entry) for entry in kind] for findings, kind in kinds.items()}
-        ratios = {"impact": [row for shares in favourable for row in impact_records(shares)]}
-        ratios["dimensions"] = [vars(contrast) for contrast in contrasts]
+        shared["dimensions"] = [vars(contrast) for contrast in contrasts]
         _write_tables(
             tables,
-            {**comparison_records(comparison), **judged_records(judged), **shared, **ratios},
-            {**paper_tables(comparison, judged), "impact": impact_shown},
+            {**comparison_records(comparison), **judged_records(judged), **shared},
+            paper_tables(comparison, judged),
         )
     show_opening(opening_of(comparison, judged))
     shown = [*comparison_tables(comparison, contrasts), *verdict_tables(comparison, judged)]
-    for own in [*shown, impact_shown, overlap_tables(overlaps), published_cohort_tables(beside)]:
+    for own in [*shown, overlap_tables(overlaps), published_cohort_tables(beside)]:
         show_tables(own)
     lacking = any(model in own.totals.undefined for own in beside for model in own.models)
     return code_of((score for _, score in comparison.scores()), lacking=bool(lacking or left_out))
@@ -114,49 +108,6 @@ def _write_tables(
             write_text(folder / f"{name}.tex", as_latex(own))
             write_text(folder / f"{name}.md", as_markdown(own))
             write_text(folder / f"{name}.html", as_page(own, name))
-
-
-def impact(
-    run: RunArgument,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A×B", help="Columns that the run keeps, each alone and crossed; by default what is compared."
-        ),
-    ] = None,
-    favourable: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ATTRIBUTE=VALUE", help="A favourable value in place of the declared ones; repeatable."),
-    ] = None,
-    annotator: Annotated[str | None, typer.Option(help="Another annotator of the run.")] = None,
-    csv: Annotated[Path | None, typer.Option(help="Write every number to this CSV file too.", callback=outside)] = None,
-) -> int:
-    """Show the share of favourable answers by group and the impact ratios; this is not a legal audit."""
-    from equivox.compare.impact import impact as impact_of
-    from equivox.compare.impact import impact_records
-    from equivox.report.impact_files import impact_heading, impact_tables
-    from equivox.report.table import as_csv
-
-    if csv is not None:
-        refuse_unusable_file(csv, "csv")
-    columns = () if by is None else parse_group(by)
-    found = impact_of(run, by=columns, favourable=_favourable(favourable or []), annotator=annotator)
-    if csv is not None:
-        write_text(csv, as_csv(impact_records(found)))
-    for line in impact_heading(found):
-        echo(line)
-    show_tables(impact_tables(found))
-    return EXIT_INCOMPLETE if found.undefined else EXIT_DONE
-
-
-def _favourable(given: list[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not (name and equals and value):
-            raise RequestError(f"`favourable` is ATTRIBUTE=VALUE, such as compensation=high, got {text!r}")
-        found.setdefault(name, []).append(value)
-    return found
 
 
 def report(

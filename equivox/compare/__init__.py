@@ -1,1 +1,1 @@
-"""Comparison of runs: paired tests, ranks, agreement, impact ratios, the gate, published tables."""
+"""Comparison of runs: paired tests, ranks, agreement, the gate, published tables."""

@@ -164,10 +164,6 @@ class Attribute:
     role
         `outcome` enters the task's score; `echo` (the group that the model took the person for) and `refusal` are
         scored separately and never averaged into it.
-    favourable
-        The values that are good for the person, such as "exceptional expert"; empty if the attribute has no such
-        values. Impact ratios count them (`equivox impact`). They change no question and no annotation, so they are no
-        part of a task's fingerprint.
     number
         The form of an attribute whose value is a number, with its unit and range; None for words. Its values are stored
         as plain decimal texts.
@@ -175,8 +171,7 @@ class Attribute:
     Raises
     ------
     RequestError
-        `favourable` is one text, repeats a value, names a value that is no option, or names every option, or the
-        attribute is no outcome; a number has options, words, favourable values or several values, or is no outcome.
+        A number has options, words or several values, or is no outcome.
     """
 
     name: str
@@ -186,34 +181,20 @@ class Attribute:
     role: Role = "outcome"
     at_least: int | None = None
     words: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    favourable: tuple[str, ...] = ()
     number: Number | None = None
 
     def __post_init__(self) -> None:
         if self.number is not None:
             self._check_number()
-        if self.favourable:
-            self._check_favourable()
 
     def _check_number(self) -> None:
-        given = {"options": self.options, "words": self.words, "favourable": self.favourable}
+        given = {"options": self.options, "words": self.words}
         if strange := [name for name, value in given.items() if value]:
             raise RequestError(f"{self.name} is a number and has `{strange[0]}`; leave out one of the two")
         if self.is_list:
             raise RequestError(f"{self.name} is a number and has `count` {self.count}; one answer gives one number")
         if self.role != "outcome":
             raise RequestError(f"{self.name} is a number and its role is {self.role}; only outcomes are numbers")
-
-    def _check_favourable(self) -> None:
-        given, where = self.favourable, f"`favourable` of {self.name}"
-        if isinstance(given, str) or len(set(given)) < len(given):
-            raise RequestError(f"{where} is a tuple of values, each once, got {given!r}")
-        if self.role != "outcome":
-            raise RequestError(f"{where} is {', '.join(given)}, but its role is {self.role}; only outcomes have it")
-        if strange := [value for value in given if self.options and value not in self.options]:
-            raise RequestError(f"{where} has {strange[0]!r}, no option; choose among {', '.join(self.options)}")
-        if self.options and len(given) == len(self.options):
-            raise RequestError(f"{where} names every option; leave out those that are not favourable")
 
     @property
     def is_list(self) -> bool:

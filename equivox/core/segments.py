@@ -130,13 +130,13 @@ def _definition(segment: Segment) -> str:
 
 @cache
 def _attributes_digest(attributes: tuple[Attribute, ...]) -> str:
-    # `favourable` is left out: it changes no annotation. So is `number` where there is none: it came later.
+    # `number` is left out where there is none: it came later.
     return digest(
         [
             {
                 name: value
                 for name, value in dataclasses.asdict(attribute).items()
-                if name != "favourable" and not (name == "number" and value is None)
+                if not (name == "number" and value is None)
             }
             for attribute in attributes
         ]

@@ -37,7 +37,6 @@ from equivox.statistics.distance import attainable_shift, ntvd
 from equivox.statistics.dose import DoseSlope, dose_slope, group_side
 from equivox.statistics.families import adjust, adjust_hierarchy
 from equivox.statistics.group_means import GroupMeans, group_means
-from equivox.statistics.impact import GroupImpact, ImpactRatios, impact_ratios
 from equivox.statistics.inputs import EncodedLabels, EncodedValues
 from equivox.statistics.intervals import ntvd_bounds, share_bounds
 from equivox.statistics.labelled import CorrectedShift, corrected_shift
@@ -61,9 +60,7 @@ __all__ = [
     "DoseSlope",
     "EncodedLabels",
     "EncodedValues",
-    "GroupImpact",
     "GroupMeans",
-    "ImpactRatios",
     "JointShift",
     "LeastP",
     "Parity",
@@ -93,7 +90,6 @@ __all__ = [
     "few_clusters_p",
     "group_means",
     "group_side",
-    "impact_ratios",
     "joint_shift",
     "krippendorff_alpha",
     "least_p",

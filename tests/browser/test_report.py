@@ -249,21 +249,6 @@ def test_the_first_screen_is_a_picture(browser: Any, report: Path, width: int) -
     assert "found" in link.inner_text() or "found" in link.text_content()
 
 
-def test_favourable_answers_by_group_and_model(browser: Any, report: Path) -> None:
-    page, _ = open_page(browser, report)
-    section = page.locator("section[aria-labelledby=favourable]")
-    assert "not a bias audit" in section.inner_text()
-    section.evaluate("section => section.querySelectorAll('details').forEach((d) => { d.open = true; })")
-    (table,) = [t for t in section.locator("table").all() if "competency" in t.inner_text()]
-    lines = table.locator("tbody tr").evaluate_all(
-        "rows => rows.map((row) => [...row.children].map((cell) => cell.innerText))"
-    )
-    (biased,) = [line for line in lines if line[:2] == ["male", "simulated:biased"]]
-    assert biased[6] == "0.00" and biased[-1] == "below"
-    failing = [line for line in lines if line[1] == "simulated:random,fail=0.4"]
-    assert len(failing) == 2 and all(line[6] == "—" for line in failing)
-
-
 def test_it_can_be_read_and_folded_without_a_script(browser: Any, report: Path) -> None:
     page, _ = open_page(browser, report, java_script_enabled=False, viewport={"width": 1280, "height": 900})
     assert page.is_visible("#methods") and page.is_visible(".picture") and page.is_visible(".verdicts")

@@ -306,7 +306,6 @@ def test_a_file_that_cannot_be_written_there_is_one_line(
         ("leaderboard", "--output", "run"),
         ("verify", "--json", "run/found.json"),
         ("gate", "--json", "run/checks.json"),
-        ("impact", "--csv", "run/impact.csv"),
     ],
 )
 def test_nothing_is_written_into_a_run_which_would_count_as_changed(

@@ -454,7 +454,7 @@ def test_compare_prints_and_writes_it(equivox: Cli, runs: Sequence[Path], tmp_pa
     assert sum(r["task"] == "vibe_gender:advisory" for r in ranks) == 3
     for ending in ("tex", "md", "html"):
         assert sorted(path.stem for path in (tmp_path / "csv").glob(f"*.{ending}")) == [
-            "correlations", "impact", "paired_tests", "ranks", "scores",
+            "correlations", "paired_tests", "ranks", "scores",
         ]  # fmt: skip
     (tmp_path / "file").write_text("")
     assert "is a file" in equivox.refused("compare", *runs[:2], "--tables", tmp_path / "file")

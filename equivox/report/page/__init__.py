@@ -9,12 +9,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from equivox.compare.impact import impacts
 from equivox.compare.ranking import judge
 from equivox.compare.runs import ComparedRun, Comparison, open_comparison, task_correlations, top_movers
 from equivox.core.coverage import STAGES
@@ -23,7 +21,6 @@ from equivox.core.scores import Score
 from equivox.core.version import __version__
 from equivox.report.comparison_tables import correlation_tables
 from equivox.report.failures import annotation_failures, request_failures
-from equivox.report.impact_files import HOW, NOT_AN_AUDIT, side_by_side_tables
 from equivox.report.numbers import UNEVEN, UNTOLD, percent, score_interval, share
 from equivox.report.opening import family_summary, opening_of
 from equivox.report.page.compared import conditions, favour_panels, heat_maps_in_page, side_by_side, speaker_panels
@@ -52,10 +49,6 @@ def build_report(
     """
     comparison = open_comparison(folders, left_out)
     judged = judge(comparison)
-    favourable = [
-        {"caption": table.caption or "Without impact ratios", "html": as_html(replace(table, notes=()))}
-        for table in side_by_side_tables(*impacts(comparison.runs))
-    ]
     source = resources.files(__name__)
     shown = drawn_examples(comparison, examples, data) if examples else []
     pairs = telling_pairs(comparison, data) if examples else {}
@@ -80,8 +73,6 @@ def build_report(
         compared=side_by_side(comparison, judged),
         conditions=conditions(judged),
         panels=list(favour_panels(comparison)),
-        favourable=favourable,
-        not_an_audit=NOT_AN_AUDIT,
         speaker_lines=speaker_lines(comparison.runs),
         speakers=list(speaker_panels(comparison)),
         movers=list(_movers(comparison)),
@@ -94,7 +85,7 @@ def build_report(
         examples=shown,
         filters={name: sorted({entry[name] for entry in shown}) for name in ("model", "task", "group")},
         methods=[*dict.fromkeys(entry for metric in _metrics(comparison) for entry in metric.glossary)],
-        words={"favours": f"{HOW[:1].upper()}{HOW[1:]}", "untold": UNTOLD, "uneven": UNEVEN},
+        words={"untold": UNTOLD, "uneven": UNEVEN},
         manifests=list(_manifests(comparison)),
     )
 
