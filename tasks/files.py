@@ -39,7 +39,7 @@ card: Who recorded this, under which licence, and what it cannot say.
 An open attribute needs `words` only for the annotator `rules` and for simulated models. A question about a number asks
 for nothing else, and its metric is `numbers`; `number` takes `unit`, `low`, `high` and `pattern` or `measure`
 (`equivox.core.attributes.Number`): words, sentences or characters, and of spoken answers seconds, words_per_second,
-pauses, pitch, pitch_spread or loudness. `parameters` of a tool are JSON schemas of its arguments, all of them required.
+pauses or loudness. `parameters` of a tool are JSON schemas of its arguments, all of them required.
 """
 
 from __future__ import annotations

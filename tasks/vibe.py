@@ -67,9 +67,9 @@ ANSWERED_BY_VOICE = """VIBE's advisory and story, answered by voice: does the vo
 Data:       CREMA-D, as in VIBE.
 Paper:      The prompts are VIBE's (arXiv 2604.17248). What is measured of the sound is ours
             (`equivox.annotate.sounds`).
-Departs:    The answer is spoken. Its length, pace, pauses, pitch and loudness are numbers, without a judge.
+Departs:    The answer is spoken. Its length, pace, pauses and loudness are numbers, without a judge.
 Cannot say: whether the voice is friendly, patient or cold: only people can say that. A model that chooses among a few
-            voices changes pitch and pace at once.
+            voices changes loudness and pace at once.
 """
 
 

@@ -1,4 +1,4 @@
-"""How a spoken answer sounds: length, pace, pauses, pitch and loudness, measured from its samples; nobody hears it.
+"""How a spoken answer sounds: length, pace, pauses and loudness, measured from its samples; nobody hears it.
 
 Levels are root mean squares of 20 ms, every 10 ms. Speech is what lies at most 35 dB below the loud tenth of a
 recording; the answer lasts from the first of it to the last, and silence around it does not count.
@@ -9,8 +9,6 @@ recording; the answer lasts from the first of it to the last, and silence around
     The words of the transcript, parted by white space, by the seconds that the answer lasts.
 `pauses`
     Percent of the time that the answer lasts that is silence of 0.25 s or more (Goldman-Eisler 1968 counts from there).
-`pitch`, `pitch_spread`
-    Median F0 in Hz, and the standard deviation of F0 in semitones, over what is voiced (WORLD's DIO and StoneMask).
 `loudness`
     The level of the speech in dB below full scale; a louder voice is nearer to 0.
 
@@ -87,9 +85,8 @@ class SoundReader:
 def measures_of(data: bytes, words: int | None, wanted: Collection[str], *, name: str) -> dict[str, float]:
     """Return how a spoken answer of so many words sounds: the `wanted` measures that it has.
 
-    An answer without speech has none, one without voice no pitch, one without a number of words no pace: a
-    number that is not there is never 0.
-    Raises MediaError for a recording that cannot be decoded, and RequestError if F0 is wanted and pyworld is missing.
+    An answer without speech has none, one without a number of words no pace: a number that is not there is never 0.
+    Raises MediaError for a recording that cannot be decoded.
     """
     samples = decode_audio(data, name=name, sampling_rate=RATE).astype(np.float64)
     levels = _levels(samples)
@@ -108,13 +105,6 @@ def measures_of(data: bytes, words: int | None, wanted: Collection[str], *, name
     }
     if words is not None:
         found["words_per_second"] = words / seconds
-    if {"pitch", "pitch_spread"} & set(wanted):
-        from equivox.core.voice import voiced_f0
-
-        f0 = voiced_f0(samples)
-        if len(f0):
-            found["pitch"] = float(np.median(f0))
-            found["pitch_spread"] = float((12 * np.log2(f0)).std())
     return {measure: value for measure, value in found.items() if measure in wanted}
 
 

@@ -15,7 +15,7 @@ from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import parse_model_args
 from equivox.core.requests import Workers
 from equivox.core.task import Task
-from equivox.core.variants import dose_of, parse_conditions
+from equivox.core.variants import parse_conditions
 from equivox.report.progress_bars import progress_bars
 
 if TYPE_CHECKING:
@@ -55,8 +55,6 @@ def calibrate(
     from equivox.report.calibration_tables import calibration_table, verdict_of
 
     asked = parse_conditions(conditions)
-    if dosed := next(filter(dose_of, asked), None):
-        raise RequestError(f"`conditions` names {dosed}: calibration models are taught no doses; leave them out")
     scheme, arguments = _engine(engine)
     shifts = parse_shifts(shift)
     chosen = _task(task)

@@ -21,7 +21,7 @@ from equivox.core.samples import TRUNCATED, WITHHELD
 from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.core.text import how_many
-from equivox.core.variants import dose_of, is_intervention
+from equivox.core.variants import is_intervention
 from equivox.report.failures import annotation_failures, request_failures
 from equivox.report.numbers import DASH, in_words, score_interval
 from equivox.report.opening import Opening, opening
@@ -129,22 +129,14 @@ def _show_whose(run: ComparedRun) -> None:
 
 
 def _show_changes(runs: Sequence[ComparedRun]) -> None:
-    """Print what system prompts and other wordings changed, and whether answers move with a changed voice."""
-    told: list[tuple[Sequence[Table], Sequence[str]]] = []
+    """Print what system prompts and other wordings changed."""
     if any(is_intervention(score.condition) for run in runs for score in run.scores):
         from equivox.report.comparison_tables import condition_tables
         from equivox.report.interventions import intervention_tests, interventions_in_words
 
         tests = intervention_tests(runs)
-        told.append((condition_tables(tests), interventions_in_words(tests)))
-    if any(dose_of(task.condition) for run in runs for task in run.tasks):
-        from equivox.report.doses import trend_tables, trends_in_words, trends_of
-
-        trends = trends_of(runs)
-        told.append((trend_tables(trends), trends_in_words(trends)))
-    for tables, words in told:
-        show_tables(tables)
-        for line in words:
+        show_tables(condition_tables(tests))
+        for line in interventions_in_words(tests):
             echo(line)
 
 

@@ -1,7 +1,6 @@
 """Is it the voice, does an instruction help? Each task of a run against the same task in another condition.
 
-The other condition leaves out the recording or the image, adds a system prompt, or changes the voice; both ask about
-the same samples. A changed voice is compared with one that was only made again, which has no other difference.
+The other condition leaves out the recording or the image, or adds a system prompt; both ask about the same samples.
 
 What an intervention changes in the answers: are fewer used, are more refused, do they say less?
 
@@ -11,7 +10,7 @@ compared with the plain condition by these too, on the same samples.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from equivox.compare.pairs import (
@@ -32,7 +31,7 @@ from equivox.core.lazy import NDArray, np
 from equivox.core.samples import Samples
 from equivox.core.scores import Score
 from equivox.core.task import Task
-from equivox.core.variants import SHUFFLED, declared_name, dose_of, is_intervention
+from equivox.core.variants import SHUFFLED, declared_name, is_intervention
 from equivox.run.losses import states
 from equivox.statistics import group_means, variety_difference
 
@@ -165,8 +164,6 @@ def condition_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -
     """Return the tests between the declared condition and every other one that a run has, but for shuffled groups.
 
     Of a system prompt, the answers are tested as well (`equivox.compare.conditions`); their q is over such tests alone.
-    So is that of the doses of a voice, which are many. A dose is compared with the dose 0 where the run has it, and the
-    dose 0 with the declared condition.
 
     A pair that is not tested is returned with the reason. Empty if no run has a task in two conditions. The unit is
     the cluster: both conditions ask about the same samples, and whole clusters are exchanged.
@@ -175,47 +172,34 @@ def condition_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -
         (one.run.model, test) for one in opened for test in (*_tests(one, n_resamples), *_overall(one, n_resamples))
     ]
     answers = [(one.run.model, test) for one in opened for test in answer_tests(one, n_resamples)]
-    doses = [entry for entry in found if dose_of(entry[1].model_b)]
-    others = [entry for entry in found if not dose_of(entry[1].model_b)]
     return [
         (model, test)
-        for own in (others, doses, answers)
+        for own in (found, answers)
         for (model, _), test in zip(own, with_q([test for _, test in own]), strict=True)
     ]
 
 
-def _reference(name: str, known: Collection[str]) -> str:
-    """Return the task or family that another condition of it is compared with: as declared, or with the dose 0."""
-    declared, _, condition = name.partition("@")
-    kind, semitones = dose_of(condition) or ("", 0.0)
-    made_again = f"{declared}@{kind}=0"
-    return made_again if semitones and made_again in known else declared
-
-
 def _tests(one: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
     whole = {(score.task, score.name): score for score in one.run.scores if score.is_whole}
-    known = {task for task, _ in whole}
     for (task, name), other in whole.items():
         declared, at, condition = task.partition("@")
-        reference = _reference(task, known)
-        mine, measure = whole.get((reference, name)), one.run.measure(other)
+        mine, measure = whole.get((declared, name)), one.run.measure(other)
         if not at or condition == SHUFFLED or mine is None or measure is None or measure.compare is None:
             continue
-        members = [(_reference(member, one.asked), member, mine, other) for member in tasks_of(one, task)]
+        members = [(declared_name(member), member, mine, other) for member in tasks_of(one, task)]
         yield tested(_between(mine, other, declared), measure, (one, one), members, n_resamples, [task])
 
 
 def _overall(one: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
     """Yield the tests of the mean over all tasks of a family, for the measures that have one."""
     every = averaged_scores(one.run)
-    families = {family for family, *_ in every}
     for (family, dimension, name), others in every.items():
         declared, at, condition = family.partition("@")
-        mine = every.get((_reference(family, families), dimension, name), {})
+        mine = every.get((declared, dimension, name), {})
         pairs = [
             (without, task, mine[without], score)
             for task, score in others.items()
-            if (without := _reference(task, mine)) in mine
+            if (without := declared_name(task)) in mine
         ]
         if not at or condition == SHUFFLED or len(pairs) < 2:
             continue

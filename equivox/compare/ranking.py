@@ -12,7 +12,6 @@ from typing import Any
 
 from equivox.annotate import evaluation_of
 from equivox.compare.conditions import ConditionTest, condition_tests
-from equivox.compare.doses import Trend, dose_trends, trend_records
 from equivox.compare.pairs import (
     OVERALL,
     OpenedRun,
@@ -38,13 +37,12 @@ from equivox.statistics import rank_models
 
 @dataclass(frozen=True)
 class Judged:
-    """The results of a comparison: tests between runs and conditions, ranks, cohort scores, trends."""
+    """The results of a comparison: tests between runs and conditions, ranks, cohort scores."""
 
     tests: Sequence[PairedTest]
     ranks: Sequence[Rank]
     cohorts: Sequence[CohortScore]
     conditions: Sequence[ConditionTest] = ()
-    trends: Sequence[Trend] = ()
 
 
 @on_one_core()
@@ -52,12 +50,11 @@ def judge(comparison: Comparison, *, n_resamples: int = 10_000) -> Judged:
     """Return tests, ranks and cohort-relative scores of the compared runs; of one run, only tests of its conditions."""
     opened = open_runs(comparison)
     conditions = condition_tests(opened, n_resamples=n_resamples)
-    trends = dose_trends(opened, n_resamples=n_resamples)
     if len(comparison.runs) < 2:
-        return Judged((), (), (), conditions, trends=trends)
+        return Judged((), (), (), conditions)
     tests = paired_tests(opened, n_resamples=n_resamples)
     cohorts = cohort_scores(opened, n_resamples=n_resamples)
-    return Judged(tests, rank_all(comparison, tests), cohorts, conditions, trends)
+    return Judged(tests, rank_all(comparison, tests), cohorts, conditions)
 
 
 def cohort_scores(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> list[CohortScore]:
@@ -244,8 +241,7 @@ def judged_records(judged: Judged) -> dict[str, list[dict[str, Any]]]:
         {"model": model, **_test_record(test, "condition_a", "condition_b")} for model, test in judged.conditions
     ]
     tests = [_test_record(test, "model_a", "model_b") for test in judged.tests]
-    named = {"paired_tests": tests, "ranks": ranks, "cohort": cohorts, "conditions": conditions}
-    return {**named, "trends": trend_records(judged.trends)}
+    return {"paired_tests": tests, "ranks": ranks, "cohort": cohorts, "conditions": conditions}
 
 
 def _test_record(test: PairedTest, a: str, b: str) -> dict[str, Any]:

@@ -26,7 +26,7 @@ OTHER = "other"
 Length = Literal["words", "sentences", "characters"]
 """What of an answer is counted, where its length is the number."""
 
-Heard = Literal["seconds", "words_per_second", "pauses", "pitch", "pitch_spread", "loudness"]
+Heard = Literal["seconds", "words_per_second", "pauses", "loudness"]
 """What is measured in the sound of a spoken answer, see `equivox.annotate.sounds`."""
 
 Sound = Literal[Heard, "word_errors"]
@@ -35,15 +35,10 @@ Sound = Literal[Heard, "word_errors"]
 Measured = Literal[Length, Sound]
 """What of an answer can be counted or measured."""
 
-F0 = ("pitch", "pitch_spread")
-"""The measures of F0, which pyworld finds (`pip install "equivox[voice]"`)."""
-
 SOUND_UNITS: Mapping[str, str] = {
     "seconds": "seconds",
     "words_per_second": "words a second",
     "pauses": "percent of the time",
-    "pitch": "Hz",
-    "pitch_spread": "semitones",
     "loudness": "dBFS",
     "word_errors": "percent of the words",
 }

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from equivox.core.attributes import F0, REFUSAL, Attribute, WorkedExample
+from equivox.core.attributes import REFUSAL, Attribute, WorkedExample
 from equivox.core.errors import RequestError
 from equivox.core.hashing import digest, digest_of_texts
 
@@ -264,13 +264,6 @@ class AnnotationScheme:
 
     def missing_tools(self) -> list[str]:
         """Return the tools that the scheme needs and that are missing, each with what helps; no model is loaded."""
-        if any(one.number is not None and one.number.measure in F0 for one in self.attributes):
-            from equivox.core.voice import require_world
-
-            try:
-                require_world("measuring the pitch of an answer")
-            except RequestError as error:
-                return [str(error)]
         return []
 
 

@@ -13,23 +13,19 @@
     An intervention: the task as declared, with the system prompt called NAME.
 `wording=NAME`
     An intervention: the task as declared, asked in the other words called NAME.
-`pitch=N`, `voice=N`
-    A dose: the recording with its pitch N semitones higher, alone or with the vocal tract that goes with it
-    (`equivox.core.voice`). At 0 the voice is only made again.
 `turn=N`
     The N-th turn of a dialogue: what a task says after its first answer, with all that was said before. The turns of a
     task belong to it as declared: whoever asks for `declared` gets them.
 `spoken`
     The task as declared, answered by voice.
 
-Other wordings, doses and `spoken` are asked for by name; `all` leaves them out.
+Other wordings and `spoken` are asked for by name; `all` leaves them out.
 
 Texts that change what is said to a model, as interventions: system prompts in files, and other wordings.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
@@ -118,12 +114,6 @@ SYSTEM, WORDING = "system=", "wording="
 """What the conditions that send a system prompt, and those that ask in other words, begin with; a name follows."""
 TURN = "turn="
 """What the conditions begin with that ask the further turns of a dialogue; the number of the turn follows."""
-PITCH, VOICE = "pitch", "voice"
-DOSES = (PITCH, VOICE)
-"""What is changed by a number of semitones, which follows behind a sign of equality."""
-SEMITONES = (-4.0, -2.0, 0.0, 2.0, 4.0)
-"""The doses that the name of one alone stands for."""
-MOST_SEMITONES = 12.0
 MOST_TURNS = 50
 DECLARED = "declared"
 AS_DECLARED, GREEDILY = "as-declared", "greedy"
@@ -140,45 +130,21 @@ _CROSS = re.compile(r"\s*[×*]\s*")
 def parse_conditions(text: str) -> tuple[str, ...]:
     """Return the conditions named in `text`, in their usual order; `all` and `declared` are returned unchanged.
 
-    `pitch` and `voice` stand for their usual doses; `all,pitch` is all conditions and these.
-
     >>> parse_conditions("all"), parse_conditions("silence,audio")
     (('all',), ('audio', 'silence'))
-    >>> parse_conditions("voice=+3,pitch,audio")
-    ('audio', 'pitch=-4', 'pitch=-2', 'pitch=0', 'pitch=2', 'pitch=4', 'voice=3')
     """
     known = (DECLARED, *SENDS, TEXT_ONLY, SILENCE, SHUFFLED, EVERY_CONDITION)
     named = [entry.strip() for entry in text.split(",") if entry.strip()]
     interventions = tuple(dict.fromkeys(name for name in named if is_intervention(name) or name == EVERY_WORDING))
-    doses: set[tuple[str, float]] = set()
     for name in named:
-        if name in DOSES:
-            doses |= {(name, semitones) for semitones in SEMITONES}
-        elif name.partition("=")[0] in DOSES:
-            doses.add(_parsed_dose(name))
-        elif name not in known and name not in interventions:
-            further = (
-                *(f"{SYSTEM}NAME", EVERY_WORDING, f"{WORDING}NAME", f"{TURN}N", SPOKEN),
-                *(*DOSES, *(f"{kind}=N" for kind in DOSES)),
-            )
-            listed = ", ".join((*known, *further))
-            raise RequestError(f"unknown condition {name!r}{nearest(name, (*known, *DOSES))}; known: {listed}")
+        if name not in known and name not in interventions:
+            listed = ", ".join((*known, f"{SYSTEM}NAME", EVERY_WORDING, f"{WORDING}NAME", f"{TURN}N", SPOKEN))
+            raise RequestError(f"unknown condition {name!r}{nearest(name, known)}; known: {listed}")
     if not named:
-        raise RequestError(f"`conditions` names none; known: {', '.join((*known, *DOSES))}")
-    further = tuple(f"{kind}={semitones:g}" for kind, semitones in sorted(doses))
+        raise RequestError(f"`conditions` names none; known: {', '.join(known)}")
     if EVERY_CONDITION in named:
-        return (EVERY_CONDITION, *further, *interventions)
-    return (*(condition for condition in known if condition in named), *further, *interventions)
-
-
-def dose_of(condition: str) -> tuple[str, float] | None:
-    """Return what a condition changes, and by how many semitones; None for a condition that is no dose.
-
-    >>> dose_of("pitch=-2"), dose_of("silence")
-    (('pitch', -2.0), None)
-    """
-    kind, equals, semitones = condition.partition("=")
-    return (kind, float(semitones)) if equals and kind in DOSES else None
+        return (EVERY_CONDITION, *interventions)
+    return (*(condition for condition in known if condition in named), *interventions)
 
 
 def turn_of(condition: str) -> int:
@@ -191,33 +157,10 @@ def turn_of(condition: str) -> int:
     return int(number) if number.isascii() and number.isdigit() and 2 <= int(number) <= MOST_TURNS else 0
 
 
-def _spelled(condition: str) -> str:
-    """Return a condition as its task is named; RequestError for a dose that is none."""
-    kind, equals, _ = condition.partition("=")
-    return f"{kind}={_parsed_dose(condition)[1]:g}" if equals and kind in DOSES else condition
-
-
-def _parsed_dose(name: str) -> tuple[str, float]:
-    """Return the dose that a user named; RequestError for what is no number of semitones, or too many."""
-    kind, _, given = name.partition("=")
-    try:
-        semitones = float(given)
-    except ValueError:
-        semitones = math.nan
-    # Names of conditions have the number as it is written shortest: two decimals are more than anybody hears.
-    if not abs(semitones) <= MOST_SEMITONES or round(semitones, 2) != semitones:
-        most = f"{MOST_SEMITONES:g}"
-        raise RequestError(
-            f"the condition {name!r} needs a number of semitones from -{most} to {most}, with two decimals at most; "
-            f"give {kind}=2, or {kind} for {', '.join(f'{one:g}' for one in SEMITONES)}"
-        )
-    return kind, semitones + 0.0  # no -0
-
-
 def conditions_of(task: Task) -> tuple[str, ...]:
     """Return the conditions that `task` offers, the declared one first.
 
-    Any task can be answered by voice, too, and any task with audio offers doses.
+    Any task can be answered by voice, too.
     """
     turns = tuple(f"{TURN}{number}" for number, _ in enumerate(task.turns, start=2))
     if task.conditions:
@@ -238,22 +181,13 @@ def is_intervention(condition: str) -> bool:
     return condition.startswith((SYSTEM, WORDING)) or condition == SPOKEN or bool(turn_of(condition))
 
 
-def knows_person(condition: str) -> bool:
-    """Return whether a model still knows the person in another condition than the declared one: no control does.
-
-    >>> knows_person("turn=2"), knows_person("pitch=-2"), knows_person("silence")
-    (True, True, False)
-    """
-    return is_intervention(condition) or dose_of(condition) is not None
-
-
 def is_control(name: str, condition: str) -> bool:
     """Return whether a task of this name and condition asks without what tells the groups apart.
 
     >>> is_control("f:t@silence", "silence"), is_control("f:t@turn=2", "turn=2"), is_control("f:t", "audio")
     (True, False, False)
     """
-    return "@" in name and not knows_person(condition)
+    return "@" in name and not is_intervention(condition)
 
 
 def parse_group(text: str) -> tuple[str, ...]:
@@ -298,10 +232,9 @@ def vary(
     varied = []
     for task in (with_sampling(task, sampling) for task in tasks):
         offered = conditions_of(task)
-        speaks = any(medium.kind == "audio" for medium in task.media)
         for condition in _chosen(task, conditions, offered):
-            if condition not in offered and condition != SPOKEN and not (speaks and dose_of(condition)):
-                listed = ", ".join((*offered, SPOKEN, *(f"{kind}=N" for kind in DOSES if speaks)))
+            if condition not in offered and condition != SPOKEN:
+                listed = ", ".join((*offered, SPOKEN))
                 raise RequestError(f"{task.name} has no condition {condition!r}; it offers {listed}")
             asking = with_condition(with_group(task, compare[0] if compare else None), condition)
             others = [with_condition(with_group(task, columns), condition) for columns in compare[1:]]
@@ -322,7 +255,7 @@ def _chosen(task: Task, conditions: Sequence[str], offered: Sequence[str]) -> li
         raise RequestError(f"{task.name} has no other wordings; give `wordings` to its question, or leave them out")
     # A turn answers those before it, which are asked too.
     stands_for |= {turn: [task.condition, *turns[: place + 1]] for place, turn in enumerate(turns)}
-    return list(dict.fromkeys(_spelled(name) for given in conditions for name in stands_for.get(given, [given])))
+    return list(dict.fromkeys(name for given in conditions for name in stands_for.get(given, [given])))
 
 
 def with_system_prompts(task: Task, prompts: Mapping[str, str]) -> Task:

@@ -21,8 +21,7 @@ A number is drawn from the attribute's range, and `planted` makes it larger by `
 Options, behind commas after the name: `shift` (planted only), `speaker` (probability that an answer is the speaker's
 favourite, drawn without regard to the group), `refusal` (probability of declining), `refusal_gap` (added to it for
 the first group: with two groups the refusal nTVD is 100 × the gap), `fail` (probability that a request fails) and
-`seed`. Each further turn of a dialogue takes away the share `yields` of the shift (planted only). With `hears=pitch`
-(planted only) the group is not received but heard in the recording that is sent (`equivox.engines.simulated_numbers`).
+`seed`. Each further turn of a dialogue takes away the share `yields` of the shift (planted only).
 A system prompt changes nothing, but for `obeys` (planted only: the share of the shift that it takes away), `bland`
 (the probability that it makes the model give one same answer to everybody) and `declines` (the same of a refusal).
 Answers by voice sound as the task's measures are drawn (`equivox.engines.simulated_numbers`).
@@ -36,7 +35,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from annotated_types import Ge, Le
 
@@ -46,18 +45,14 @@ from equivox.core.calls import CALL, Answer, Call
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields
 from equivox.core.hashing import hashed_number
-from equivox.core.media import MediaError
 from equivox.core.requests import Engine, EngineIdentity, Labels, Request, Response
 from equivox.core.task import REFUSAL, Attribute, Task
 from equivox.core.variants import declared_name
-from equivox.core.voice import require_world
 from equivox.engines.simulated_numbers import (
     drawn_number,
-    group_of_pitch,
     lengthened,
     limits_of,
     otherwise,
-    pitch_of,
     spoken,
     stated,
 )
@@ -66,9 +61,9 @@ from equivox.statistics.distance import attainable_shift
 VERSION = "1"
 """Raised whenever a simulated model's answers change."""
 
-_LATER = ("obeys", "bland", "declines", "hears", "yields")
+_LATER = ("obeys", "bland", "declines", "yields")
 """The options that came later: models without them keep the keys of their answers."""
-_PLANTED = ("shift", "obeys", "hears", "yields")
+_PLANTED = ("shift", "obeys", "yields")
 """The options of `planted` alone."""
 
 MODELS = ("oracle", "random", "biased", "planted")
@@ -89,7 +84,6 @@ class SimulatedSettings:
     obeys: Probability = 0.0
     bland: Probability = 0.0
     declines: Probability = 0.0
-    hears: Literal["", "pitch", "identity"] = ""
     yields: Probability = 0.0
 
     @classmethod
@@ -107,8 +101,6 @@ class SimulatedSettings:
                 )
         if model == "planted" and "shift" not in given:
             raise RequestError("`model` simulated:planted needs its shift, for example simulated:planted,shift=0.2")
-        if given.get("hears") == "identity":
-            del given["hears"]  # it reads the labels, as without the option
         settings = cls(**checked_fields(cls, {k: _plain(v) for k, v in given.items()}, what=f"simulated:{model}"))
         if settings.refusal + settings.refusal_gap > 1:
             raise RequestError(
@@ -147,7 +139,6 @@ class SimulatedEngine(Engine):
         self._tasks = {declared_name(task.name): task for task in tasks}
         self._vocabulary: Vocabulary = load_vocabulary()
         self._prose = load_config("simulated/prose.yaml")
-        self._heard: dict[str, float] = {}
         for task in tasks:
             for attribute in task.attributes:
                 if attribute in (REFUSAL, CALL) or task.simulate is not None:
@@ -173,11 +164,7 @@ class SimulatedEngine(Engine):
             if rng.random() < self.settings.fail:
                 yield Response(key=request.key, text=None, error="planted failure")
                 continue
-            try:
-                text = self.answer(request, rng)
-            except MediaError as error:
-                yield Response(key=request.key, text=None, error=str(error))
-                continue
+            text = self.answer(request, rng)
             voice = self._voice(request, rng) if request.spoken else {}
             yield Response(
                 key=request.key,
@@ -194,8 +181,6 @@ class SimulatedEngine(Engine):
         """Raise RequestError for a shift that is too large for the options and groups of a task."""
         if self.model != "planted":
             return
-        if self.settings.hears:
-            require_world(f"`model` option hears={self.settings.hears}")
         left = dict(self._tasks)  # the groups of a task are the same in all of its requests
         for request in requests:
             if not left:
@@ -210,8 +195,6 @@ class SimulatedEngine(Engine):
         """Return one answer to `request` as its labels say, drawn by `rng`; `equivox.calibration` teaches from it."""
         if request.system:
             return self._under_system(request, rng)
-        if self.settings.hears:
-            return self._hearing(request, rng)
         if request.before and self.settings.yields:
             left = (1 - self.settings.yields) ** len(request.before)
             changed = copy(self)
@@ -278,16 +261,6 @@ class SimulatedEngine(Engine):
             changed.model, changed.settings = "random", replace(settings, refusal=0.0, refusal_gap=0.0, speaker=0.0)
             rng = random.Random(f"{settings.seed}/bland/{declared_name(request.task)}")
         return changed.answer(replace(request, system=""), rng)
-
-    def _hearing(self, request: Request, rng: random.Random) -> str:
-        """Return one answer to the group that the recording sounds like; without a voice in it, to nobody."""
-        changed = copy(self)
-        changed.settings = replace(self.settings, hears="")
-        group = group_of_pitch(pitch_of(request, self._heard), request.labels.groups, rng)
-        if group is None:
-            changed.model = "random"
-            return changed.answer(request, rng)
-        return changed.answer(replace(request, labels=replace(request.labels, group=group)), rng)
 
     def told(self, name: str, text: str) -> Mapping[str, Sequence[str]] | None:
         """Return the values that an answer to the task `name` states in the sentences of `answer`, by attribute.

@@ -1,12 +1,6 @@
 """Numbers that simulated models state, and lengths that their answers have.
 
-Voices of simulated models: which group a recording sounds like to them, and how their spoken answers sound.
-
-**Hearing.** `hears=pitch` makes the model measure the median F0 of the recording that it is sent. F0 rises from men to
-women, so the first group in alphabetic order counts as the one with high voices (female, male). The model answers as to
-this group with the probability 1 / (1 + 2^(-d / 3)), where d is how many semitones the F0 lies above 165 Hz: every
-second time at 165 Hz, four times of five 6 semitones above it. Any other group gets the rest in equal parts. It hears
-no vocal tract.
+Voices of simulated models: how their spoken answers sound.
 
 **Speaking.** A spoken answer is a hum of a known pitch, pace and loudness, with pauses of a known length. Each word is
 a voiced sound whose overtones fall like those of a voice. Nobody understands it; its measures are exact by
@@ -27,22 +21,15 @@ from equivox.core.errors import RequestError
 from equivox.core.hashing import hashed_number
 from equivox.core.lazy import NDArray, np
 from equivox.core.media import encode_audio
-from equivox.core.requests import Labels, Request
-from equivox.core.voice import median_f0
+from equivox.core.requests import Labels
 
 if TYPE_CHECKING:
     from equivox.engines.simulated import SimulatedSettings
 
-MIDDLE_HZ = 165.0
-"""About halfway, in semitones, between the mean F0 of men and women who speak English (130 and 220 Hz)."""
-STEEPNESS = 1 / 3
-"""How often the odds double with each semitone."""
 RANGES: Mapping[Heard, tuple[float, float]] = {
     "seconds": (4.0, 12.0),
     "words_per_second": (2.0, 4.0),
     "pauses": (10.0, 30.0),
-    "pitch": (100.0, 240.0),
-    "pitch_spread": (1.0, 4.0),
     "loudness": (-30.0, -18.0),
 }
 """The range of each measure from which a simulated model draws, where a task gives none."""
@@ -61,33 +48,6 @@ _PAUSE_S = 0.35
 _SWING_HZ = 0.7
 """How often in a second the pitch goes up and down."""
 _TABLE, _OVERTONES = 2048, 12
-
-
-def pitch_of(request: Request, known: dict[str, float]) -> float:
-    """Return the median F0 of a request's recording in Hz; NaN without one, or without a voice in it.
-
-    `known` keeps what was measured, by the digest of the recording. MediaError for a recording that cannot be decoded
-    or changed.
-    """
-    heard = next((part for part in request.media if part.kind == "audio"), None)
-    if heard is None:
-        return math.nan
-    if heard.sha256 not in known:
-        known[heard.sha256] = median_f0(heard.load(), name=heard.name)
-    return known[heard.sha256]
-
-
-def group_of_pitch(f0: float, groups: Sequence[str], rng: random.Random) -> str | None:
-    """Return the group that a voice of this F0 in Hz is answered as, drawn by `rng`; None for NaN: no voice.
-
-    >>> group_of_pitch(250.0, ("female", "male"), random.Random(1))
-    'female'
-    """
-    if math.isnan(f0):
-        return None
-    above = 12 * math.log2(f0 / MIDDLE_HZ)
-    high = rng.random() < 1 / (1 + 2 ** (-STEEPNESS * above))
-    return groups[0] if high or len(groups) < 2 else rng.choice(groups[1:])
 
 
 def spoken(text: str, voice: Mapping[str, float]) -> bytes:

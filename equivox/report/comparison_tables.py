@@ -16,7 +16,6 @@ from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL, NAN
 from equivox.core.text import how_many
 from equivox.core.variants import is_intervention
-from equivox.report.doses import DOSES_NOTE, dose_question, doses_in_words, trend_tables
 from equivox.report.interventions import INTERVENTIONS_NOTE, interventions_in_words, what_changes
 from equivox.report.numbers import DASH, UNEVEN, not_tested, p_value, score_interval, score_value, stars
 from equivox.report.ranks import in_order, rank_interval
@@ -82,8 +81,7 @@ def verdict_tables(comparison: Comparison, judged: Judged) -> list[list[Table]]:
     if not cohorts:
         missing = [f"{DASH} {reason}" for reason in missing_cohorts(comparison)]
         cohorts.append(Table(remarks=missing))
-    conditions = [*trend_tables(judged.trends), *condition_tables(judged.conditions)]
-    return [conditions, tests, rank_tables(judged.ranks), cohorts]
+    return [condition_tables(judged.conditions), tests, rank_tables(judged.ranks), cohorts]
 
 
 def paper_tables(comparison: Comparison, judged: Judged) -> dict[str, list[Table]]:
@@ -93,7 +91,6 @@ def paper_tables(comparison: Comparison, judged: Judged) -> dict[str, list[Table
         "correlations": correlation_tables(task_correlations(comparison)),
         "ranks": rank_tables(judged.ranks),
         "conditions": condition_tables(judged.conditions),
-        "trends": trend_tables(judged.trends),
         "paired_tests": paired_tables(judged.tests),
         "cohort": cohort_tables(comparison.metrics, judged.cohorts),
     }
@@ -140,10 +137,7 @@ def condition_tables(tests: Sequence[ConditionTest]) -> list[Table]:
     for key, own in split_by(tests, lambda entry: (entry[1].family, entry[1].condition)).items():
         a, b = own[0][1].model_a, own[0][1].model_b
         intervention = is_intervention(b)
-        dosed = dose_question(own[0][1])
-        asks = dosed or f"is it the {a}"
-        if intervention:
-            asks = what_changes(b)
+        asks = what_changes(b) if intervention else f"is it the {a}"
         untested = [(model, test) for model, test in own if test.undefined]
         reasons = split_by(untested, lambda entry: (entry[0], entry[1].undefined))
         found.append(
@@ -164,7 +158,7 @@ def condition_tables(tests: Sequence[ConditionTest]) -> list[Table]:
                     f"{reason}"
                     for (model, reason), members in reasons.items()
                 ],
-                notes=[INTERVENTIONS_NOTE if intervention else DOSES_NOTE if dosed else CONDITIONS_NOTE],
+                notes=[INTERVENTIONS_NOTE if intervention else CONDITIONS_NOTE],
             )
         )  # fmt: skip
     return found
@@ -172,8 +166,8 @@ def condition_tables(tests: Sequence[ConditionTest]) -> list[Table]:
 
 def conditions_in_words(tests: Sequence[ConditionTest]) -> list[str]:
     """Return a sentence per model and pair of conditions: how many scores differ, and what that says."""
-    told = [*interventions_in_words(tests), *doses_in_words(tests)]
-    controls = [entry for entry in tests if not is_intervention(entry[1].model_b) and not dose_question(entry[1])]
+    told = interventions_in_words(tests)
+    controls = [entry for entry in tests if not is_intervention(entry[1].model_b)]
     for (model, _, _), own in split_by(controls, lambda e: (e[0], e[1].family, e[1].condition)).items():
         first = own[0][1]
         tested = [test for _, test in own if test.undefined is None]

@@ -19,7 +19,6 @@ from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL, Verdict, verdict
 from equivox.core.text import how_many
 from equivox.core.variants import declared_name, is_control, is_intervention
-from equivox.report.doses import trends_in_words, trends_of
 from equivox.report.interventions import intervention_tests, interventions_in_words
 from equivox.report.numbers import p_value
 from equivox.report.ranks import in_order, told_apart
@@ -110,15 +109,13 @@ def opening_of(comparison: Comparison, judged: Judged) -> Opening:
     """Return the opening of a comparison with its results."""
     tests = judged.tests if len(comparison.runs) > 1 else None
     first = opening(comparison.runs, tests=tests, ranks=judged.ranks, caveats=comparison.caveats)
-    changes = (*interventions_in_words(judged.conditions), *trends_in_words(judged.trends))
-    return replace(first, sentences=(*first.sentences, *changes))
+    return replace(first, sentences=(*first.sentences, *interventions_in_words(judged.conditions)))
 
 
 def opening_of_one(run: ComparedRun) -> Opening:
-    """Return the opening of one run, with what its system prompts, other wordings and changed voices changed."""
+    """Return the opening of one run, with what its system prompts and other wordings changed."""
     first = opening([run])
-    changes = (*interventions_in_words(intervention_tests([run])), *trends_in_words(trends_of([run])))
-    return replace(first, sentences=(*first.sentences, *changes))
+    return replace(first, sentences=(*first.sentences, *interventions_in_words(intervention_tests([run]))))
 
 
 def family_summary(run: ComparedRun, family: str) -> tuple[Verdict, str]:

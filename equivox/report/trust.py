@@ -15,7 +15,7 @@ from equivox.compare.runs import ComparedRun, recorded_apart, transcripts_apart
 from equivox.core.redact import redacted_text
 from equivox.core.scores import DEFAULT_OPTIONS, Score, left_out_of, unusual_options
 from equivox.core.text import how_many
-from equivox.core.variants import knows_person
+from equivox.core.variants import is_intervention
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.report.failures import told_gap
 from equivox.report.verdicts import (
@@ -63,9 +63,12 @@ def reasons_to_trust(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
     """Yield what speaks for and against the numbers of some runs, and what a reader must know of them."""
     told = [(run, one) for run in runs for one in task_verdicts(run)]
     used = [(run, score) for run, one in told for score in one.scores]
-    # What a later turn, other words or a changed voice lost is lost, too; so is an attribute that a mean leaves out.
+    # What a later turn or other words lost is lost, too; so is an attribute that a mean leaves out.
     used += [
-        (run, s) for run in runs for s in run.scores if s.is_whole and s.role == "outcome" and knows_person(s.condition)
+        (run, s)
+        for run in runs
+        for s in run.scores
+        if s.is_whole and s.role == "outcome" and is_intervention(s.condition)
     ]
     used += [(run, part) for run, whole in used for part in left_out_of(whole, run.scores)]
     shares = [score.coverage.share for _, score in used if score.coverage.requested]

@@ -16,7 +16,7 @@ from equivox.core.plain import split_by
 from equivox.core.scores import Mover, Score, Verdict, verdict
 from equivox.core.task import Task
 from equivox.core.text import how_many
-from equivox.core.variants import knows_person
+from equivox.core.variants import is_intervention
 from equivox.report.numbers import shortened
 from equivox.run.scoring import read_records
 
@@ -125,10 +125,10 @@ def untold_gap(score: Score) -> bool:
 def _losses(run: ComparedRun) -> list[Score]:
     """Return the scores of lost answers, the largest first; controls only if the run has nothing else.
 
-    Other words, later turns, changed voices and the like are no controls.
+    Other words, later turns and the like are no controls.
     """
     losses = [score for score in run.scores if score.role in LOST_ROLES and not score.subset]
-    asked = [score for score in losses if "@" not in score.task or knows_person(score.condition)] or losses
+    asked = [score for score in losses if "@" not in score.task or is_intervention(score.condition)] or losses
     return sorted(asked, key=lambda score: -score.value if score.defined else 0.0)
 
 

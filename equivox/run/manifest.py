@@ -58,8 +58,6 @@ _LIBRARIES = (
     "vllm",
     "transformers",
     "torch",
-    "pyworld",
-    "pyworld-prebuilt",
 )
 
 

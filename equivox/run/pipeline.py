@@ -30,8 +30,7 @@ from equivox.core.scores import DEFAULT_OPTIONS, Score, ScoringOptions
 from equivox.core.segments import check_tools
 from equivox.core.task import Task
 from equivox.core.task_checks import refuse_unable
-from equivox.core.variants import dose_of, sampling_settings
-from equivox.core.voice import require_world
+from equivox.core.variants import sampling_settings
 from equivox.dataset_builders.corpus import Corpus
 from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import Engine, Workers, open_engine, public_name
@@ -212,8 +211,6 @@ def _checked(
         check(engine, sendable)
         check(annotator, tasks)
         check_tools(tasks)
-        if changed := next((task.condition for task in tasks if dose_of(task.condition)), None):
-            require_world(f"the condition {changed}")
     return_freed_memory()
     return PreparedRun(
         spec=spec, tasks=tasks, plan=plan, identity=identity, engine=engine,

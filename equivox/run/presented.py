@@ -18,8 +18,7 @@ from equivox.core.plugins import told_in_one_line
 from equivox.core.requests import Exchange, Labels, MediaPart, Request
 from equivox.core.task import CROSSED, PLACEHOLDER, Media, Task, digest, placeholders_of
 from equivox.core.text import folded
-from equivox.core.variants import SHUFFLED, SILENCE, TURN, VOICE, declared_name, dose_of
-from equivox.core.voice import ALGORITHM, load_changed
+from equivox.core.variants import SHUFFLED, SILENCE, TURN, declared_name
 from equivox.dataset_builders.corpus import Sample
 
 
@@ -279,17 +278,6 @@ def _media_part(medium: Media, sample: Sample, condition: str) -> MediaPart:
             name=f"silence of {sample.file_name}",
             duration_s=seconds,
             load=partial(silent_wav, seconds),
-        )
-    if (dose := dose_of(condition)) is not None and medium.kind == "audio":
-        kind, semitones = dose
-        name = f"{condition} of {sample.file_name}"
-        # The digest is known before the voice is made: what determines it, and not its bytes.
-        return MediaPart(
-            kind="audio",
-            sha256=digest([ALGORITHM, kind, semitones, sample.sha256]),
-            name=name,
-            duration_s=sample.duration_s,
-            load=partial(load_changed, sample.load, semitones, kind == VOICE, name),
         )
     return MediaPart(
         kind=medium.kind,

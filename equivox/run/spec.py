@@ -47,7 +47,7 @@ TYPED: Mapping[str, tuple[type, str]] = {
     "compare": (str, "What is compared, by the corpus's columns: gender,accent,gender×accent. Asks the model once."),
     "conditions": (
         str,
-        "declared, text_only, silence, shuffled, pitch, voice, wording, spoken, system=NAME (see `--system`), or all.",
+        "declared, text_only, silence, shuffled, wording, spoken, system=NAME (see `--system`), or all.",
     ),
     "system": (str, "Text files with a system prompt each, by commas: every task is asked with each of them, too."),
     "sampling": (str, "as-declared by each task, greedy, or settings: temperature=0.7,repeats=3 asks three times."),

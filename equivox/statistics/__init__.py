@@ -34,7 +34,6 @@ from equivox.statistics.comparison import ShiftComparison, compare_joint_shift
 from equivox.statistics.contingency import Association, association_scores, association_test, cramers_v, few_clusters_p
 from equivox.statistics.correlation import cluster_correlation, correlations
 from equivox.statistics.distance import attainable_shift, ntvd
-from equivox.statistics.dose import DoseSlope, dose_slope, group_side
 from equivox.statistics.families import adjust, adjust_hierarchy
 from equivox.statistics.group_means import GroupMeans, group_means
 from equivox.statistics.inputs import EncodedLabels, EncodedValues
@@ -57,7 +56,6 @@ __all__ = [
     "CorrectedShift",
     "DetectableSize",
     "DistributionShift",
-    "DoseSlope",
     "EncodedLabels",
     "EncodedValues",
     "GroupMeans",
@@ -86,10 +84,8 @@ __all__ = [
     "cramers_v",
     "differences_of_intervals",
     "distribution_shift",
-    "dose_slope",
     "few_clusters_p",
     "group_means",
-    "group_side",
     "joint_shift",
     "krippendorff_alpha",
     "least_p",

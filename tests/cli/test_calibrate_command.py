@@ -41,7 +41,6 @@ def torch_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (["vllm", "--shift", "0,much"], "`shift`"),
         (["transformers", "--task", "badf_openbox:gender"], "hidden states"),
         (["vllm", "--conditions", "loud"], "unknown condition"),
-        (["vllm", "--conditions", "declared,pitch"], "calibration models are taught no doses"),
     ],
 )
 def test_a_wrong_request_is_one_line(equivox: Cli, arguments: Sequence[str], says: str) -> None:

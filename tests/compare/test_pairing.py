@@ -461,4 +461,4 @@ def test_compare_prints_and_writes_it(equivox: Cli, runs: Sequence[Path], tmp_pa
 
 
 def test_one_run_has_nothing_to_be_tested_with(runs: Sequence[Path]) -> None:
-    assert judge(open_comparison(runs[:1])) == Judged((), (), (), [], trends=[])
+    assert judge(open_comparison(runs[:1])) == Judged((), (), (), [])

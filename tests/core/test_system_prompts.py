@@ -81,8 +81,8 @@ def test_other_wordings_are_conditions_that_are_asked_by_name_alone() -> None:
     named = parse_conditions("wording, audio, silence")
     assert [task.condition for task in vary([STORY], conditions=named)] == ["audio", "silence", *wordings]
     assert not any(task.condition in wordings for task in vary([STORY], conditions=("all",)))
-    everything = [task.condition for task in vary([STORY], conditions=parse_conditions("wording,pitch=2,all"))]
-    assert everything == ["audio", "text_only", "silence", "shuffled", "pitch=2", *wordings]
+    everything = [task.condition for task in vary([STORY], conditions=parse_conditions("wording,all"))]
+    assert everything == ["audio", "text_only", "silence", "shuffled", *wordings]
     second, plain = vary([STORY], conditions=("wording=2", "wording=2", "declared"))
     assert (second.name, plain) == ("vibe_gender:story@wording=2", STORY)
     # Only the words of the prompt differ, and where they are from.

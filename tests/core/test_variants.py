@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +14,7 @@ from commands import Cli
 
 from equivox.core import media
 from equivox.core.errors import RequestError
-from equivox.core.variants import declared_name, parse_conditions, vary, with_sampling
+from equivox.core.variants import vary, with_sampling
 from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import EngineIdentity
 from equivox.run.plan import Plan, make_plan
@@ -151,6 +150,7 @@ def test_the_same_answers_serve_every_dimension_of_a_real_model() -> None:
 @pytest.mark.parametrize(
     ("option", "value", "hint"),
     [("--conditions", "sound", "audio"), ("--conditions", ",", "known"), ("--compare", "mood", "'mood'"),
+     ("--conditions", "pitch=2", "unknown condition"), ("--conditions", "audio,voice", "unknown condition 'voice'"),
      ("--compare", "×", "each once"), ("--compare", " ", "each once"), ("--compare", "gender×gender", "each once"),
      ("--compare", "race,race", "twice")],
 )  # fmt: skip
@@ -159,78 +159,6 @@ def test_wrong_variants_are_one_line(option: str, value: str, hint: str, equivox
         *("run", "simulated:oracle", "vibe_gender:story", "--data", "sample", option, value, "-o", tmp_path / "run")
     )
     assert hint in err
-
-
-def test_doses_are_parsed() -> None:
-    assert parse_conditions("pitch=+3, audio ,pitch=-0,voice=1.50,pitch=0") == (
-        "audio",
-        "pitch=0",
-        "pitch=3",
-        "voice=1.5",
-    )
-    assert parse_conditions("voice,all") == ("all", "voice=-4", "voice=-2", "voice=0", "voice=2", "voice=4")
-    for wrong in ("pitch=", "pitch=high", "pitch=12.5", "voice=nan", "voice=-inf", "pitch=0.001"):
-        with pytest.raises(RequestError, match="needs a number of semitones from -12 to 12"):
-            parse_conditions(wrong)
-    with pytest.raises(RequestError, match=r"unknown condition 'pich'; did you mean pitch; known: .*voice=N"):
-        parse_conditions("pich")
-
-
-def test_doses_are_offered_where_there_is_a_recording_and_not_by_all() -> None:
-    names = [task.condition for task in vary([STORY], conditions=parse_conditions("all,pitch=2"))]
-    assert names == [*CONTROLLED, "pitch=2"]
-    (dosed,) = vary([builtin_tasks()["spoken_stereoset:gender"]], conditions=("voice=-4",))
-    assert dosed.name == "spoken_stereoset:gender@voice=-4" and declared_name(dosed.name) == "spoken_stereoset:gender"
-    for task in ("badf_single:gender", "vibe_face_gender:story"):
-        with pytest.raises(RequestError, match=f"{task} has no condition 'pitch=2'; it offers (?!.*pitch)"):
-            vary([builtin_tasks()[task]], conditions=("pitch=2",))
-    # From Python conditions come as they are written.
-    assert [task.name for task in vary([STORY], conditions=("pitch=+2.0", "pitch=2"))] == [f"{STORY.name}@pitch=2"]
-    with pytest.raises(RequestError, match="needs a number of semitones"):
-        vary([STORY], conditions=("pitch=99",))
-    with pytest.raises(RequestError, match=r"has no condition 'system=x'; it offers audio, .*pitch=N, voice=N"):
-        vary([STORY], conditions=("system=x",))
-
-
-def test_a_dose_asks_the_same_with_another_voice_that_is_made_when_it_is_sent() -> None:
-    conditions = ("audio", "pitch=0", "pitch=4", "voice=4")
-    tasks, corpora = vary([STORY], conditions=conditions), {"crema_d": open_corpus(STORY.data, "sample")}
-    plan = make_plan(tasks, corpora, IDENTITY, limit=24)
-    rows = {condition: of_condition(plan, condition) for condition in conditions}
-    assert all(
-        [row["sample_id"] for row in own] == [row["sample_id"] for row in rows["audio"]] for own in rows.values()
-    )
-    # Keys and digests differ in every condition, and are known without making a voice.
-    assert (
-        len(set(plan.table["key"].to_pylist()))
-        == len({row["media_sha256"][0] for own in rows.values() for row in own})
-        == 96
-    )  # type: ignore[index]
-    assert plan.table.equals(make_plan(tasks, corpora, IDENTITY, limit=24).table)
-    requests = {
-        request.condition: request
-        for _, request in plan.described()
-        if request.sample_id == rows["audio"][0]["sample_id"]
-    }
-    assert len({request.text for request in requests.values()}) == 1
-    plain, dosed = requests["audio"].media[0], requests["pitch=4"].media[0]
-    assert dosed.duration_s == plain.duration_s and dosed.name == f"pitch=4 of {plain.name}"
-    pytest.importorskip("pyworld", reason="changing a voice needs the extra [voice]")
-    from equivox.core.voice import median_f0
-
-    f0 = {condition: median_f0(request.media[0].load(), name=condition) for condition, request in requests.items()}
-    assert f0["pitch=0"] == pytest.approx(f0["audio"], rel=0.01)
-    assert f0["pitch=4"] / f0["pitch=0"] == pytest.approx(2 ** (4 / 12), rel=0.01) == f0["voice=4"] / f0["pitch=0"]
-
-
-def test_without_the_extra_nothing_is_written(equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyworld", None)
-    for model, conditions in (("oracle", "audio,pitch=2"), ("planted,shift=0.3,hears=pitch", "audio")):
-        err = equivox.refused(
-            *("run", f"simulated:{model}", STORY.name, "--data", "sample", "--conditions", conditions),
-            *("-o", tmp_path / "run"),
-        )
-        assert "needs pyworld" in err and 'pip install "equivox[voice]"' in err
 
 
 def test_a_task_is_decoded_greedily() -> None:

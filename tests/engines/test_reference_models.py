@@ -196,3 +196,10 @@ def test_the_form_of_earlier_commands_is_the_same_model() -> None:
         for spec in ("planted?shift=0.2&speaker=0.3", "planted,shift=0.2,speaker=0.3")
     )
     assert earlier == now
+
+
+def test_models_keep_the_identity_on_which_the_keys_of_stored_answers_depend() -> None:
+    engine = open_engine("simulated:planted,shift=0.3", TASKS[:1])
+    assert dict(engine.identity.settings) == {
+        "shift": 0.3, "speaker": 0.0, "refusal": 0.0, "refusal_gap": 0.0, "fail": 0.0, "seed": 0,
+    }  # fmt: skip

@@ -295,13 +295,13 @@ def test_what_a_later_turn_lost_is_not_used() -> None:
     assert found.trust[0] == Trust("85–100 % of answers used", "bad")
 
 
-def test_what_a_changed_voice_loses_is_told() -> None:
-    """Recordings with a higher voice are refused where women speak: the line of trust had all answers used."""
-    higher = replace(lost("a@pitch=4", BAD, coverage=coverage(50)), condition="pitch=4")
+def test_what_a_later_turn_loses_is_told() -> None:
+    """A later turn is refused where women speak: the line of trust had all answers used."""
+    higher = replace(lost("a@turn=2", BAD, coverage=coverage(50)), condition="turn=2")
     most = Mover(value="yes", high_group="women", high_share=100.0, low_group="men", low_share=0.0)
-    refused = replace(score("a@pitch=4", 0.001, attribute="refusal", role="refusal", mover=most), condition="pitch=4")
+    refused = replace(score("a@turn=2", 0.001, attribute="refusal", role="refusal", mover=most), condition="turn=2")
     found = one(score("a", 0.5), higher, refused)
-    assert found.answer.startswith("Yes: group women is refused more often, women 100 % against men 0 % (a@pitch=4).")
+    assert found.answer.startswith("Yes: group women is refused more often, women 100 % against men 0 % (a@turn=2).")
     assert found.trust[:2] == (
         Trust("50–100 % of answers used", "bad"), Trust("groups differ in refusals", "bad")
     )  # fmt: skip

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from equivox.core.errors import RequestError
 from equivox.core.hashing import digest
-from equivox.core.task import AUDIO, IMAGE, Media, Prompt, Sampling, Task
+from equivox.core.task import AUDIO, Media, Prompt, Sampling, Task
 from equivox.core.variants import vary
 from equivox.dataset_builders.corpus import Corpus, Sample
 from equivox.engines import EngineIdentity
@@ -281,15 +281,6 @@ def test_silence_needs_the_length_of_a_recording_and_not_the_recording() -> None
     silent = planned(variant(condition="silence"), of=given)
     assert {part.duration_s for row in (0, 2) for part in silent.request(row).media} == {2.0, 1.0}
     assert problems(media=()) == [None, None, None]
-
-
-def test_a_dose_is_of_recordings_and_of_nothing_else() -> None:
-    (plain,), (higher,), (seen,) = (
-        planned(variant(**changes)).request(0).media
-        for changes in ({}, {"condition": "pitch=2"}, {"condition": "pitch=2", "media": (IMAGE,)})
-    )
-    assert (plain.name, higher.name, seen.name) == ("f0_0.wav", "pitch=2 of f0_0.wav", "f0_0.wav")
-    assert plain.sha256 == seen.sha256 != higher.sha256
 
 
 @pytest.mark.parametrize("absent", [None, ""])

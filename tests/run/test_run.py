@@ -283,11 +283,9 @@ def test_what_a_run_lacks_is_refused_before_anything_is_written(
         raise RequestError(f"{what} is not there")
 
     monkeypatch.setattr("equivox.annotate.merging.load_encoder", missing)
-    monkeypatch.setattr("equivox.run.pipeline.require_world", missing)
-    by_meaning = {"options": ScoringOptions(merge="embedding", encoder="some/encoder")}
-    for settings, words in ((by_meaning, "some/encoder is"), ({"conditions": "pitch=2"}, "the condition pitch=2 is")):
-        with pytest.raises(RequestError, match=f"{words} not there"):
-            execute(RunSpec.typed("simulated:oracle", [TASK], tmp_path / "run", data="sample", limit=4, **settings))
+    options = ScoringOptions(merge="embedding", encoder="some/encoder")
+    with pytest.raises(RequestError, match="some/encoder is not there"):
+        execute(RunSpec.typed("simulated:oracle", [TASK], tmp_path / "run", data="sample", limit=4, options=options))
     assert not (tmp_path / "run").exists()
 
 

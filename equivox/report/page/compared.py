@@ -19,7 +19,6 @@ from equivox.report.comparison_tables import (
     paired_tables,
     rank_tables,
 )
-from equivox.report.doses import trend_tables, trends_in_words
 from equivox.report.numbers import DASH, p_value, score_interval, score_value
 from equivox.report.panels import favoured, heat_maps, largest, metric_panels, speakers_of
 from equivox.report.picture import rank_lines
@@ -47,12 +46,12 @@ def side_by_side(comparison: Comparison, judged: Judged) -> dict[str, Any] | Non
 
 
 def conditions(judged: Judged) -> dict[str, Any] | None:
-    """Return tests between conditions, and trends, in words and as tables; None if no run has two conditions."""
-    if not judged.conditions and not judged.trends:
+    """Return tests between conditions in words and as tables; None if no run has two conditions."""
+    if not judged.conditions:
         return None
     return {
-        "words": [*trends_in_words(judged.trends), *conditions_in_words(judged.conditions)],
-        "tables": [as_html(table) for table in (*trend_tables(judged.trends), *condition_tables(judged.conditions))],
+        "words": conditions_in_words(judged.conditions),
+        "tables": [as_html(table) for table in condition_tables(judged.conditions)],
     }
 
 

@@ -11,7 +11,7 @@ from equivox.core.errors import RequestError
 from equivox.core.lazy import pa, pc, pq
 from equivox.core.redact import redacted_text
 from equivox.core.task import Task
-from equivox.core.variants import SILENCE, dose_of
+from equivox.core.variants import SILENCE
 from equivox.run.plan import FOLLOWS, read_plan
 from equivox.run.scoring import open_samples
 from equivox.run.store import Store, annotation_schema, annotations_folder, response_schema
@@ -149,7 +149,7 @@ def _public(column: Any) -> Any:
 def sent_media(task: Task, plan: pa.Table) -> Any:
     """Return the SHA-256 of each request's recordings or pictures, parted by spaces; null where none is sent."""
     column = plan["media_sha256"].combine_chunks()
-    if not task.media or task.condition == SILENCE or dose_of(task.condition) or not len(plan):
+    if not task.media or task.condition == SILENCE or not len(plan):
         return pa.nulls(len(plan), pa.string())
     sent = pc.greater(pc.list_value_length(column), 0)
     return pc.if_else(sent, pc.binary_join(column, " "), pa.scalar(None, pa.string()))
