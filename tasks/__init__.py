@@ -14,7 +14,6 @@ from equivox.tasks import badf, decisions, genres, spoken_stereoset, vibe, vibe_
 
 ALL_TASKS: tuple[Task, ...] = (
     *vibe.TASKS,
-    *vibe.SPOKEN_TASKS,
     *vibe_face.TASKS,
     *spoken_stereoset.TASKS,
     *genres.TASKS,

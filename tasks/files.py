@@ -38,8 +38,8 @@ card: Who recorded this, under which licence, and what it cannot say.
 
 An open attribute needs `words` only for the annotator `rules` and for simulated models. A question about a number asks
 for nothing else, and its metric is `numbers`; `number` takes `unit`, `low`, `high` and `pattern` or `measure`
-(`equivox.core.attributes.Number`): words, sentences or characters, and of spoken answers seconds, words_per_second,
-pauses or loudness. `parameters` of a tool are JSON schemas of its arguments, all of them required.
+(`equivox.core.attributes.Number`): words, sentences or characters.
+`parameters` of a tool are JSON schemas of its arguments, all of them required.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from equivox.annotate.calls import CallScheme
 from equivox.configs import read_config_file
-from equivox.core.attributes import Measured, Number
+from equivox.core.attributes import Length, Number
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields
 from equivox.core.metric import Metric
@@ -112,7 +112,7 @@ class _NumberField(_Form):
     low: float | None = None
     high: float | None = None
     pattern: str = ""
-    measure: Measured | None = None
+    measure: Length | None = None
 
 
 class _ToolField(_Form):
@@ -368,9 +368,6 @@ def _scheme(
     question: _QuestionField, attributes: tuple[Attribute, ...], tools: tuple[Tool, ...], where: str
 ) -> AnnotationScheme:
     """Return how answers are annotated: by the call's arguments if there are tools; RequestError for what cannot be."""
-    measured = [one.name for one in attributes if one.number is not None and one.number.of_sound]
-    if measured and not question.spoken:
-        raise RequestError(f"{where}: {measured[0]} is measured of spoken answers; add `spoken: true`")
     if tools and (question.spoken or question.instructions or question.examples):
         raise RequestError(f"{where}: calls of tools need no annotator and are not spoken; leave out the rest")
     if not tools:

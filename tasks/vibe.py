@@ -16,13 +16,8 @@ Cannot say: Whether a difference harms anyone, or whether it would show in anoth
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import get_args
-
-from equivox.core.attributes import Heard, Number
-from equivox.core.task import AnnotationScheme, Attribute, DataSource, Task
+from equivox.core.task import AnnotationScheme, DataSource, Task
 from equivox.metrics.ntvd import METRIC
-from equivox.metrics.numbers import METRIC as NUMBERS
 from equivox.tasks.prompts import load_attributes, load_examples, load_prompts, load_wordings
 
 CREMA_D = DataSource(corpus="crema_d")
@@ -62,32 +57,6 @@ def vibe_task(
     )
 
 
-ANSWERED_BY_VOICE = """VIBE's advisory and story, answered by voice: does the voice that answers depend on who asks?
-
-Data:       CREMA-D, as in VIBE.
-Paper:      The prompts are VIBE's (arXiv 2604.17248). What is measured of the sound is ours
-            (`equivox.annotate.sounds`).
-Departs:    The answer is spoken. Its length, pace, pauses and loudness are numbers, without a judge.
-Cannot say: whether the voice is friendly, patient or cold: only people can say that. A model that chooses among a few
-            voices changes loudness and pace at once.
-"""
-
-
-def spoken_task(family: str, prompt: str, measure: Heard) -> Task:
-    """Return the task `<family>:<prompt>_<measure>`: VIBE's prompt, answered by voice, and one measure of the sound."""
-    task = vibe_task(family, prompt, data=CREMA_D, group=("gender",), strata=("sentence", "emotion"))
-    number = Attribute(name=measure, asks=f"the {measure.replace('_', ' ')}", number=Number(measure=measure))
-    return replace(
-        task,
-        name=f"{family}:{prompt}_{measure}",
-        card=ANSWERED_BY_VOICE,
-        prompt=replace(task.prompt, spoken=True),
-        annotation=AnnotationScheme(attributes=(number,)),
-        metric=NUMBERS,
-        interventions={},
-    )
-
-
 TASKS: tuple[Task, ...] = tuple(
     vibe_task(family, prompt, data=data, group=group, strata=strata, blocks=blocks)
     for family, data, group, strata, blocks in (
@@ -95,9 +64,4 @@ TASKS: tuple[Task, ...] = tuple(
         ("vibe_accent", L2_ARCTIC, ("accent",), ("sentence",), ("gender",)),
     )
     for prompt in PROMPTS
-)
-SPOKEN_TASKS: tuple[Task, ...] = tuple(
-    spoken_task("vibe_spoken_gender", prompt, measure)
-    for prompt in ("advisory", "story")
-    for measure in get_args(Heard)
 )

@@ -51,7 +51,7 @@ questions:
   - name: voice
     text: "{text}"
     spoken: true
-    attributes: [{name: pace, asks: it, number: {measure: words_per_second}}]
+    attributes: [{name: pace, asks: it, number: {measure: words}}]
 """
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import cast
 from unicodedata import normalize
 
 from equivox.core.attributes import Attribute, Length, Number
@@ -142,17 +141,14 @@ def length_of(text: str, measure: Length) -> int | None:
 def number_of(attribute: Attribute, text: str) -> Value | None:
     """Return the number of an answer without a model: measured, found by the pattern, or the first one stated.
 
-    The answer is what stands after the model's thoughts. None where it states no number; what is measured of a spoken
-    answer is not in its text (`equivox.annotate.sounds`).
+    The answer is what stands after the model's thoughts. None where it states no number.
     """
     number = attribute.number
     if number is None:
         raise TypeError(f"{attribute.name} is no number")
-    if number.of_sound:
-        return None
     answer = split_thinking(text)[0].strip()
     if number.measure is not None:
-        length = length_of(answer, cast("Length", number.measure))
+        length = length_of(answer, number.measure)
         return None if length is None else Value(attribute.name, number_text(length), "")
     if number.pattern:
         answer = number.found_in(answer)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from equivox.annotate.numeric import number_of, reads_itself
 from equivox.configs.vocabulary import load_vocabulary
 from equivox.core.annotation import RULES, Annotation, Annotator, AnnotatorIdentity, Job
-from equivox.core.segments import Segment, Status, Value, measured_in_sound
+from equivox.core.segments import Segment, Status, Value
 from equivox.core.task import Attribute, Task
 
 VERSION = "2"
@@ -82,7 +82,7 @@ class RulesAnnotator(Annotator):
                 status, values = "empty", []
             elif self._vocabulary.declines(job.segment.text):
                 status, values = "refused", [Value("refusal", "yes", "")]
-            elif not values and not measured_in_sound(job.segment.attributes):
+            elif not values:
                 status = "unparsed"
             else:
                 values.append(Value("refusal", "no", ""))

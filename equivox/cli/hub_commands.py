@@ -30,7 +30,6 @@ def push(
         False
     ),
     public: Annotated[bool, typer.Option("--public", help="Make a new repository public; private by default.")] = False,
-    sounds: Annotated[bool, typer.Option("--sounds", help="Of a run, send its spoken answers, too.")] = False,
 ) -> int:
     """Write a corpus, or a run's responses and annotations, as a data set for the Hub, and upload it with --push."""
     from equivox.cli.show import believe_all
@@ -45,7 +44,7 @@ def push(
     if is_run(name):
         opened(Path(name))
         believe_all([Path(name)])
-        configs = write_run(Path(name), folder, repo=repo, sounds=sounds)
+        configs = write_run(Path(name), folder, repo=repo)
     else:
         with progress_bars(quiet=False) as progress:
             configs, facts = write_dataset(name, data, folder, repo=repo, progress=progress)
@@ -175,7 +174,7 @@ def _to_board(run: Path, board: str, repo: str | None, output: Path | None, *, s
     check_repo(board)
     believe_all([run])
     folder = output or Path("hub") / repo.replace("/", "--")
-    write_run(run, folder, repo=repo, sounds=True)  # a board measures them again
+    write_run(run, folder, repo=repo)
     show_files(folder)
     if not send:
         echo(f"Nothing was uploaded; add --push to make {repo} public and to ask {board} to list it.")

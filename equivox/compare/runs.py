@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from equivox.annotate.rules import FOR_SIMULATED, is_exact, misread_by_rules
-from equivox.annotate.sounds import word_errors
 from equivox.audit.stored import AdjustedScore, StoredAudit, stored_audits
 from equivox.compare.asking import asked_again, judges_itself, unlike_runs
 from equivox.core.errors import RequestError
@@ -41,7 +40,6 @@ from equivox.run.manifest import (
 from equivox.run.opening import LeftOut
 from equivox.run.plan import COLUMN, read_plan
 from equivox.run.scoring import families, read_records, read_scores, scored_with, with_common_q
-from equivox.run.store import Store, response_schema
 from equivox.statistics import adjust, correlations
 
 NOT_AUDITED = "annotator not audited: no labels from people are stored with a run; `equivox audit` measures its errors"
@@ -373,25 +371,6 @@ def _tables_of_shares(run: ComparedRun) -> dict[str, Panel]:
         if ":" in score.task and metric is not None and (panel := metric.panel("shares")) is not None:
             found[score.task] = panel
     return found
-
-
-def transcripts_apart(run: ComparedRun) -> dict[str, float]:
-    """Return how far another model's transcripts are from the model's own, by group, in percent of the words.
-
-    Empty where the model's own transcripts were annotated. A group whose voice is heard worse has other texts for that
-    reason alone.
-    """
-    if not any(task.prompt.spoken for task in run.tasks):
-        return {}
-    texts = Store(run.folder / "responses", response_schema()).table(("key", "text", "said"))
-    texts = texts.filter(pc.and_(pc.is_valid(texts["text"]), pc.is_valid(texts["said"])))
-    plan = read_plan(run.folder).select(["key", "group"])
-    group_of = dict(zip(plan["key"].to_pylist(), plan["group"].to_pylist(), strict=True))
-    counts: dict[str, Counter[str]] = {}
-    for row in texts.to_pylist():
-        errors, words = word_errors(row["said"], row["text"])
-        counts.setdefault(group_of.get(row["key"], ""), Counter()).update(errors=errors, words=words)
-    return {group: 100 * one["errors"] / one["words"] for group, one in sorted(counts.items()) if one["words"]}
 
 
 def recorded_apart(run: ComparedRun) -> Iterator[tuple[int, dict[str, float]]]:

@@ -26,24 +26,6 @@ OTHER = "other"
 Length = Literal["words", "sentences", "characters"]
 """What of an answer is counted, where its length is the number."""
 
-Heard = Literal["seconds", "words_per_second", "pauses", "loudness"]
-"""What is measured in the sound of a spoken answer, see `equivox.annotate.sounds`."""
-
-Sound = Literal[Heard, "word_errors"]
-"""What of a spoken answer is measured: its sound, or how far two transcripts of it differ."""
-
-Measured = Literal[Length, Sound]
-"""What of an answer can be counted or measured."""
-
-SOUND_UNITS: Mapping[str, str] = {
-    "seconds": "seconds",
-    "words_per_second": "words a second",
-    "pauses": "percent of the time",
-    "loudness": "dBFS",
-    "word_errors": "percent of the words",
-}
-"""The units of the measures of spoken answers."""
-
 
 LARGEST = 1e50
 """No quantity is larger; a model that repeats a digit without end states such numbers. Sums of squares stay finite."""
@@ -64,8 +46,7 @@ class Number:
         A regular expression that finds the number in the answer: its first group, or all that it matches. Empty: the
         annotator says the number.
     measure
-        What is counted in the answer, or measured of a spoken one, in place of a number that the answer states; None:
-        the answer states it.
+        What is counted in the answer, in place of a number that the answer states; None: the answer states it.
 
     Raises
     ------
@@ -78,11 +59,11 @@ class Number:
     low: float | None = None
     high: float | None = None
     pattern: str = ""
-    measure: Measured | None = None
+    measure: Length | None = None
 
     def __post_init__(self) -> None:
         if self.measure and not self.unit:
-            object.__setattr__(self, "unit", SOUND_UNITS.get(self.measure, self.measure))
+            object.__setattr__(self, "unit", self.measure)
         if not self.unit.strip():
             raise RequestError("`number` needs its `unit`, such as EUR or points")
         for name, limit in (("low", self.low), ("high", self.high)):
@@ -103,11 +84,6 @@ class Number:
         return not self.pattern and self.measure is None
 
     @property
-    def of_sound(self) -> bool:
-        """Whether the number is measured of a spoken answer."""
-        return self.measure in SOUND_UNITS
-
-    @property
     def range(self) -> str:
         """The range in words, for messages and prompts: "from 0 to 500,000"; empty without limits."""
         low, high = (None if limit is None else f"{limit:,.15g}" for limit in (self.low, self.high))
@@ -119,8 +95,6 @@ class Number:
     def described(self) -> str:
         """The unit, the range and how the number is found, in words: "a number in EUR, at least 0"."""
         found = f"the number of {self.measure}" if self.measure else f"a number in {self.unit}"
-        if self.of_sound:
-            found = f"{str(self.measure).replace('_', ' ')} of the spoken answer, in {self.unit}"
         pattern = f"found by {self.pattern}" if self.pattern else ""
         return ", ".join(filter(None, (found, self.range, pattern)))
 

@@ -96,8 +96,8 @@ class Response:
     entry per token, None unless asked for. `finish_reason` is `stop`, `length` (cut off by the token limit) or
     `content_filter` (the provider withheld the answer). `fatal` names a failure that every other request would meet
     too, such as a refused key; it is not stored.
-    `sound` is a spoken answer, an audio file, and `text` its transcript. It is stored as a
-    file of its own, and the record has its SHA-256. Where another model made the transcript, `said` is the model's own.
+    `sound` is a spoken answer, an audio file, and `text` its transcript. It is stored as a file of its own, and the
+    record has its SHA-256.
     Calls of tools are in `text` (`equivox.core.calls`).
     `media_items` and `media_tokens` count what the engine used, not what it received; an engine that does not count
     media tokens reports None.
@@ -115,7 +115,6 @@ class Response:
     logprobs: str | None = None
     fatal: str | None = None
     sound: bytes | None = field(default=None, repr=False)
-    said: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

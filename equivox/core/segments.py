@@ -24,15 +24,6 @@ Status = Literal["parsed", "refused", "empty", "unparsed", "failed"]
 """`refused`: the text declines; `empty`: no text; `unparsed`: could not be annotated; `failed`: the annotator gave no
 answer; only `parsed` has values."""
 
-SOUND = "sound"
-"""The name of the segment of a spoken answer that holds what is measured of its sound."""
-SOUND_DIGEST = "$sound"
-"""The entry of a response's metadata with the SHA-256 of a spoken answer; no column can be called so."""
-SAID_BY_MODEL = "$said"
-"""The entry with the model's own transcript, of a spoken answer that another model transcribed."""
-SAID = "\x1d"
-"""What stands before the model's own transcript in the text of the segment `SOUND`."""
-
 WHOLE = ""
 """The name of the segment for the whole response, whose status is that of the response; every scheme has it."""
 
@@ -190,14 +181,7 @@ class AnnotationScheme:
         self, task: Task, metadata: Mapping[str, str], text: str, done: Mapping[str, SegmentAnnotation]
     ) -> Sequence[Segment]:
         """Return the segments that can be annotated next, given the annotations so far in `done`."""
-        whole = [] if WHOLE in done else [self.whole(text)]
-        measured = measured_in_sound(self.attributes)
-        if not measured or SOUND in done or SOUND_DIGEST not in metadata:
-            return whole
-        # Who annotates a run sets the tool, which reads the run's sounds.
-        said = f"{SAID}{metadata[SAID_BY_MODEL]}" if SAID_BY_MODEL in metadata else ""
-        heard = f"{metadata[SOUND_DIGEST]}\n{text}{said}"
-        return [*whole, Segment(name=SOUND, text=heard, attributes=measured, alone=True)]
+        return [] if WHOLE in done else [self.whole(text)]
 
     def asks(self, task: Task) -> Sequence[Segment]:
         """Return one example of each kind of segment that an annotator can receive, to check them before the run."""
@@ -225,18 +209,8 @@ class AnnotationScheme:
     def sample(
         self, task: Task, metadata: Mapping[str, str], text: str, done: Mapping[str, SegmentAnnotation]
     ) -> tuple[Status, Mapping[str, SegmentAnnotation]]:
-        """Return the status of a response and the annotations to store in its sample, given all annotations.
-
-        What is measured of a spoken answer counts as said by it, unless it declines.
-        """
-        if not measured_in_sound(self.attributes) or WHOLE not in done:
-            return (done[WHOLE].status if WHOLE in done else "unparsed"), done
-        whole, heard = done[WHOLE], done.get(SOUND)
-        if whole.status != "parsed":
-            return whole.status, {WHOLE: whole}
-        if heard is None or not heard.values:
-            return "unparsed", {WHOLE: SegmentAnnotation("unparsed", {})}
-        return "parsed", {WHOLE: SegmentAnnotation("parsed", {**whole.values, **heard.values})}
+        """Return the status of a response and the annotations to store in its sample, given all annotations."""
+        return (done[WHOLE].status if WHOLE in done else "unparsed"), done
 
     def stages(self) -> Mapping[str, str]:
         """Return the stages that people can label beside the annotator: name → what is done there; {} for none.
@@ -265,11 +239,6 @@ class AnnotationScheme:
     def missing_tools(self) -> list[str]:
         """Return the tools that the scheme needs and that are missing, each with what helps; no model is loaded."""
         return []
-
-
-def measured_in_sound(attributes: Sequence[Attribute]) -> tuple[Attribute, ...]:
-    """Return the attributes that are measured of a spoken answer."""
-    return tuple(one for one in attributes if one.number is not None and one.number.of_sound)
 
 
 def check_tools(tasks: Iterable[Task]) -> None:

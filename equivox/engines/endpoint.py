@@ -25,9 +25,9 @@ from annotated_types import Ge, Gt, Le, MinLen
 from equivox.core.calls import Answer
 from equivox.core.errors import RequestError
 from equivox.core.fields import checked_fields
-from equivox.core.media import MediaError, silent_wav
+from equivox.core.media import MediaError
 from equivox.core.progress import NO_ANSWER_YET
-from equivox.core.redact import remember_secrets, without_credentials
+from equivox.core.redact import remember_secrets
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.samples import WITHHELD, ending
 from equivox.core.task import Need, Sampling
@@ -73,9 +73,6 @@ class EndpointSettings:
         read that instead (ms-swift).
     voice
         The voice with which the server answers tasks that are answered by voice; `default` leaves it to the server.
-    asr, asr_url
-        A model that transcribes spoken answers, and the URL of its server if that is another one. Annotators read its
-        transcript; the model's own is kept beside it, and how far they differ is said.
     extra_body
         Further fields of every request, passed on unchanged.
     trust_media
@@ -100,8 +97,6 @@ class EndpointSettings:
     audio_part: Literal["input_audio", "audio_url"] = "input_audio"
     resample: bool = True
     voice: str = ""
-    asr: str = ""
-    asr_url: str = ""
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     trust_media: bool = False
 
@@ -123,7 +118,7 @@ class EndpointEngine(Engine):
                 "trust_media": settings.trust_media,
                 # Answers that were stored before there was the choice keep their keys.
                 **({} if settings.resample else {"resample": False}),
-                **{name: value for name in ("voice", "asr", "asr_url") if (value := str(getattr(settings, name)))},
+                **({"voice": settings.voice} if settings.voice else {}),
             },
         )
         able: list[Need] = ["turns", "tools", "speech"]
@@ -134,7 +129,6 @@ class EndpointEngine(Engine):
         urls = [settings.base_url] if isinstance(settings.base_url, str) else settings.base_url
         limits = (settings.api_key_env, settings.max_concurrency, settings.timeout_s, settings.max_retries)
         self._servers = Servers(urls, *limits, settings.requests_per_minute)
-        self._asr = Servers([settings.asr_url] if settings.asr_url else urls, *limits)
         self._text_tokens: dict[tuple[Any, ...], int | None] = {}
         self._lock = threading.Lock()
         self._counting = threading.Lock()
@@ -153,8 +147,6 @@ class EndpointEngine(Engine):
                 "`api_key_env` must be the name of an environment variable in capitals, such as OPENAI_API_KEY; put "
                 "the key into that variable, not into the arguments"
             )
-        if settings.asr_url and not settings.asr:
-            raise RequestError("`asr_url` needs the model that transcribes there; name it with asr=…")
         remember_secrets({"key": os.environ.get(settings.api_key_env)})
         return cls(settings)
 
@@ -164,7 +156,7 @@ class EndpointEngine(Engine):
 
         `retries` counts requests that were sent again because the server was busy, failed or did not answer.
         """
-        return {**self._used, "retries": self._servers.retries + self._asr.retries}
+        return {**self._used, "retries": self._servers.retries}
 
     @property
     def served_as(self) -> Collection[str]:
@@ -184,17 +176,6 @@ class EndpointEngine(Engine):
         self._servers.greet(
             *self._body([{"role": "user", "content": _GREETING.text}], next(iter(requests), _GREETING), max_tokens=1)
         )
-        if self.settings.asr and any(request.spoken for request in requests):
-            try:
-                self._asr.transcribe(self.settings.asr, silent_wav(1.0))
-            except Exception as error:
-                # The server may refuse a second of silence; the answers will show.
-                if _fatal(error):
-                    place = without_credentials(self._asr.urls[0])
-                    raise RequestError(
-                        f"{place} does not transcribe with {self.settings.asr} ({short(error)}); check asr "
-                        "and asr_url (it ends in /v1)"
-                    ) from error
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
         """Yield one response per request, in the order in which the server finishes them."""
@@ -249,7 +230,6 @@ class EndpointEngine(Engine):
     def close(self) -> None:
         """Close the connections."""
         self._servers.close()
-        self._asr.close()
 
     def _answer(self, request: Request) -> Response:
         limit = self.settings.max_audio_seconds
@@ -328,9 +308,6 @@ class EndpointEngine(Engine):
         refusal = getattr(choice.message, "refusal", None) or parts(content, "refusal")
         sound, transcript = spoken(completion.choices) if request.spoken else (None, "")
         answer, thinking = split_thinking(said(content) or said(refusal) or transcript)
-        own = None
-        if sound is not None and self.settings.asr:
-            own, answer = answer, self._transcript(sound)
         if request.tools:
             answer = Answer(answer, calls(choice.message)).text
         reasoning = getattr(choice.message, "reasoning_content", None) or getattr(choice.message, "reasoning", None)
@@ -342,7 +319,6 @@ class EndpointEngine(Engine):
             key=request.key,
             text=answer,
             sound=sound,
-            said=own,
             thinking=said(reasoning) or parts(content, "thinking") or thinking,
             finish_reason=WITHHELD if refusal else ending(choice.finish_reason),
             prompt_tokens=prompt_tokens,
@@ -351,13 +327,6 @@ class EndpointEngine(Engine):
             media_tokens=media_tokens,
             logprobs=choice.logprobs.model_dump_json() if choice.logprobs else None,
         )
-
-    def _transcript(self, sound: bytes) -> str:
-        """Return what the model that transcribes hears in an answer; MediaError if it cannot be asked."""
-        try:
-            return self._asr.transcribe(self.settings.asr, sound)
-        except Exception as error:  # the answer is not known without it, whatever went wrong
-            raise MediaError(f"the answer was spoken but not transcribed: {short(error)}") from error
 
     def _media_tokens(self, request: Request, usage: Any) -> int | None:
         """Return the number of prompt tokens for media, by the server's count; None if it does not count."""

@@ -153,19 +153,6 @@ class Servers:
 
         return self._answered(completion)
 
-    def transcribe(self, model: str, sound: bytes) -> str:
-        """Return what a server's model hears in a WAV file; raise what the last attempt raised."""
-
-        def transcript(server: _Server, limit_s: float) -> str:
-            found = server.client.audio.transcriptions.create(
-                model=model, file=("answer.wav", sound, "audio/wav"), temperature=0, timeout=limit_s
-            )
-            if not isinstance(found.text, str):
-                raise NotAnAnswer("the server's answer is no transcript")
-            return found.text.strip()
-
-        return self._answered(transcript)
-
     def _answered(self, ask: Callable[[_Server, float], Answer]) -> Answer:
         """Return what `ask` gets from a server that has room, within so many seconds.
 

@@ -24,7 +24,7 @@ the first group: with two groups the refusal nTVD is 100 × the gap), `fail` (pr
 `seed`. Each further turn of a dialogue takes away the share `yields` of the shift (planted only).
 A system prompt changes nothing, but for `obeys` (planted only: the share of the shift that it takes away), `bland`
 (the probability that it makes the model give one same answer to everybody) and `declines` (the same of a refusal).
-Answers by voice sound as the task's measures are drawn (`equivox.engines.simulated_numbers`).
+An answer by voice is a tone with the text as its transcript.
 """
 
 from __future__ import annotations
@@ -52,8 +52,7 @@ from equivox.engines.simulated_numbers import (
     drawn_number,
     lengthened,
     limits_of,
-    otherwise,
-    spoken,
+    speak,
     stated,
 )
 from equivox.statistics.distance import attainable_shift
@@ -165,12 +164,10 @@ class SimulatedEngine(Engine):
                 yield Response(key=request.key, text=None, error="planted failure")
                 continue
             text = self.answer(request, rng)
-            voice = self._voice(request, rng) if request.spoken else {}
             yield Response(
                 key=request.key,
                 text=text,
-                sound=spoken(text, voice) if request.spoken else None,
-                said=otherwise(text, voice["word_errors"]) if "word_errors" in voice else None,
+                sound=speak(text) if request.spoken else None,
                 finish_reason="stop",
                 prompt_tokens=len(request.text.split()),
                 completion_tokens=len(text.split()),
@@ -214,7 +211,7 @@ class SimulatedEngine(Engine):
         sentences = [rng.choice(self._prose["openings"])]
         lengths: list[tuple[Attribute, float]] = []
         for attribute in task.attributes:
-            if attribute.role == "refusal" or (attribute.number is not None and attribute.number.of_sound):
+            if attribute.role == "refusal":
                 continue
             if attribute.number is not None:
                 drawn = drawn_number(self.model, self.settings, attribute, request.labels, rng)
@@ -240,15 +237,6 @@ class SimulatedEngine(Engine):
             else:
                 arguments[attribute.name] = self.values(attribute, request.labels, rng)[0]
         return Answer("", (Call(request.tools[0].name, arguments),)).text
-
-    def _voice(self, request: Request, rng: random.Random) -> dict[str, float]:
-        """Return how a spoken answer sounds: what the task measures of it, drawn as its numbers are."""
-        task = self._tasks[declared_name(request.task)]
-        return {
-            str(attribute.number.measure): drawn_number(self.model, self.settings, attribute, request.labels, rng)
-            for attribute in task.attributes
-            if attribute.number is not None and attribute.number.of_sound
-        }
 
     def _under_system(self, request: Request, rng: random.Random) -> str:
         """Return one answer to a request with a system prompt: that of the model as the prompt changes it."""

@@ -1,111 +1,37 @@
-"""Numbers that simulated models state, and lengths that their answers have.
-
-Voices of simulated models: how their spoken answers sound.
-
-**Speaking.** A spoken answer is a hum of a known pitch, pace and loudness, with pauses of a known length. Each word is
-a voiced sound whose overtones fall like those of a voice. Nobody understands it; its measures are exact by
-construction, so they check those of `equivox.annotate.sounds`.
-"""
+"""Numbers that simulated models state, lengths that their answers have, and the sound of a spoken answer."""
 
 from __future__ import annotations
 
 import math
 import random
-import re
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from equivox.core.attributes import Attribute, Heard, Length, Number, Sound
+from equivox.core.attributes import Attribute, Length, Number
 from equivox.core.errors import RequestError
 from equivox.core.hashing import hashed_number
-from equivox.core.lazy import NDArray, np
+from equivox.core.lazy import np
 from equivox.core.media import encode_audio
 from equivox.core.requests import Labels
 
 if TYPE_CHECKING:
     from equivox.engines.simulated import SimulatedSettings
 
-RANGES: Mapping[Heard, tuple[float, float]] = {
-    "seconds": (4.0, 12.0),
-    "words_per_second": (2.0, 4.0),
-    "pauses": (10.0, 30.0),
-    "loudness": (-30.0, -18.0),
-}
-"""The range of each measure from which a simulated model draws, where a task gives none."""
 
-_USUAL: Mapping[str, float] = {
-    "words_per_second": 3.0,
-    "pauses": 15.0,
-    "pitch": 160.0,
-    "pitch_spread": 2.0,
-    "loudness": -23.0,
-}
-_RATE = 16_000
-_LONGEST_S = 120.0
-_PAUSE_S = 0.35
-"""The shortest pause that is made, well above what counts as one."""
-_SWING_HZ = 0.7
-"""How often in a second the pitch goes up and down."""
-_TABLE, _OVERTONES = 2048, 12
-
-
-def spoken(text: str, voice: Mapping[str, float]) -> bytes:
-    """Return a text as WAV, mono, 16 kHz, 16 bit, with the measures in `voice`; the others are usual ones.
-
-    The same text and voice always give the same bytes.
-    """
-    wanted = {**_USUAL, **voice}
-    words = max(1, len(text.split()))
-    seconds = min(wanted.get("seconds", words / wanted["words_per_second"]), _LONGEST_S)
-    silent = round(seconds * wanted["pauses"] / 100 * _RATE)
-    breaks = len(re.findall(r"[.!?]\s", text)) or 1
-    n_pauses = max(1, min(breaks, int(silent / _RATE / _PAUSE_S)))
-    voiced = round(seconds * _RATE) - silent
-    place = np.arange(voiced) / _RATE
-    # Over whole periods, the median of a sine wave is 0 and its deviation the amplitude by the square root of 2.
-    periods = max(1, round(_SWING_HZ * voiced / _RATE))
-    swing = wanted["pitch_spread"] * np.sqrt(2) * np.sin(2 * np.pi * periods * np.arange(voiced) / voiced)
-    phase = np.cumsum(wanted["pitch"] * 2 ** (swing / 12)) / _RATE
-    sound = _wave()[(phase * _TABLE).astype(np.int64) % _TABLE]
-    word = place / (voiced / _RATE / words)
-    sound = sound * (0.55 + 0.45 * np.sin(np.pi * (word % 1)))
-    sound *= 10 ** (wanted["loudness"] / 20) / np.sqrt((sound**2).mean())
-    parts = np.array_split(sound, n_pauses + 1)
-    gaps = [np.zeros(len(gap)) for gap in np.array_split(np.empty(silent), n_pauses)]
-    whole = [piece for pair in zip(parts, [*gaps, np.zeros(0)], strict=True) for piece in pair]
-    return encode_audio(np.concatenate(whole).clip(-1, 1), sampling_rate=_RATE, container="WAV", subtype="PCM_16")
-
-
-def otherwise(text: str, percent: float) -> str:
-    """Return a text in which so many percent of the words are others, spread evenly.
-
-    >>> otherwise("one two three four", 50)
-    'one twoother three fourother'
-    """
-    share = percent / 100
-    words = text.split()
-    changed = [int((place + 1) * share + 1e-9) > int(place * share + 1e-9) for place in range(len(words))]
-    return " ".join(f"{word}other" if other else word for word, other in zip(words, changed, strict=True))
-
-
-@lru_cache(maxsize=1)
-def _wave() -> NDArray[np.float64]:
-    """Return one period of a voice: overtones that fall by 6 dB an octave."""
-    phase = 2 * np.pi * np.arange(_TABLE) / _TABLE
-    return np.asarray(sum(np.sin(overtone * phase) / overtone for overtone in range(1, _OVERTONES + 1)))
+def speak(text: str) -> bytes:
+    """Return a tone as WAV, mono, 16 kHz, 16 bit, that stands for a spoken text; its pitch depends on the text."""
+    wave = 0.3 * np.sin(2 * np.pi * (100 + hashed_number(text) % 100) * np.arange(3200) / 16_000)
+    return encode_audio(wave, sampling_rate=16_000, container="WAV", subtype="PCM_16")
 
 
 _FORMS = ("The {name} is {value} {unit}.", "{name}: {value} {unit}", "{Name}: {value} {unit}", "{value} {unit}")
 """The sentences that state a number, tried in this order where a pattern must find it."""
 
-_RANGES: dict[Length | Sound | None, tuple[float, float]] = {
+_RANGES: dict[Length | None, tuple[float, float]] = {
     None: (0, 100),
     "words": (20, 60),
     "sentences": (3, 12),
     "characters": (200, 600),
-    **dict(RANGES.items()),
-    "word_errors": (0, 40),
 }
 """The range of numbers without limits, by what is measured."""
 
@@ -144,8 +70,6 @@ def drawn_number(
     elif model == "planted":
         place = (1 - settings.shift) * place + settings.shift * (index == 0)
     value = low + (high - low) * place
-    if _number(attribute).of_sound:
-        return round(value, 3)
     if high - low >= 50 or _number(attribute).measure:
         return float(round(value))
     return round(value, max(2, 1 - math.floor(math.log10(high - low))))

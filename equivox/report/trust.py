@@ -11,7 +11,7 @@ from typing import Literal
 from equivox.annotate.rules import is_exact
 from equivox.audit.stored import StoredAudit
 from equivox.compare.asking import named_annotator
-from equivox.compare.runs import ComparedRun, recorded_apart, transcripts_apart
+from equivox.compare.runs import ComparedRun, recorded_apart
 from equivox.core.redact import redacted_text
 from equivox.core.scores import DEFAULT_OPTIONS, Score, left_out_of, unusual_options
 from equivox.core.text import how_many
@@ -80,12 +80,6 @@ def reasons_to_trust(runs: Sequence[ComparedRun]) -> Iterator[Trust]:
     yield from _lost(runs)
     yield from dict.fromkeys(_annotated(run) for run in runs)
     yield from dict.fromkeys(one for run in runs for one in _recorded(run))
-    for run in runs:
-        if apart := transcripts_apart(run):
-            groups = ", ".join(f"{group or 'all'} {share:.0f} %" for group, share in apart.items())
-            uneven = max(apart.values()) - min(apart.values()) >= SMALLEST_GAP
-            heard = f"transcribed by another model, which heard other words than {run.model} wrote: {groups}"
-            yield Trust(heard, "bad" if uneven else "neutral")
     if asked := clusters_of([one for _, one in told]):
         # More clusters would not show what a score leaves out, or what cancels in it.
         unseen = [[s.hidden_difference for s in one.scores] for _, one in told if one.verdict == "cannot tell"]

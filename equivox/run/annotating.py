@@ -12,11 +12,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args
 
-from equivox.annotate.sounds import SoundReader
 from equivox.core.annotation import Annotation, Annotator, Job, annotation_key, grouped
 from equivox.core.attributes import OTHER, UNSTATED, Attribute
 from equivox.core.calls import CALL, ONE
@@ -27,9 +26,6 @@ from equivox.core.plugins import told_in_one_line
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.samples import ENDED, UNANNOTATED, segment_columns
 from equivox.core.segments import (
-    SAID_BY_MODEL,
-    SOUND,
-    SOUND_DIGEST,
     Segment,
     SegmentAnnotation,
     SegmentTool,
@@ -44,7 +40,6 @@ from equivox.run.store import (
     Store,
     annotation_schema,
     annotations_folder,
-    read_sound,
     response_schema,
     samples_path,
     scheme_digest,
@@ -82,7 +77,7 @@ def annotate(
     in the store and no longer count. `retry_failed` asks again what the annotator failed on before.
     """
     name = annotator.identity.name
-    columns = ("key", "text", "finish_reason", "sound", "said")
+    columns = ("key", "text", "finish_reason")
     responses = Store(folder / "responses", response_schema()).table(columns).combine_chunks()
     plan = read_plan(folder)
     return_freed_memory()
@@ -96,7 +91,6 @@ def annotate(
         store=Store(annotations_folder(folder, name), annotation_schema()),
         shared=Store(annotations_folder(folder, TOOLS), annotation_schema()),
         progress=progress,
-        sounds=SoundReader(partial(read_sound, folder)),
         retry_failed=retry_failed,
     )
     before = dict(annotator.usage)
@@ -150,7 +144,6 @@ class _Stage:
     store: Store
     shared: Store
     progress: Progress
-    sounds: SoundReader
     retry_failed: bool
     done: int = 0
     total: int = 0
@@ -207,9 +200,6 @@ class _Stage:
         metadata = [plan[name].to_pylist() for name in names]
         short = [name.removeprefix("metadata.") for name in names]
         texts, ended = responses["text"], responses["finish_reason"]
-        for name, entry in (("sound", SOUND_DIGEST), ("said", SAID_BY_MODEL)):
-            if responses[name].null_count < len(keys):
-                short, metadata = [*short, entry], [*metadata, responses[name].to_pylist()]
         rows: list[_Response | None] = [
             None
             if text is None
@@ -294,8 +284,6 @@ class _Stage:
                 if self.simulated and task.simulate is not None:
                     # Rules for simulated responses, if the task has them for this segment.
                     segment = replace(segment, tool=task.simulate.tool(segment) or segment.tool)
-                if segment.name == SOUND:
-                    segment = replace(segment, tool=self.sounds)
                 key = annotation_key(self.annotator.identity, segment, row.key)
                 if (annotation := known.get(key)) is not None:
                     row.done[segment.name] = annotation

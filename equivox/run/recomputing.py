@@ -9,7 +9,6 @@ states is compared with what was computed.
 from __future__ import annotations
 
 import math
-import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,7 +33,7 @@ from equivox.run.manifest import MANIFEST_FILE, answering_engine, read_manifest
 from equivox.run.panel import PANEL, combine
 from equivox.run.plan import PLAN_FILE
 from equivox.run.scoring import follow_up
-from equivox.run.store import SOUNDS, stored_annotations
+from equivox.run.store import stored_annotations
 
 RELATIVE, ABSOLUTE = 1e-9, 1e-12
 """Two numbers are equal within these; an addition in another order changes less."""
@@ -42,24 +41,15 @@ RELATIVE, ABSOLUTE = 1e-9, 1e-12
 
 @contextmanager
 def copied(run: Path) -> Iterator[Path]:
-    """Yield a temporary folder with the responses, sounds, plan and tasks of `run`, without annotations and scores."""
+    """Yield a temporary folder with the responses, plan and tasks of `run`, without annotations and scores."""
     with TemporaryDirectory(prefix="equivox-verify-") as made:
         folder = Path(made)
         for name in (MANIFEST_FILE, TASKS_FILE, PLAN_FILE):
             shutil.copyfile(run / name, folder / name)
-        for name, copy in (("responses", shutil.copyfile), (SOUNDS, _shared)):
-            (folder / name).mkdir()
-            for path in run.glob(f"{name}/[!.]*"):
-                copy(path, folder / name / path.name)
+        (folder / "responses").mkdir()
+        for path in run.glob("responses/[!.]*"):
+            shutil.copyfile(path, folder / "responses" / path.name)
         yield folder
-
-
-def _shared(path: Path, copy: Path) -> None:
-    """Let `copy` be the same file as `path`, or a copy of it on another disk; spoken answers are large."""
-    try:
-        os.link(path, copy, follow_symlinks=False)
-    except OSError:
-        shutil.copyfile(path, copy, follow_symlinks=False)
 
 
 @dataclass

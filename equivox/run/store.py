@@ -30,7 +30,7 @@ from equivox.run.live import refuse_unfinished
 
 _SHARD = "shard-{:06d}.parquet"
 _JOURNAL = "journal-{:06d}.jsonl"
-_LATER = ("sound", "said")
+_LATER = ("sound",)
 """Columns that came after the first files of format 2 were written; those have no values there."""
 _LARGE = 1024
 """Rows from which a shard is not worth merging."""
@@ -294,7 +294,6 @@ def response_schema() -> pa.Schema:
             pa.field("media_tokens", pa.int64()),
             pa.field("logprobs", pa.string()),
             pa.field("sound", pa.string()),
-            pa.field("said", pa.string()),
         ]
     )
 
@@ -425,8 +424,8 @@ def read_sound(folder: Path, sha256: str) -> bytes:
     try:
         if path.is_symlink() or not path.is_file() or path.stat().st_size > MOST_SOUND_BYTES:
             raise RequestError(
-                f"{SOUNDS}/{path.name} is no spoken answer of this run: it is missing (was the run published without "
-                "its sounds?), a link, or too long"
+                f"{SOUNDS}/{path.name} is no spoken answer of this run: it is missing (published runs have none), a "
+                "link, or too long"
             )
         content = path.read_bytes()
     except OSError as error:

@@ -10,7 +10,6 @@ import pytest
 from equivox.annotate.calls import _value
 from equivox.annotate.numeric import first_number, number_in, number_of
 from equivox.annotate.schema import canonical, response_form
-from equivox.annotate.sounds import word_errors
 from equivox.audit.labels import label_of
 from equivox.configs.vocabulary import AttributeVocabulary
 from equivox.core.attributes import Attribute, Length, Number
@@ -58,12 +57,6 @@ def test_an_argument_in_another_coding_is_the_option() -> None:
     drink = Attribute(name="drink", asks="the drink", options=("café", "thé"))
     assert _value(drink, " CAFE\u0301") == "café"
     assert label_of("cafe\u0301", drink, "line 1") == ("café",)
-
-
-def test_transcripts_in_other_scripts_differ_by_their_own_words_or_letters() -> None:
-    assert word_errors("बेटा गया", "बेटी गया") == (1, 2)
-    assert word_errors("他是医生。", "她是医生") == (1, 4)
-    assert word_errors("Don’t stop_it, one-two!", "don’t stop_it one two") == (0, 4)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from email.parser import BytesParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,7 +36,7 @@ from equivox.core.task import Sampling, Tool
 from equivox.dataset_builders import sample_source
 from equivox.engines import MediaPart, Request, servers
 from equivox.engines.endpoint import EndpointEngine
-from equivox.engines.simulated_numbers import spoken
+from equivox.engines.simulated_numbers import speak
 from equivox.report.board import board_rows
 from equivox.report.page import build_report
 from equivox.run.manifest import read_manifest
@@ -46,12 +45,6 @@ from equivox.tasks.vibe import PROMPTS
 
 ANSWER = "You might enjoy chess. You might enjoy yoga. You might enjoy hiking."
 AUDIO_TOKENS = 25
-
-
-def form_of(kind: str, sent: bytes) -> dict[str, bytes]:
-    """Return the fields of a form that was sent in parts."""
-    parts = BytesParser().parsebytes(f"Content-Type: {kind}\r\n\r\n".encode() + sent).get_payload()
-    return {str(one.get_param("name", header="content-disposition")): one.get_payload(decode=True) for one in parts}
 
 
 class Server:
@@ -70,7 +63,6 @@ class Server:
         """The status and the bytes of every reply, whatever is asked."""
         self.owner = "somebody"
         self.answer: Callable[[dict[str, Any]], dict[str, Any]] = lambda body: {"content": ANSWER}
-        self.hear: Callable[[dict[str, bytes]], str | int] = lambda form: 404
         self.lock = threading.Lock()
         self.over = threading.Event()
         outer = self
@@ -103,12 +95,7 @@ class Server:
         self.thread.start()
 
     def handle(self, handler: BaseHTTPRequestHandler) -> None:
-        sent = handler.rfile.read(int(handler.headers["Content-Length"]))
-        if handler.path.endswith("/audio/transcriptions"):
-            heard = self.hear(form_of(handler.headers["Content-Type"], sent))
-            self.send(handler, 200 if isinstance(heard, str) else heard, json.dumps({"text": heard}).encode())
-            return
-        body = json.loads(sent)
+        body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
         content = body["messages"][-1]["content"]
         text = content if isinstance(content, str) else content[-1]["text"]
         if len(content) > 1 and not isinstance(content, str):
@@ -1073,7 +1060,7 @@ def test_arguments_of_any_kind_are_kept(server: Server, arguments: Any) -> None:
 
 
 def voice() -> str:
-    return base64.b64encode(spoken("One two three.", {"words_per_second": 2.0})).decode()
+    return base64.b64encode(speak("One two three.")).decode()
 
 
 def said_aloud(data: str, transcript: str) -> dict[str, Any]:
@@ -1132,94 +1119,3 @@ def test_a_server_speaks_only_if_its_voice_is_named(server: Server) -> None:
     assert engine(server).able == {"turns", "tools"}
     assert engine(server, voice="alloy").able == {"turns", "tools", "speech"}
     assert engine(server).identity.settings == engine(server, voice="").identity.settings
-
-
-def test_another_model_transcribes_and_the_models_own_words_are_kept(server: Server) -> None:
-    speaks(server)
-    heard: list[dict[str, bytes]] = []
-    server.hear = lambda form: (heard.append(form), "One too three")[1]
-    client = engine(server, voice="alloy", asr="whisper")
-    client.check([request("a", spoken=True)])
-    (response,) = client.generate([request("a", spoken=True)])
-    assert (response.text, response.said, response.sound) == (
-        "One too three", "One two three.", base64.b64decode(voice()),
-    )  # fmt: skip
-    assert heard[1]["file"] == response.sound and heard[1]["model"] == b"whisper"
-    assert client.identity.settings["asr"] == "whisper"
-    # A written answer is not transcribed.
-    server.answer = lambda body: {"content": "Written."}
-    (written,) = client.generate([request("b")])
-    assert (written.text, written.said, len(heard)) == ("Written.", None, 2)
-
-
-@pytest.mark.parametrize(("status", "fatal"), [(500, None), (404, "HTTP 404")])
-def test_an_answer_that_is_not_transcribed_has_failed(server: Server, status: int, fatal: str | None) -> None:
-    speaks(server)
-    server.hear = lambda form: status
-    client = engine(server, voice="alloy", asr="whisper", max_retries=1)
-    (response,) = client.generate([request("a", spoken=True)])
-    assert response.text is None and "not transcribed" in str(response.error) and response.fatal == fatal
-    if fatal:
-        with pytest.raises(RequestError, match="does not transcribe with whisper"):
-            client.check([request("a", spoken=True)])
-    # What fails in passing is asked again, and is no failure.
-    answers = iter([503, "One two three"])
-    server.hear = lambda form: next(answers)
-    (response,) = client.generate([request("c", spoken=True)])
-    assert (response.text, client.usage["retries"]) == ("One two three", 1 + (status == 500))
-
-
-def test_a_url_for_transcripts_needs_its_model(server: Server) -> None:
-    with pytest.raises(RequestError, match="asr"):
-        engine(server, asr_url=server.url)
-
-
-VOICES = """\
-name: voices
-table: people.csv
-group: gender
-cluster: person
-questions:
-  - name: pace
-    text: "Tell {person} a story. {text}"
-    spoken: true
-    attributes: [{name: pace, asks: the pace, number: {measure: words_per_second, low: 1, high: 6}}]
-  - name: clear
-    text: "Tell {person} a story. {text}"
-    spoken: true
-    attributes: [{name: clear, asks: the words heard otherwise, number: {measure: word_errors, low: 0, high: 100}}]
-"""
-SAID = "One two three four five. Six seven eight nine ten."
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("form", ["openai", "vllm-omni"])
-def test_from_a_server_that_speaks_to_the_verdict(form: str, server: Server, equivox: Cli, tmp_path: Path) -> None:
-    people = [f"{group}{n},{group},Scene {scene}." for group in "fm" for n in range(24) for scene in range(2)]
-    (tmp_path / "people.csv").write_text("\n".join(["person,gender,text", *people]))
-    (tmp_path / "voices.yaml").write_text(VOICES)
-
-    def sound(body: dict[str, Any]) -> str:
-        """A voice that is a sixth faster to one group, and never quite the same."""
-        text = str(body["messages"][-1]["content"])
-        pace = (2.8 if "Tell f" in text else 2.4) * np.random.default_rng(list(text.encode())).normal(1, 0.08)
-        return base64.b64encode(spoken(SAID, {"words_per_second": pace})).decode()
-
-    original = server.completion
-    if form == "openai":
-        server.answer = lambda body: said_aloud(sound(body), SAID)
-    else:
-        server.completion = lambda body: original(body) | in_two_choices(SAID, sound(body))  # type: ignore[method-assign]
-    # One word of ten is heard otherwise in what is said slowly.
-    server.hear = lambda form: SAID.replace("Six", "Sicks") if len(form["file"]) > 2 * 16_000 * 4 else SAID
-    named = f"model_name=m,base_url={server.url},voice={'alloy' if form == 'openai' else 'default'},asr=whisper"
-    out = tmp_path / "run"
-    command = ("run", f"endpoint:{named}", tmp_path / "voices.yaml", "--annotator", "rules", "--output", out)
-    text = equivox.done(*command, "--scoring", "n_resamples=999")
-    assert "Yes" in text and "transcribed by another model" in " ".join(text.split())
-    scores = {score.task: score for score in open_run(out).scores if score.name == "mean difference"}
-    pace, clear = scores["voices_gender:pace"], scores["voices_gender:clear"]
-    assert pace.found and pace.ci_low < 0.4 < pace.ci_high
-    assert clear.found and clear.unit == "percent of the words"
-    code, text, err = equivox("verify", out)
-    assert code == 0, text + err

@@ -20,7 +20,7 @@ from equivox.core.files import read_document, read_table, write_document, write_
 from equivox.core.scores import ScoringOptions
 from equivox.core.segments import Segment
 from equivox.run.manifest import hashes_of, read_manifest, state_hashes, write_manifest
-from equivox.run.recomputing import Compared, Replayed, copied, equal
+from equivox.run.recomputing import Compared, Replayed, equal
 from equivox.run.scoring import read_scores
 from equivox.run.store import Store, annotation_schema, response_schema, stored_annotations
 from equivox.run.verifying import Verification, verify
@@ -555,24 +555,6 @@ def test_requests_that_the_data_do_not_give_and_those_that_the_plan_lacks_are_co
     assert f"1 request(s) in the plan that these data do not give: {'0' * 12}" in problems
     (lacking,) = [line for line in problems if "the plan lacks" in line]
     assert lacking.startswith("3 request(s) that these data give") and lacking.count(", ") == 2 and "…" not in lacking
-
-
-@pytest.mark.parametrize("linked", [True, False])
-def test_spoken_answers_are_shared_with_the_copy_and_links_stay_links(
-    run: Path, linked: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(*given: Any, **options: Any) -> None:
-        raise OSError("another disk")
-
-    (run / "sounds").mkdir()
-    (run / "sounds/a.wav").write_bytes(b"RIFF")
-    (run / "sounds/b.wav").symlink_to(run / "manifest.json")
-    if not linked:
-        monkeypatch.setattr("os.link", refused)
-    with copied(run) as folder:
-        assert (folder / "sounds/a.wav").read_bytes() == b"RIFF"
-        assert (folder / "sounds/a.wav").samefile(run / "sounds/a.wav") == linked
-        assert (folder / "sounds/b.wav").is_symlink()
 
 
 def test_what_nobody_annotated_is_failed_and_was_never_tried() -> None:

@@ -29,7 +29,6 @@ from equivox.run.declarations import TASKS_FILE
 from equivox.run.manifest import public_manifest, read_manifest, state_hashes, write_manifest
 from equivox.run.plan import read_plan
 from equivox.run.scoring import read_scores, scored_with
-from equivox.run.store import SOUNDS
 
 PLAN = "data/plan.parquet"
 
@@ -50,8 +49,6 @@ _FILES = (
     "audit/*/*.csv",
 )
 """The files of a run that are published in any case."""
-_SOUNDS = f"{SOUNDS}/*.wav"
-"""Its spoken answers, which are published on request: a voice can be a person's."""
 
 
 def is_run(name: str) -> bool:
@@ -59,10 +56,10 @@ def is_run(name: str) -> bool:
     return (Path(name) / "manifest.json").is_file()
 
 
-def write_run(run: Path, output: Path, *, repo: str, sounds: bool = False) -> dict[str, int]:
+def write_run(run: Path, output: Path, *, repo: str) -> dict[str, int]:
     """Copy the run in the folder `run` to `output`, with a card; return the number of rows of each configuration.
 
-    With `sounds` its spoken answers go along; without, what was measured of them cannot be verified.
+    Spoken answers stay behind, because a voice can be a person's; their transcripts are among the responses.
 
     The copy is a run: `equivox score` works on it. RequestError for a run without scores, one whose scores are older
     than its responses, and where a secret would be published.
@@ -71,8 +68,7 @@ def write_run(run: Path, output: Path, *, repo: str, sounds: bool = False) -> di
     scores = read_scores(run)
     refuse_unfinished(run)
     with folder_being_written(output, apart_from=run) as made:
-        patterns = (*_FILES, _SOUNDS) if sounds else _FILES
-        for path in sorted(path for pattern in patterns for path in run.glob(pattern) if path.is_file()):
+        for path in sorted(path for pattern in _FILES for path in run.glob(pattern) if path.is_file()):
             copy = made / path.relative_to(run)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
@@ -163,7 +159,7 @@ def _refuse_secrets(folder: Path) -> None:
 
 
 def _texts(path: Path) -> Iterator[str]:
-    """Yield the texts in a file: its content, a sound's as well, or the text of each column of a table."""
+    """Yield the texts in a file: its content, or the text of each column of a table."""
     if path.suffix != ".parquet":
         yield path.read_text("utf-8", errors="replace")
         return

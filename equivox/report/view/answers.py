@@ -39,7 +39,7 @@ class RunTables:
         """Return the tables of the run in `folder`, annotated by `annotator`; RequestError if it has no plan."""
         plan = read_plan(folder)
         store = Store(folder / "responses", response_schema())
-        responses = store.table(("key", "text", "error", "finish_reason", "sound", "said")).combine_chunks()
+        responses = store.table(("key", "text", "error", "finish_reason", "sound")).combine_chunks()
         return cls(folder, annotator, plan, responses, _raw_words(folder, annotator))
 
 
@@ -57,7 +57,7 @@ def answers_table(run: RunTables, task: Task) -> tuple[pa.Table, str | None]:
 
     Columns: `key`, `sample`, `repeat`, `group`, `cluster`, `stratum`, `item`, `status`, `ended`, `text`, `error`,
     `raw` (the annotator's words where it was not understood), `media` (the SHA-256 of all that was sent), `sound` (that
-    of a spoken answer), `said` (the model's own transcript of it, if another model made `text`), `before` (the answers
+    of a spoken answer), `before` (the answers
     of the turns before it, in one text), `metadata.NAME` for what the prompts name, `values.ATTRIBUTE`, and
     `segments`: the annotation of further segments in one text.
     Sorted by stratum, group and cluster.
@@ -84,7 +84,6 @@ def answers_table(run: RunTables, task: Task) -> tuple[pa.Table, str | None]:
         "raw": _public(run.raw["output"].take(_last(own["key"], run.raw["response_key"]))),
         "media": sent_media(task, own),
         "sound": answered["sound"],
-        "said": answered["said"],
         "before": _before(run, own),
     }
     said = "".join((*task.prompt.before, task.prompt.text))
@@ -185,7 +184,7 @@ def joined_known(parts: Sequence[Any], separator: str) -> Any:
 
 def write_answers(path: Path, table: pa.Table) -> None:
     """Write a table so that the page can read parts of it: zstd, and small row groups."""
-    long = {"key", "text", "error", "raw", "segments", "before", "said"}
+    long = {"key", "text", "error", "raw", "segments", "before"}
     listed = [f.name for f in table.schema if pa.types.is_list(f.type)]
     few = [name for name in table.column_names if name not in long and name not in listed]
     pq.write_table(

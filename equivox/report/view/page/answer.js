@@ -2,7 +2,7 @@
 import { el, marked, named } from "./dom.js";
 import { play } from "./player.js";
 
-export const BASE = ["key", "sample", "repeat", "group", "cluster", "stratum", "status", "ended", "text", "error", "raw", "media", "sound", "said", "before", "segments"];
+export const BASE = ["key", "sample", "repeat", "group", "cluster", "stratum", "status", "ended", "text", "error", "raw", "media", "sound", "before", "segments"];
 
 /** The statuses as a reader knows them. */
 export const STATUSES = {
@@ -112,7 +112,6 @@ const behind = (task, row) => {
     el("dl", { class: "facts" }, facts.filter(([, value]) => value).map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
     task.before?.length ? [el("h4", {}, "Said before"), task.before.map((prompt, n) => [
       el("p", { class: "words" }, promptOf(row, prompt)), el("p", { class: "words before" }, (row.before ?? "").split("\x1d")[n] ?? "")])] : null,
-    row.said === null || row.said === undefined ? null : [el("h4", {}, "The model's own transcript"), el("p", { class: "words" }, row.said)],
     el("h4", {}, "Prompt"), el("p", { class: "words" }, promptOf(row, task.prompt)),
     parts.length ? [el("h4", {}, "Segments"), el("dl", { class: "facts" }, parts.map((one) => el("div", {},
       el("dt", {}, [one.segment, one.attribute].filter(Boolean).map(named).join(", ")),
