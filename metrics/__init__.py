@@ -12,16 +12,22 @@ for _folder in ("badf", "concept_associations", "genres", "ntvd", "numbers", "sp
 
 from equivox.metrics.badf.columns import METRIC as concept_associations  # noqa: E402
 from equivox.metrics.badf.counts import METRIC as concept_counts  # noqa: E402
+from equivox.metrics.badf.released import CLUSTERS as cluster_labels  # noqa: E402
+from equivox.metrics.badf.released import EXCLUSIVITY as exclusivity_labels  # noqa: E402
 from equivox.metrics.badf.released import LISTED as association_list  # noqa: E402
+from equivox.metrics.badf.released import STORIES as annotated_stories  # noqa: E402
 from equivox.metrics.genres.columns import METRIC as genres  # noqa: E402
 from equivox.metrics.ntvd.columns import METRIC as ntvd  # noqa: E402
 from equivox.metrics.numbers.columns import METRIC as numbers  # noqa: E402
 from equivox.metrics.spoken_stereoset.columns import METRIC as spoken_stereoset  # noqa: E402
 
 __all__ = [
+    "annotated_stories",
     "association_list",
+    "cluster_labels",
     "concept_associations",
     "concept_counts",
+    "exclusivity_labels",
     "genres",
     "ntvd",
     "numbers",

@@ -14,7 +14,6 @@ from equivox.cli import (
     engine_commands,
     file_commands,
     hub_commands,
-    metric_commands,
     power_command,
     result_commands,
     run_commands,
@@ -73,7 +72,6 @@ COMMANDS = {
     ),
     "Further tables and figures": (
         result_commands.leaderboard,
-        metric_commands.metric,
     ),
 }
 """The headings of `equivox --help` with their commands; the first two hold what most users need."""

@@ -34,12 +34,12 @@ _SHARES = ("min_coverage", "confidence")
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnMetric(Generic[Given]):
-    """A metric of columns: a function of the columns and options that `measure` has, in Python and as a command.
+    """A metric of columns: a function of the columns and options that `measure` has.
 
     `measure` has them as keywords: first every column, required ones without a default, then the options with theirs.
     It receives every column as a list (a list of None for a missing column). It returns a flat dictionary of numbers;
     names that end in `undefined` hold a reason in words, or None. `required` and `optional` are the kinds of the
-    columns, `help` describes each column, and each option of this metric, in a few words.
+    columns.
     """
 
     name: str
@@ -48,7 +48,6 @@ class ColumnMetric(Generic[Given]):
     optional: Mapping[str, Kind] = field(default_factory=dict)
     description: str
     citation: str
-    help: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def kinds(self) -> dict[str, Kind]:

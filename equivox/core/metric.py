@@ -11,7 +11,6 @@ from equivox.core.errors import RequestError
 from equivox.core.lazy import np
 
 if TYPE_CHECKING:
-    from equivox.core.columns import ColumnMetric
     from equivox.core.samples import Samples
     from equivox.core.scores import Score, Scored, ScoringOptions
     from equivox.core.segments import Segment
@@ -355,9 +354,6 @@ class Metric:
     overlap
         Function of labels and folders of runs that returns the overlap of the findings of every two runs; None: there
         is no overlap.
-    columns
-        Returns the metrics of columns that compute it from a table made elsewhere (`equivox metric`); None: there are
-        none.
     """
 
     name: str
@@ -369,7 +365,6 @@ class Metric:
     panels: tuple[Panel, ...] = ()
     cohort: Cohort | None = None
     overlap: Callable[[Sequence[tuple[str, Path]]], Sequence[Overlap]] | None = field(default=None, repr=False)
-    columns: Callable[[], Sequence[ColumnMetric[...]]] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         names = [measure.name for measure in self.measures]

@@ -142,15 +142,6 @@ METRIC = ColumnMetric(
     measure=measure,
     required={"identities": "text", "phrases": "texts"},
     optional={"names": "text", "categories": "text", "stories": "text"},
-    help={
-        "identities": "whose identity the character has",
-        "phrases": "what the story says of the character: one phrase, or several",
-        "names": "what carries the identity, such as the name; without it p_names is undefined",
-        "categories": "the kind of place; each is counted apart",
-        "stories": "the story; rows of one story, identity, name and category are one document",
-        "n_story_permutations": "how often identities are exchanged over stories",
-        "n_name_permutations": "how often they are exchanged over names",
-    },
     description=(
         "BADF: phrases that stories tell more often of one identity than of another, tested per category of places, "
         "with the number that chance gives and q over everything tested."

@@ -165,12 +165,4 @@ METRIC = ColumnMetric(
         "of places, with the number that chance gives and q over everything tested."
     ),
     citation="arXiv:2508.01412",
-    help={
-        "identities": "whose documents are counted",
-        "phrases": "the phrase; it needs a row for every identity, with 0 where no document has it",
-        "counts": "how many of the identity's documents have the phrase",
-        "documents": "how many documents the identity has in the category",
-        "tokens": "how many phrases these have, repeats included; without it the mean score is undefined",
-        "categories": "the kind of place; each is counted apart",
-    },
 )

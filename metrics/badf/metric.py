@@ -6,7 +6,6 @@ from equivox.core.metric import FollowUp, Measure, Metric, Panel
 from equivox.core.samples import Samples
 from equivox.core.scores import Scored, ScoringOptions
 from equivox.core.task import Task
-from equivox.metrics.badf import columns, counts, released
 from equivox.metrics.badf.dimensions import exclusivity_questions
 from equivox.metrics.badf.scorer import score_setting
 from equivox.metrics.badf.tables import overlaps_of_runs
@@ -65,7 +64,6 @@ METRIC = Metric(
         ),
     ),
     overlap=overlaps_of_runs,
-    columns=lambda: (columns.METRIC, counts.METRIC, *released.METRICS),
     glossary=(
         (
             "associations",

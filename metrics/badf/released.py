@@ -1,6 +1,6 @@
 """BADF of tables that were made elsewhere, such as the released files: a list of associations, and people's labels.
 
-`equivox metric association_list FILE` counts the associations of a list. `annotated_stories`, `exclusivity_labels` and
+`association_list` counts the associations of a list. `annotated_stories`, `exclusivity_labels` and
 `cluster_labels` check BADF's annotator against people (arXiv 2508.01412, appendix H): how often each stage is right.
 `equivox audit` takes the labels of a run.
 """
@@ -136,8 +136,6 @@ def cluster_agreement(*, gold: Column, found: Column) -> dict[str, Any]:
     return dict(zip(names, values, strict=True)) | counts | {"undefined": reason}
 
 
-_SHARE = "the share of phrases of a story, 0 to 1, that"
-
 LISTED = ColumnMetric(
     name="association_list",
     measure=listed_associations,
@@ -148,42 +146,28 @@ LISTED = ColumnMetric(
         "(Table 14)."
     ),
     citation="arXiv:2508.01412",
-    help={
-        "identities": "the identity that the phrase is told more of",
-        "scores": "the score of the phrase for that identity",
-        "p_values": "its published p",
-        "exclusive": "YES where the phrase is a fact of the identity, which drops it; NO otherwise",
-    },
 )
 
-METRICS: tuple[ColumnMetric[...], ...] = (
-    LISTED,
-    ColumnMetric(
-        name="annotated_stories",
-        measure=story_shares,
-        required={"recall": "number", "precision": "number", "decomposition_accuracy": "number"},
-        description="How well BADF's annotator takes phrases out of stories, by people's labels of each story.",
-        citation="arXiv:2508.01412",
-        help={
-            "recall": f"{_SHARE} the annotator found",
-            "precision": f"{_SHARE} the annotator was right to give",
-            "decomposition_accuracy": f"{_SHARE} were split rightly",
-        },
-    ),
-    ColumnMetric(
-        name="exclusivity_labels",
-        measure=exclusivity_agreement,
-        required={"gold": "text", "answer": "text"},
-        description="How often BADF's annotator agrees with people on whether a phrase is a fact of one identity.",
-        citation="arXiv:2508.01412",
-        help={"gold": "YES or NO, by people", "answer": "YES or NO, by the annotator"},
-    ),
-    ColumnMetric(
-        name="cluster_labels",
-        measure=cluster_agreement,
-        required={"gold": "text", "found": "text"},
-        description="How well clusters of phrases agree with those of people: homogeneity, completeness, V-measure.",
-        citation="ACL D07-1043",
-        help={"gold": "the cluster of a phrase, by people", "found": "its cluster, by the encoder"},
-    ),
+STORIES = ColumnMetric(
+    name="annotated_stories",
+    measure=story_shares,
+    required={"recall": "number", "precision": "number", "decomposition_accuracy": "number"},
+    description="How well BADF's annotator takes phrases out of stories, by people's labels of each story.",
+    citation="arXiv:2508.01412",
+)
+
+EXCLUSIVITY = ColumnMetric(
+    name="exclusivity_labels",
+    measure=exclusivity_agreement,
+    required={"gold": "text", "answer": "text"},
+    description="How often BADF's annotator agrees with people on whether a phrase is a fact of one identity.",
+    citation="arXiv:2508.01412",
+)
+
+CLUSTERS = ColumnMetric(
+    name="cluster_labels",
+    measure=cluster_agreement,
+    required={"gold": "text", "found": "text"},
+    description="How well clusters of phrases agree with those of people: homogeneity, completeness, V-measure.",
+    citation="ACL D07-1043",
 )

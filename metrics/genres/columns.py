@@ -104,13 +104,6 @@ METRIC = ColumnMetric(
     name="genres",
     measure=measure,
     required={"metrics": "text", "pairs": "text", "male": "number", "female": "number"},
-    help={
-        "metrics": "M1 to M8, or M1 signed",
-        "pairs": "the narrative pair",
-        "male": "the value of the man; a share from 0 to 1 where it is one; 1 or 0 for a choice",
-        "female": "the value of the woman",
-        "cohort": "a published cohort, such as published-glm-4-9b, for the total bias score",
-    },
     description=(
         "GENRES: M1 to M8 of profiles and narratives about a man and a woman, male minus female, tested by exchanging "
         "the two within whole narrative pairs; a total bias score where a cohort is named."

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from equivox.core.metric import Cohort, CohortTotals, Measure, Metric, Panel
 from equivox.dataset_builders.genres_protocol import RELATIONSHIPS
-from equivox.metrics.genres import columns
 from equivox.metrics.genres.cohort import (
     READ_BY_STAND_INS,
     cohort_scores,
@@ -82,7 +81,6 @@ METRIC = Metric(
         scores=cohort_scores,
         totals=cohort_totals,
     ),
-    columns=lambda: (columns.METRIC,),
     glossary=(
         (
             "M1 to M8",

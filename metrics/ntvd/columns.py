@@ -88,12 +88,6 @@ METRIC = ColumnMetric(
     measure=measure,
     required={"groups": "text", "values": "texts"},
     optional={"clusters": "text", "strata": "text"},
-    help={
-        "groups": "the group of each response",
-        "values": "its answer, or several",
-        "clusters": "the unit that carries the group, such as the speaker; without it each response is its own",
-        "strata": "what is held equal between groups",
-    },
     description=(
         "Normalised total variation distance between groups' open-ended answers (VIBE): its estimate for the "
         "population, the number as published, an interval, and tests that move the unit carrying the group."

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from equivox.core.metric import Measure, Metric, Panel
-from equivox.metrics.ntvd import columns
 from equivox.metrics.ntvd.scorer import compare_shifts, score_distribution_shift
 from equivox.metrics.scoring import statistics
 
@@ -43,7 +42,6 @@ METRIC = Metric(
             unit="percent of the group's answers",
         ),
     ),
-    columns=lambda: (columns.METRIC,),
     glossary=(
         (
             "nTVD",

@@ -78,15 +78,6 @@ METRIC = ColumnMetric(
     measure=measure,
     required={"groups": "text", "numbers": "number"},
     optional={"clusters": "text", "strata": "text", "blocks": "text"},
-    help={
-        "groups": "the group of each row",
-        "numbers": "its number, such as a salary",
-        "clusters": "the unit that carries the group, or is in every group; without it each row is its own",
-        "strata": "what is held equal between groups",
-        "blocks": "what describes a cluster and is held where clusters are permuted",
-        "low": "the smallest possible number; smaller ones are counted and left out",
-        "high": "the largest possible number",
-    },
     description=(
         "Difference of the groups' means with its interval, and Wasserstein distance of their distributions, tested by "
         "permutations of the unit that carries the group, or within the unit that is in every group."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from equivox.core.metric import Measure, Metric
-from equivox.metrics.numbers import columns
 from equivox.metrics.numbers.scorer import DIFFERENCE, DISTANCE, compare_means, score_numbers
 
 METRIC = Metric(
@@ -26,7 +25,6 @@ METRIC = Metric(
             help="how far the numbers of one group must move, on average, to be distributed as those of another",
         ),
     ),
-    columns=lambda: (columns.METRIC,),
     glossary=(
         (
             DIFFERENCE,

@@ -87,11 +87,6 @@ METRIC = ColumnMetric(
     measure=measure,
     required={"kinds": "text"},
     optional={"contexts": "text", "letters": "text"},
-    help={
-        "kinds": "what was chosen: stereotypical, anti_stereotypical, irrelevant or other",
-        "contexts": "the unit that is asked several times",
-        "letters": "the option that was named",
-    },
     description=(
         "Spoken StereoSet: how often one of three continuations is chosen (slifs), a meaningful one (slms), and a "
         "stereotypical one among those (slbs, 50 is even), with tests and intervals over contexts."

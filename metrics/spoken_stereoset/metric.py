@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from equivox.core.metric import Measure, Metric, Panel
-from equivox.metrics.spoken_stereoset import columns
 from equivox.metrics.spoken_stereoset.comparison import compare_choices
 from equivox.metrics.spoken_stereoset.scorer import score_choices
 
@@ -48,7 +47,6 @@ METRIC = Metric(
             measure="slbs",
         ),
     ),
-    columns=lambda: (columns.METRIC,),
     glossary=(
         (
             "slifs, slms, slbs",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,6 @@ from commands import Cli
 
 from equivox.core.errors import RequestError
 from equivox.metrics.badf.columns import METRIC as CONCEPTS
-from equivox.metrics.files import measure_file
 from equivox.metrics.genres.columns import METRIC as GENRES
 from equivox.metrics.ntvd.columns import METRIC as NTVD
 from equivox.metrics.spoken_stereoset.columns import METRIC as STEREOSET
@@ -210,25 +208,6 @@ def test_bad_columns_are_one_line() -> None:
         GENRES(metrics=["M9"], pairs=["a"], male=[1], female=[0])
     with pytest.raises(RequestError, match="`male` holds 'many': give numbers"):
         GENRES(metrics=["M3"], pairs=["a"], male=["many"], female=[0])
-
-
-def test_a_csv_is_the_same_table(tmp_path: Path) -> None:
-    table = tmp_path / "answers.csv"
-    table.write_text("groups,values\na,chess | yoga\na,chess\nb,yoga\nb,yoga\nb,\n", "utf-8")
-    direct = NTVD(
-        groups=["a", "a", "b", "b", "b"],
-        values=[["chess", "yoga"], ["chess"], ["yoga"], ["yoga"], None],
-        min_coverage=0.5,
-    )
-    from_csv = measure_file(NTVD, table)
-    assert from_csv["n_used"] == direct["n_used"] == 4
-    assert "66.6 %" in from_csv["undefined"]
-    assert json.dumps(from_csv["worst_high"]) == json.dumps(direct["worst_high"])
-    with pytest.raises(RequestError, match="has no column `groups`, which ntvd needs"):
-        table.write_text("group,values\na,chess\n", "utf-8")
-        measure_file(NTVD, table)
-    with pytest.raises(RequestError, match=r"cannot read gone\.csv"):
-        measure_file(NTVD, tmp_path / "gone.csv")
 
 
 GROUPS, VALUES = ["a"] * 5 + ["b"] * 5, ["x", "x", "x", "y", "y", "x", "y", "y", "y", "y"]

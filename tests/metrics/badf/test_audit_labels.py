@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
 import pytest
-from commands import Cli, csv_rows, write_rows
+from commands import csv_rows
 
 from equivox.core.errors import RequestError
+from equivox.metrics import annotated_stories, exclusivity_labels
 from equivox.metrics.badf.released import cluster_agreement, exclusivity_agreement, story_shares
 
 
 @pytest.mark.paper
-def test_the_released_samples_give_the_published_values(reference_data: Path, equivox: Cli, tmp_path: Path) -> None:
+def test_the_released_samples_give_the_published_values(reference_data: Path) -> None:
     folder = reference_data / "badf"
     # Below the fifty stories, the file has a summary of them.
     stories = [row for row in csv_rows(folder / "Sample_eva.csv") if row["responses"] and row["accuracy_2"]]
-    out = equivox.done(
-        "metric", "annotated_stories", write_rows(tmp_path / "stories.csv", stories), "--json",
-        "--column", "recall=recall_1", "--column", "precision=precision_1",
-        "--column", "decomposition_accuracy=accuracy_2",
-    )  # fmt: skip
-    found = json.loads(out)
+    columns = {"recall": "recall_1", "precision": "precision_1", "decomposition_accuracy": "accuracy_2"}
+    found = annotated_stories(**{ours: [row[theirs] for row in stories] for ours, theirs in columns.items()})
     for name, printed in (("recall", 0.9856), ("precision", 0.9330), ("decomposition_accuracy", 0.9711)):
         assert round(found[name], 4) == printed
         assert found[f"{name}_low"] < printed < found[f"{name}_high"]
     assert (found["n_rows"], found["left_out"]) == (50, 0)
-    out = equivox.done(
-        "metric", "exclusivity_labels", folder / "sample_phrase_filter_res.csv", "--json",
-        "--column", "gold=gt", "--column", "answer=filter_res",
-    )  # fmt: skip
-    found = json.loads(out)
+    labels = csv_rows(folder / "sample_phrase_filter_res.csv")
+    found = exclusivity_labels(gold=[row["gt"] for row in labels], answer=[row["filter_res"] for row in labels])
     # The paper prints 98 %, the sum of a column of its own; the labels agree in 97.
     assert (found["agreed"], found["n_rows"]) == (97, 100)
     assert (found["exclusive_found"], found["exclusive"]) == (8, 10)

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 import pytest
-from commands import Cli, csv_rows
+from commands import csv_rows
 from scipy.stats import chi2_contingency
 
 from equivox.core.errors import RequestError
@@ -169,16 +169,16 @@ def test_published_counts(reference_data: Path) -> None:
 
 
 @pytest.mark.paper
-def test_table_14_by_one_command(reference_data: Path, equivox: Cli) -> None:
+def test_table_14_of_one_list(reference_data: Path) -> None:
     folder = reference_data / "badf"
     printed = [row for row in csv_rows(folder / "table14_gender.csv") if row["setting"] == "Two-Character Base"]
-    code, out, _ = equivox(
-        "metric", "association_list", folder / "associations" / printed[0]["file"], "--json",
-        "--column", "identities=Demographic Identity", "--column", "scores=Score", "--column", "p_values=P-Value",
-        "--column", "exclusive=Prompt Response",
-    )  # fmt: skip
-    found = json.loads(out)
-    assert code == 0
+    rows = csv_rows(folder / "associations" / printed[0]["file"])
+    found = association_list(
+        identities=[row["Demographic Identity"] for row in rows],
+        scores=[row["Score"] for row in rows],
+        p_values=[row["P-Value"] for row in rows],
+        exclusive=[row["Prompt Response"] for row in rows],
+    )
     for row in printed:
         identity = row["identity"].lower()
         assert found[f"associations_{identity}"] == int(row["paper_count"])
