@@ -5,8 +5,6 @@
     wordings whose meanings they name.
 `sheet`
     A label folder: what is asked as a table, its media, and the key that says what each item is.
-`label_studio`
-    The same items and labels in Label Studio's formats.
 `labels`
     Labels beside what the annotator found: one unit for each attribute of each item.
 `agreement`

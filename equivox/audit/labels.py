@@ -174,23 +174,16 @@ def attribute_of(fields: Mapping[str, Any]) -> Attribute:
 def by_person(files: Sequence[Path]) -> dict[str, list[tuple[str, str, str, str]]]:
     """Return each person's labels by name: where it stands, the item, the attribute and the label.
 
-    A table holds the labels of one person, who is called after it; equal file names also get their folder. A JSON file
-    is an export of Label Studio with any number of people. RequestError for two tables of one person in one folder.
+    A table holds the labels of one person, who is called after it; equal file names also get their folder.
+    RequestError for two tables of one person in one folder.
     """
-    from equivox.audit.label_studio import exported_labels
-
-    tables = [file for file in files if file.suffix.casefold() != ".json"]
-    stems = Counter(file.stem for file in tables)
+    stems = Counter(file.stem for file in files)
     found: dict[str, list[tuple[str, str, str, str]]] = {}
-    for file in tables:
+    for file in files:
         name = file.stem.removeprefix("labels-") if stems[file.stem] == 1 else f"{file.parent.name}/{file.stem}"
         if name in found:
             raise RequestError(f"{file} is the second file of {name}; keep the one that is meant, or name the files")
         found[name] = list(_filled_in(file))
-    for file in files:
-        if file not in tables:
-            for where, person, item, name, text in exported_labels(file):
-                found.setdefault(person, []).append((where, item, name, text))
     return found
 
 

@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from equivox.audit.drawing import Drawn, choices_of
-from equivox.audit.label_studio import labelling_page, tasks_of
 from equivox.audit.labels import KEY_FILE, csv_of
 from equivox.core.errors import RequestError
 from equivox.core.files import write_text, write_whole
 from equivox.core.media import MediaError, checked_image, compact_audio
-from equivox.core.plain import split_by
 from equivox.core.task import DataSource, placeholders_of
 from equivox.core.text import inert
 from equivox.core.variants import SILENCE, TEXT_ONLY
@@ -38,20 +36,15 @@ ENDINGS = {"audio/ogg": ".ogg", "image/png": ".png", "image/jpeg": ".jpg", "imag
 """The types of media that people get, and the endings of their files."""
 
 
-def write_sheet(
-    drawn: Sequence[Drawn], folder: Path, *, data: str | None = None, media: bool = True, studio: bool = False
-) -> None:
+def write_sheet(drawn: Sequence[Drawn], folder: Path, *, data: str | None = None, media: bool = True) -> None:
     """Write the label folder of what was drawn: the items as a table, recordings, and the key last.
 
     `media` False leaves out the recordings, and what prompts name of the corpus; `data` is where they are now if that
-    has changed. With `studio` it holds Label Studio's tasks and its labelling page too, a pair for each set of
-    attributes.
+    has changed.
     """
     drawn = [replace(one, item=f"i{one.item}") for one in drawn]  # some would be numbers to a spreadsheet, as 12e34
     sent = media_of(drawn, data) if media else {}
     drawn = with_texts(drawn, data) if media else drawn
-    if studio:
-        _write_label_studio(drawn, folder, sent)
     write_text(folder / CSV_FILE, f"\ufeff{sheet_csv(drawn)}")  # by this mark a spreadsheet knows UTF-8
     for item, (mime, content) in sent.items():
         place = folder / MEDIA_FOLDER / f"{item}{ENDINGS.get(mime, '')}"
@@ -63,15 +56,6 @@ def refuse_used(output: Path) -> None:
     """Raise RequestError if `output` is not a new or empty folder."""
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise RequestError(f"`output` {output} is not an empty folder; name a new one, so that no labels are lost")
-
-
-def _write_label_studio(drawn: Sequence[Drawn], folder: Path, sent: Mapping[str, tuple[str, bytes]]) -> None:
-    """Write tasks and pages; recordings are data URIs in the tasks."""
-    for number, own in enumerate(split_by(drawn, lambda one: one.attributes).values(), 1):
-        kinds = {sent[one.item][0].partition("/")[0] for one in own if one.item in sent}
-        addresses = {one.item: data_uri(*sent[one.item]) for one in own if one.item in sent}
-        write_text(folder / f"tasks-{number}.json", json.dumps(tasks_of(own, addresses), ensure_ascii=False))
-        write_text(folder / f"page-{number}.xml", labelling_page(own[0].attributes, min(kinds, default="text")))
 
 
 def key_of(drawn: Sequence[Drawn]) -> dict[str, dict[str, Any]]:

@@ -47,9 +47,8 @@ def label(
         bool,
         typer.Option("--media/--no-media", help="Give people what was sent: recordings, pictures, texts of a table."),
     ] = True,
-    studio: Annotated[bool, typer.Option("--label-studio", help="Write tasks and a page for Label Studio.")] = False,
 ) -> None:
-    """Draw answers for people to label: as a table, or for Label Studio; nothing tells group, model or annotation."""
+    """Draw answers for people to label, as a table; nothing tells group, model or annotation."""
     from equivox.audit.drawing import draw_merged, draw_sheet, drawn_counts, is_unify
     from equivox.audit.sheet import refuse_used, write_sheet
 
@@ -60,16 +59,12 @@ def label(
         drawn = draw_merged(runs, n=n, seed=seed, annotator=annotator)
     else:
         drawn = draw_sheet(runs, stage, n=n, per=names_in(per), seed=seed, annotator=annotator, judge=judge)
-    write_sheet(drawn, folder, data=data, media=media, studio=studio)
+    write_sheet(drawn, folder, data=data, media=media)
     for (model, group), count in sorted(drawn_counts(drawn).items()):
         echo(f"{model}  {group or 'all'}: {count} answers")
-    if studio:
-        echo(f"\nMake a project in Label Studio of each pair of {folder}/tasks-N.json and page-N.xml.")
-        echo(f"Export as JSON; labels come back with `equivox audit score {folder} EXPORT.json`.")
-    else:
-        also = " and media/" if (folder / "media").exists() else ""
-        echo(f"\nGive {folder / 'sheet.csv'}{also} to people who label; they fill in the column `label`.")
-        echo(f"Labels come back with `equivox audit score {folder} FILE…`, a file per person.")
+    also = " and media/" if (folder / "media").exists() else ""
+    echo(f"\nGive {folder / 'sheet.csv'}{also} to people who label; they fill in the column `label`.")
+    echo(f"Labels come back with `equivox audit score {folder} FILE…`, a file per person.")
     echo(f"Keep {folder / 'key.json'}: it tells which response is which.")
 
 
@@ -80,7 +75,7 @@ def score_sheet(
         list[Path] | None,
         typer.Argument(
             metavar="[LABELS...]",
-            help="One CSV per person, or Label Studio's JSON; without any, those in FOLDER.",
+            help="One CSV per person; without any, those in FOLDER.",
         ),
     ] = None,
     annotator: AuditedOption = None,

@@ -1,4 +1,4 @@
-"""Labels out to Label Studio and back, differences settled, and audits that stay with their run."""
+"""Labels out and back, differences settled, and audits that stay with their run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import openpyxl
 import pytest
@@ -24,7 +23,6 @@ from statsmodels.stats.proportion import proportion_confint
 
 from equivox.audit.drawing import draw
 from equivox.audit.kept import score_audit
-from equivox.audit.label_studio import exported_labels, labelling_page
 from equivox.audit.labels import Unit, by_person, comparable, label_files, label_of
 from equivox.audit.sheet import write_sheet
 from equivox.audit.stored import stored_audits
@@ -90,34 +88,6 @@ def test_no_item_is_a_number_to_a_spreadsheet(item: str, tmp_path: Path) -> None
         with pytest.raises(ValueError, match="could not convert"):
             float(row["item"])
         assert list(json.loads((tmp_path / "sheet" / "key.json").read_text())) == [row["item"]]
-
-
-def answer(name: str, kind: str, *values: str) -> dict[str, Any]:
-    return {
-        "from_name": name,
-        "to_name": "response",
-        "type": kind,
-        "value": {kind if kind == "choices" else "text": list(values)},
-    }
-
-
-def test_label_studios_export_is_read(tmp_path: Path) -> None:
-    file = tmp_path / "export.json"
-    given = [answer("job", "choices", "nurse"), answer("things", "textarea", "a", "b; c")]
-    annotations = [
-        {"completed_by": 7, "result": given},
-        {"completed_by": {"id": 8, "email": "ana@example.org"}, "result": given[:1]},
-        {"completed_by": 9, "was_cancelled": True, "result": given},
-    ]
-    file.write_text(json.dumps([{"id": 1, "data": {"item": "i1"}, "annotations": annotations}]))
-    assert [found[1:] for found in exported_labels(file)] == [
-        ("label-studio-7", "i1", "job", "nurse"),
-        ("label-studio-7", "i1", "things", "a; b; c"),
-        ("label-studio-8", "i1", "job", "nurse"),
-    ]
-    file.write_text('[{"job": "nurse"}]')
-    with pytest.raises(RequestError, match="choose JSON, not JSON-MIN"):
-        list(exported_labels(file))
 
 
 @pytest.fixture(scope="module")
@@ -428,41 +398,6 @@ def test_what_was_decided_counts_in_place_of_what_people_said(run: Path, tmp_pat
     assert (entry.split, entry.n, entry.agreement) == (len(of_job) - 4, 4, 100)
     # Who decides is no further person.
     assert settled.raters == ["Ana", "Ben"]
-
-
-def test_label_studio_gets_tasks_and_a_page(run: Path, tmp_path: Path, equivox: Cli) -> None:
-    folder = tmp_path / "labels"
-    equivox.done(*AUDIT, run, "--n", 2, "--label-studio", "--output", folder)
-    key = json.loads((folder / "key.json").read_text())
-    tasks = json.loads((folder / "tasks-1.json").read_text())
-    assert [task["data"]["item"] for task in tasks] == list(key)
-    for task in tasks:
-        assert set(task["data"]) == {"item", "prompt", "response", "media"}
-        assert task["data"]["media"].startswith("data:audio/")
-    page = ElementTree.fromstring((folder / "page-1.xml").read_text())
-    assert page.find("Audio").get("value") == "$media"  # type: ignore[union-attr]
-    assert {text.get("name") for text in page.iter("Text")} == {"prompt", "response"}
-    asked = [one.get("name") for one in page if one.tag in {"Choices", "TextArea"}]
-    assert asked == [attribute.name for attribute in resolve_tasks("vibe_gender:candidate")[0].attributes]
-
-
-def test_a_page_offers_choices_or_a_field() -> None:
-    job = Attribute(name="job", asks="the job", options=("nurse", "engineer"))
-    things = Attribute(name="things", asks="three things", count=3)
-    page = ElementTree.fromstring(labelling_page((job, things), "text"))
-    choices = page.find("Choices")
-    assert [choices.get("name"), choices.get("toName"), choices.get("choice")] == ["job", "response", "single"]
-    assert [choice.get("value") for choice in choices] == ["nurse", "engineer", "other", "unstated"]
-    assert [area.get("name") for area in page.findall("TextArea")] == ["things"]
-    assert page.find("Audio") is None
-
-
-@pytest.mark.parametrize(("kind", "shown"), [("audio", "Audio"), ("image", "Image"), ("text", None)])
-def test_a_page_shows_what_the_model_was_sent(kind: str, shown: str | None) -> None:
-    page = ElementTree.fromstring(labelling_page((), kind))
-    assert [(one.tag, one.get("value")) for one in page if one.get("name") == "media"] == (
-        [] if shown is None else [(shown, "$media")]
-    )
 
 
 @pytest.mark.parametrize(
