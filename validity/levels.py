@@ -531,14 +531,6 @@ by half a standard deviation within each item where values are by 20 points.
 |---|---|---|---|---|---|---|---|
 {cancelling}
 
-### Variety of answers
-
-Two conditions whose variety is known ({hidden_runs} runs per row): how often two answers in one group differ.
-
-| conditions | groups × clusters × answers | correlation | truth | estimate | p ≤ .05 | interval holds |
-|---|---|---|---|---|---|---|
-{variety}
-
 ### Ranks
 
 Models have known distances on both sides of the target, in the uneven and skewed clusters of the table above; some
@@ -578,7 +570,6 @@ def tables(runs: int, interval_runs: int, pair_runs: int, seed: int, processes: 
                 ("totals", comparison.totals_table, 3 * pair_runs),
                 ("numbers", numbers.table, 10 * interval_runs),
                 ("cancelling", hidden.cancelling_table, 2 * interval_runs),
-                ("variety", hidden.variety_table, 2 * interval_runs),
                 ("unlike", designs.unlike_table, 4 * interval_runs),
                 ("told", designs.told_table, interval_runs),
                 ("held", designs.held_table, interval_runs),

@@ -2,10 +2,10 @@
 
 The other condition leaves out the recording or the image, or adds a system prompt; both ask about the same samples.
 
-What an intervention changes in the answers: are fewer used, are more refused, do they say less?
+What an intervention changes in the answers: are fewer used, are more refused?
 
-A model that declines, or tells everybody the same, shows no difference between groups. So each system prompt is
-compared with the plain condition by these too, on the same samples.
+A model that declines shows no difference between groups. So each system prompt is compared with the plain condition by
+these too, on the same samples.
 """
 
 from __future__ import annotations
@@ -26,19 +26,17 @@ from equivox.compare.pairs import (
     with_q,
 )
 from equivox.core.encoded import EncodedLabels, EncodedValues
-from equivox.core.errors import RequestError
 from equivox.core.lazy import NDArray, np
 from equivox.core.samples import Samples
 from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED, declared_name, is_intervention
 from equivox.run.losses import states
-from equivox.statistics import group_means, variety_difference
+from equivox.statistics import group_means
 
-USED, REFUSED, VARIETY = "answers used", "answers refused", "variety of answers"
-ANSWERS = (USED, REFUSED, VARIETY)
-"""The measures of answers: the shares that are used and refused, and that of the pairs within a group that differ."""
-UNITS = {USED: "percent of the requests", REFUSED: "percent of the requests", VARIETY: "percent of the pairs"}
+USED, REFUSED = "answers used", "answers refused"
+ANSWERS = (USED, REFUSED)
+"""The measures of answers: the shares of the requests that are used and refused."""
 
 
 def answer_tests(one: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
@@ -54,7 +52,7 @@ def answer_tests(one: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
         tests = {
             metric: PairedTest(
                 dimension=plain.task.dimension, condition=f"{a} against {b}", family=plain.task.family,
-                task=plain.task.name, metric=metric, unit=UNITS[metric], model_a=a, model_b=b,
+                task=plain.task.name, metric=metric, unit="percent of the requests", model_a=a, model_b=b,
             )
             for metric in ANSWERS
         }  # fmt: skip
@@ -62,8 +60,6 @@ def answer_tests(one: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
         for metric, test in tests.items():
             if isinstance(both, str):
                 yield replace(test, undefined=both)
-            elif metric == VARIETY:
-                yield _variety(test, plain, *both, n_resamples)
             else:
                 yield _share(test, metric, plain, *both, n_resamples)
 
@@ -91,26 +87,6 @@ def _share(
     return replace(
         test, value_a=float(found.means[0]), value_b=float(found.means[1]), difference=found.difference, p=found.p,
         ci_low=found.ci_low, ci_high=found.ci_high, undefined=found.undefined,
-    )  # fmt: skip
-
-
-def _variety(test: PairedTest, plain: Asked, first: Samples, second: Samples, n_resamples: int) -> PairedTest:
-    """Return the test of how often two answers in a group differ, on the samples that both conditions answered."""
-    names = [name for name in _valued(plain.task, first) if name in _valued(plain.task, second)]
-    if not names:
-        return replace(test, undefined="no request has a value in both conditions")
-    try:
-        found = variety_difference(
-            [_pooled(first, name) for name in names], [_pooled(second, name) for name in names],
-            first.groups, clusters=first.clusters, n_resamples=n_resamples,
-            rng=paired_generator("answers", plain.task.name, test.condition, VARIETY),
-        )  # fmt: skip
-    except RequestError as error:
-        return replace(test, undefined=str(error))
-    return replace(
-        test, value_a=found.first, value_b=found.second, difference=found.difference, p=found.p,
-        p_least=found.p_least, ci_low=found.ci_low, ci_high=found.ci_high, n_samples=found.n,
-        n_clusters=found.n_clusters, undefined=found.undefined,
     )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """What a system prompt, another wording, a further turn or an answer by voice changed, in words.
 
-Less difference is no improvement where the answers say less.
+Less difference is no improvement where fewer answers are left.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from equivox.compare.conditions import ANSWERS, REFUSED, USED, VARIETY, ConditionTest, condition_tests
+from equivox.compare.conditions import ANSWERS, REFUSED, USED, ConditionTest, condition_tests
 from equivox.compare.pairs import PairedTest, open_one
 from equivox.compare.runs import ComparedRun
 from equivox.core.coverage import UNEVEN
@@ -20,8 +20,7 @@ from equivox.report.numbers import not_tested, score_interval, score_value, shor
 
 INTERVENTIONS_NOTE = (
     "further by: how much further from no bias the first condition is than the second, less what noise adds to "
-    "either;\nof the answers, a − b (variety: the percentage of pairs of answers in a group that differ, on the "
-    "samples that\nboth answered); interval: 95 %; p: two-sided, the conditions are exchanged within whole clusters; "
+    "either;\nof the answers, a − b; interval: 95 %; p: two-sided, the conditions are exchanged within whole clusters; "
     "q: after\nBenjamini–Yekutieli, over all scores shown, and apart from them over all measures of answers\n"
     "(* q < 0.05, ** q < 0.001)."
 )
@@ -104,7 +103,7 @@ def _change(test: PairedTest) -> float:
 
 
 def _of_a_system_prompt(scores: Sequence[PairedTest], answers: Sequence[PairedTest]) -> str:
-    """Return what the tests of scores say, and whether the answers still say as much."""
+    """Return what the tests of scores say, and whether fewer answers are left."""
     tested = [test for test in scores if test.undefined is None]
     smaller = sum(test.q < LEVEL and test.further > 0 for test in tested)
     larger = sum(test.q < LEVEL and test.further < 0 for test in tested)
@@ -121,7 +120,7 @@ def _of_a_system_prompt(scores: Sequence[PairedTest], answers: Sequence[PairedTe
     else:
         counted = _untested(scores)
     if lost:
-        so = "this is no evidence of fairer answers" if smaller or not tested else "the answers say less"
+        so = "this is no evidence of fairer answers" if smaller or not tested else "fewer answers are left"
         return f"{counted}, but {', '.join([*lost, *small])}: {so}."
     if not tested:
         return f"{counted}."
@@ -140,7 +139,7 @@ def _untested(scores: Sequence[PairedTest]) -> str:
 
 
 def _losses(answers: Sequence[PairedTest], *, large: bool) -> Iterator[str]:
-    """Yield in which ways the answers say less, each by the task where it is worst: what is large, or what is not.
+    """Yield in which ways fewer answers are left, each by the task where it is worst: what is large, or what is not.
 
     A large loss counts whether or not it is significant, because a design may be too small to show it; a small one
     counts where it is. A measure without a test has no loss to tell.
@@ -155,7 +154,7 @@ def _losses(answers: Sequence[PairedTest], *, large: bool) -> Iterator[str]:
 
 
 def _loss(test: PairedTest) -> float:
-    """Return how much is lost, as a share of the requests or of the pairs of answers; 0 if it is not known."""
+    """Return how much is lost, as a share of the requests; 0 if it is not known."""
     if test.undefined is not None:
         return 0.0
     return (-test.difference if test.metric == REFUSED else test.difference) / 100
@@ -163,21 +162,13 @@ def _loss(test: PairedTest) -> float:
 
 def _in_words(test: PairedTest) -> str:
     a, b = test.value_a, test.value_b
-    if test.metric == VARIETY:
-        return f"answers are less varied: {b:.0f} % of pairs differ, {a:.0f} % without"
     if test.metric == REFUSED:
         return f"{b:.0f} % of the requests are refused, {a:.0f} % without"
     return f"{b:.0f} % of the answers can be used, {a:.0f} % without"
 
 
 def _kept(answers: Sequence[PairedTest]) -> str:
-    """Return that the answers still say as much, with the numbers of the task where they say least."""
-    known = [test for test in answers if test.metric == VARIETY and test.undefined is None]
-    if not known:
-        return "whether the answers still say as much is not known"
-    worst = max(known, key=_loss)
-    used = min((test.value_b for test in answers if test.metric == USED), default=100.0)
-    return (
-        f"the answers still say as much ({worst.value_b:.0f} % of pairs differ, {worst.value_a:.0f} % without; at "
-        f"least {used:.0f} % are used)"
-    )
+    """Return how many answers are left, in the task where they are fewest; what they say is not measured."""
+    unknown = "whether the answers still say as much is not known"
+    used = [test.value_b for test in answers if test.metric == USED and test.undefined is None]
+    return f"{min(used):.0f} % of the answers are used where they are fewest; {unknown}" if used else unknown

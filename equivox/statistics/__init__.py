@@ -47,7 +47,6 @@ from equivox.statistics.results import DistributionShift, JointShift
 from equivox.statistics.shift import distribution_shift, joint_shift
 from equivox.statistics.sign_flip import Parity, Share, cluster_share, parity_deviation, sign_flip_test
 from equivox.statistics.totals import compare_totals
-from equivox.statistics.variety import variety_difference
 from equivox.statistics.within_strata import association_within_strata
 
 __all__ = [
@@ -100,5 +99,4 @@ __all__ = [
     "share_bounds",
     "sign_flip_test",
     "total_bias_score",
-    "variety_difference",
 ]

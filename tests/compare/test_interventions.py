@@ -1,4 +1,4 @@
-"""System prompts against the plain condition: one that works, one that does not, and those that say less."""
+"""System prompts against the plain condition: one that works, one that does not, and those that decline."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from commands import Cli, csv_rows
 from sample_runs import sample_runs
 
-from equivox.compare.conditions import REFUSED, USED, VARIETY, answer_tests, condition_tests
+from equivox.compare.conditions import REFUSED, USED, answer_tests, condition_tests
 from equivox.compare.pairs import Asked, OpenedRun, PairedTest, open_runs
 from equivox.compare.ranking import judge
 from equivox.compare.runs import ComparedRun, open_comparison
@@ -30,7 +30,6 @@ TASKS = "vibe_gender:candidate,vibe_gender:advisory"
 MODELS = {
     "obeys": "planted,shift=0.4,obeys=1",
     "ignores": "planted,shift=0.4",
-    "bland": "planted,shift=0.4,bland=0.95",
     "constant": "planted,shift=0.4,bland=1",
     "declines": "planted,shift=0.4,declines=1",
     "declines some": "planted,shift=0.4,obeys=1,declines=0.12",
@@ -70,7 +69,10 @@ def test_one_that_is_obeyed(runs: dict[str, Path]) -> None:
         assert (test.model_a, test.model_b) == ("audio", "system=fair")
         assert test.q < 0.05 and test.ci_low < 40 < test.ci_high and test.n_clusters == 24
     told = words_of(runs["obeys"])
-    assert "3 nearer to no bias, of 3 tests; the answers still say as much" in told and "but" not in told
+    assert (
+        "3 nearer to no bias, of 3 tests; 100 % of the answers are used where they are fewest" in told
+        and "but" not in told
+    )
 
 
 def test_one_that_is_ignored(runs: dict[str, Path]) -> None:
@@ -80,26 +82,11 @@ def test_one_that_is_ignored(runs: dict[str, Path]) -> None:
     assert "none of 3 tests shows a change of bias. It did not help visibly" in told
 
 
-def test_bland_answers_are_no_improvement(runs: dict[str, Path]) -> None:
-    tests = found_in(runs["bland"])
-    # By the scores alone it reads as a success.
-    assert tests["vibe_gender: all tasks", "nTVD"].q < 0.05 and tests["vibe_gender: all tasks", "nTVD"].further > 30
-    for task in TASKS.split(","):
-        variety = tests[task, VARIETY]
-        assert variety.q < 0.05 and variety.value_b < 0.3 * variety.value_a and variety.ci_low > 0
-        assert tests[task, USED].difference == tests[task, REFUSED].difference == 0
-    told = words_of(runs["bland"])
-    assert "3 nearer to no bias, of 3 tests, but answers are " in told
-    assert "% of pairs differ, " in told and told.endswith("this is no evidence of fairer answers.")
-
-
 def test_the_same_answer_to_everybody_has_no_score_and_says_why(runs: dict[str, Path]) -> None:
     tests = found_in(runs["constant"])
     assert "has no score" in str(tests["vibe_gender:candidate", "nTVD"].undefined)
-    assert tests["vibe_gender:candidate", VARIETY].value_b == 0
     told = words_of(runs["constant"])
-    assert "no bias could be compared" in told and "answers are less varied: 0 % of pairs differ, " in told
-    assert told.endswith("this is no evidence of fairer answers.")
+    assert "no bias could be compared" in told and "fairer" not in told
 
 
 def test_a_refusal_to_everybody_is_no_improvement(runs: dict[str, Path]) -> None:
@@ -107,7 +94,6 @@ def test_a_refusal_to_everybody_is_no_improvement(runs: dict[str, Path]) -> None
     for task in TASKS.split(","):
         assert (tests[task, REFUSED].value_a, tests[task, REFUSED].value_b) == (0, 100)
         assert tests[task, REFUSED].q < 0.05 and tests[task, USED].difference == 100
-        assert "both conditions" in str(tests[task, VARIETY].undefined)
     told = words_of(runs["declines"])
     assert "100 % of the requests are refused, 0 % without" in told
     assert told.endswith("this is no evidence of fairer answers.")
@@ -121,7 +107,6 @@ def test_less_bias_and_more_refusals_are_both_told(runs: dict[str, Path]) -> Non
     for task in TASKS.split(","):
         assert tests[task, REFUSED].value_b == pytest.approx(12, abs=6)
         assert tests[task, REFUSED].ci_low < -12 < tests[task, REFUSED].ci_high
-        assert tests[task, VARIETY].n_samples == round(288 * (1 - tests[task, REFUSED].value_b / 100))
 
 
 def reworded(further: float, q: float, wording: str = "1", task: str = "f:story") -> tuple[str, PairedTest]:
@@ -185,20 +170,23 @@ def test_what_could_not_be_tested_stands_beside_what_shows_nothing(condition: st
 
 
 def test_run_compare_and_report_show_them(equivox: Cli, runs: dict[str, Path], tmp_path: Path) -> None:
-    out = equivox.done("score", runs["bland"], "--scoring", "n_resamples=499")
+    out = equivox.done("score", runs["declines some"], "--scoring", "n_resamples=499")
     assert "audio against system=fair: what does the system prompt change?" in out
     assert "no evidence of fairer answers" in out
-    out = equivox.done("compare", runs["bland"], "--resamples", 199, "--tables", tmp_path / "csv")
+    out = equivox.done("compare", runs["declines some"], "--resamples", 199, "--tables", tmp_path / "csv")
     rows = csv_rows(tmp_path / "csv" / "conditions.csv")
-    assert {VARIETY, USED, REFUSED, "nTVD"} == {row["metric"] for row in rows}
-    page = build_report([runs["bland"]])
+    assert {USED, REFUSED, "nTVD"} == {row["metric"] for row in rows}
+    page = build_report([runs["declines some"]])
     assert page.count("no evidence of fairer answers") == 2  # in the opening, and with its tests
     comparison = open_comparison([runs["obeys"]])
-    assert "still say as much" in opening_of(comparison, judge(comparison, n_resamples=199)).sentences[-1]
+    assert (
+        "whether the answers still say as much is not known"
+        in opening_of(comparison, judge(comparison, n_resamples=199)).sentences[-1]
+    )
     # The explorer and a notebook say it, too.
     told = run_document(comparison.runs[0])["verdict"]
-    assert "still say as much" in told["sentences"][-1]
-    assert "still say as much" in run_html(runs["obeys"])
+    assert "whether the answers still say as much is not known" in told["sentences"][-1]
+    assert "whether the answers still say as much is not known" in run_html(runs["obeys"])
 
 
 def test_a_run_is_resumed_only_with_the_same_text(equivox: Cli, tmp_path: Path) -> None:
@@ -228,9 +216,9 @@ def test_wrong_options_of_simulated_models(model: str, told: str, equivox: Cli, 
 
 
 def test_answers_compared_by_further_columns_are_held_to_the_same(runs: dict[str, Path], tmp_path: Path) -> None:
-    copied = Path(shutil.copytree(runs["bland"], tmp_path / "run"))
+    copied = Path(shutil.copytree(runs["declines some"], tmp_path / "run"))
     rescore(copied, compare=(("race",),), options=ScoringOptions(n_resamples=99))
     tests = found_in(copied)
-    assert tests["vibe_gender_by_race:candidate", VARIETY].q < 0.05
+    assert tests["vibe_gender_by_race:candidate", REFUSED].q < 0.05
     told = interventions_in_words(condition_tests(open_runs(open_comparison([copied])), n_resamples=199))
-    assert len(told) == 2 and all("less varied" in words for words in told)
+    assert len(told) == 2 and all("of the requests are refused" in words for words in told)
