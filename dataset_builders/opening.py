@@ -25,7 +25,6 @@ from equivox.dataset_builders.corpus import (
 )
 from equivox.dataset_builders.genres import Genres
 from equivox.dataset_builders.own_tables import of_every_group, open_texts
-from equivox.dataset_builders.profiles import open_profiles
 
 Opener = Callable[[DataSource, "str | Path | None"], Corpus]
 """Function of a source and the value of `--data` that returns the corpus."""
@@ -39,7 +38,7 @@ def openers() -> Mapping[str, Opener]:
     """
     plugins = {name: plugin.given or _refused(plugin) for name, plugin in added_builders().items()}
     functions = {name: given for name, given in plugins.items() if not isinstance(given, type)}
-    return {"badf": open_grid, "genres": open_genres, "profiles": open_profiles, **functions}
+    return {"badf": open_grid, "genres": open_genres, **functions}
 
 
 def _refused(plugin: Plugin) -> Opener:

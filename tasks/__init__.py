@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.core.errors import RequestError
 from equivox.core.task import Task
-from equivox.tasks import badf, decisions, genres, spoken_stereoset, vibe, vibe_face
+from equivox.tasks import badf, genres, spoken_stereoset, vibe, vibe_face
 
 ALL_TASKS: tuple[Task, ...] = (
     *vibe.TASKS,
@@ -18,7 +18,6 @@ ALL_TASKS: tuple[Task, ...] = (
     *spoken_stereoset.TASKS,
     *genres.TASKS,
     *badf.TASKS,
-    *decisions.TASKS,
 )
 """Every built-in task, in the order in which `equivox tasks` shows them."""
 

@@ -31,15 +31,12 @@ questions:                   # optional: custom prompts
     turns: [Are you sure?, Why?]                                      # optional: said after each answer: turn=2, turn=3
                                                # (a turn with a clip of its own: {text: Are you sure?, path: COLUMN})
     spoken: true                                                      # optional: the model answers with its voice
-    tools:                   # optional: functions that the model may call; the attributes are their arguments
-      - {name: refer, description: Refers a patient., parameters: {urgency: {type: string}, specialty: {type: string}}}
 system: [fair.txt]           # optional: files with a system prompt each, or {fair: its text}: conditions
 card: Who recorded this, under which licence, and what it cannot say.
 
 An open attribute needs `words` only for the annotator `rules` and for simulated models. A question about a number asks
 for nothing else, and its metric is `numbers`; `number` takes `unit`, `low`, `high` and `pattern` or `measure`
 (`equivox.core.attributes.Number`): words, sentences or characters.
-`parameters` of a tool are JSON schemas of its arguments, all of them required.
 """
 
 from __future__ import annotations
@@ -51,7 +48,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from equivox.annotate.calls import CallScheme
 from equivox.configs import read_config_file
 from equivox.core.attributes import Length, Number
 from equivox.core.errors import RequestError, nearest
@@ -69,7 +65,6 @@ from equivox.core.task import (
     Prompt,
     Sampling,
     Task,
-    Tool,
     WorkedExample,
     in_single_braces,
     placeholders_of,
@@ -115,14 +110,6 @@ class _NumberField(_Form):
     measure: Length | None = None
 
 
-class _ToolField(_Form):
-    """One function that the model may call."""
-
-    name: str = Field(pattern=_IDENTIFIER)
-    description: str = Field(min_length=1)
-    parameters: dict[str, dict[str, Any]] = Field(min_length=1)
-
-
 class _AttributeField(_Form):
     """One attribute of a custom question."""
 
@@ -162,7 +149,6 @@ class _QuestionField(_Form):
     sampling: dict[str, Any] = {}
     wordings: dict[str, str] | list[str] = {}
     turns: list[_Asked | _TurnField] = []
-    tools: list[_ToolField] = []
     spoken: bool = False
 
 
@@ -331,7 +317,7 @@ def _question_task(
     attributes = tuple(_attribute(field, where) for field in question.attributes)
     if REFUSAL.name in {attribute.name for attribute in attributes}:
         raise RequestError(f"{where}: `refusal` is annotated in every response; leave it out of `attributes`")
-    tools = tuple(Tool.of(one.name, one.description, one.parameters) for one in question.tools)
+    examples = tuple(_example(field, attributes, where) for field in question.examples)
     return Task(
         name=f"{family}:{question.name}",
         version=question.version,
@@ -342,7 +328,6 @@ def _question_task(
             version=question.version,
             text=question.text,
             source=question.source or path.name,
-            tools=tools,
             spoken=question.spoken,
         ),
         turns=tuple(turn if isinstance(turn, str) else turn.text for turn in question.turns),
@@ -350,7 +335,7 @@ def _question_task(
         media=() if data.kind == "text" else (IMAGE,) if data.kind == "image" else (AUDIO,),
         condition=data.kind,
         metadata=tuple(name for swaps in data.swap.values() for name in swaps if data.kind == "text"),
-        annotation=_scheme(question, attributes, tools, where),
+        annotation=AnnotationScheme(attributes=attributes, instructions=question.instructions, examples=examples),
         sampling=Sampling(**checked_fields(Sampling, question.sampling, what=f"{where}: sampling")),
         metric=_metric(attributes, where),
         interventions=_wordings(question, where),
@@ -362,21 +347,6 @@ def _clips(question: _QuestionField) -> tuple[str, ...]:
     """Return the column of the clip or image of each further turn, empty for none; () if no turn has one."""
     columns = tuple("" if isinstance(turn, str) else turn.path for turn in question.turns)
     return columns if any(columns) else ()
-
-
-def _scheme(
-    question: _QuestionField, attributes: tuple[Attribute, ...], tools: tuple[Tool, ...], where: str
-) -> AnnotationScheme:
-    """Return how answers are annotated: by the call's arguments if there are tools; RequestError for what cannot be."""
-    if tools and (question.spoken or question.instructions or question.examples):
-        raise RequestError(f"{where}: calls of tools need no annotator and are not spoken; leave out the rest")
-    if not tools:
-        examples = tuple(_example(field, attributes, where) for field in question.examples)
-        return AnnotationScheme(attributes=attributes, instructions=question.instructions, examples=examples)
-    try:
-        return CallScheme(attributes=attributes, tools=tools)
-    except RequestError as error:
-        raise RequestError(f"{where}: {error}") from None
 
 
 def _metric(attributes: tuple[Attribute, ...], where: str) -> Metric:

@@ -34,16 +34,18 @@ def made_request(number: int, *media: MediaPart, **changes: Any) -> Request:
     return replace(request, **changes)
 
 
+APPLICATIONS = str(Path(__file__).parents[1] / "examples/applications/applications.yaml")
+"""The task file of an example: a decision and a salary of 0 to 200,000 EUR for 40 applications with swapped names."""
+
 THREE_KINDS = """\
 name: hire
 table: cvs.csv
 group: gender
 swap: {name: {female: [Anna], male: [Jonas]}}
 questions:
-  - name: call
+  - name: plain
     text: "{text}"
     attributes: [{name: decision, asks: it, options: [invite, reject]}]
-    tools: [{name: decide, description: It., parameters: {decision: {type: string}}}]
   - name: talk
     text: "{text}"
     attributes: [{name: decision, asks: it, options: [invite, reject]}]
@@ -56,7 +58,7 @@ questions:
 
 
 def three_kinds(folder: Path, model: str = "random", name: str = "run", number_first: bool = False) -> Path:
-    """A run with calls, two turns, and spoken answers, whose number stands last, or first."""
+    """A run with one turn, two turns, and spoken answers, whose number stands last, or first."""
     (folder / "cvs.csv").write_text("\n".join(["text", *(f'"{{name}}, number {row}."' for row in range(12))]))
     (folder / "hire.yaml").write_text(THREE_KINDS)
     options = ScoringOptions(n_resamples=99)

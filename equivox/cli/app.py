@@ -70,9 +70,7 @@ COMMANDS = {
         run_commands.score,
         run_commands.annotate,
     ),
-    "Further tables and figures": (
-        result_commands.leaderboard,
-    ),
+    "Further tables and figures": (result_commands.leaderboard,),
 }
 """The headings of `equivox --help` with their commands; the first two hold what most users need."""
 

@@ -127,10 +127,8 @@ def _card(task: Task) -> str:
 
 
 def _further_lines(task: Task) -> list[str]:
-    """Return lines about what else a task asks: further turns, tools, an answer by voice; empty without any."""
+    """Return lines about what else a task asks: further turns, an answer by voice; empty without any."""
     lines = [f"Then        {text}" for text in task.turns]
-    for tool in task.prompt.tools:
-        lines.append(f"Tool        {tool.name}({', '.join(tool.parameters.get('properties', {}))}): {tool.description}")
     if task.prompt.spoken:
         lines.append("Answer      by voice")
     return ["", *lines] if lines else []

@@ -16,7 +16,7 @@ from equivox.core.plain import as_plain
 from equivox.core.plugins import told_in_one_line
 from equivox.core.progress import Event
 from equivox.core.redact import redacted
-from equivox.core.task import Need, Patch, Sampling, Tool
+from equivox.core.task import Need, Patch, Sampling
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +65,7 @@ class Request:
     `key` is the content hash under which the response is stored (see `request_key`). `schema` is the JSON schema that
     the answer must follow; only annotators set it. With `patch` the model does not answer the text: hidden states are
     taken from `patched_span` of it (character offsets). `before` has the turns of a dialogue that come before the text;
-    `media` holds those of all turns, in order. The model may call `tools`, and if it is `spoken` it answers with its
+    `media` holds those of all turns, in order. If it is `spoken`, the model answers with its
     voice.
     """
 
@@ -84,7 +84,6 @@ class Request:
     patched_span: tuple[int, int] = (0, 0)
     system: str = ""
     before: tuple[Exchange, ...] = ()
-    tools: tuple[Tool, ...] = ()
     spoken: bool = False
 
 
@@ -98,7 +97,6 @@ class Response:
     too, such as a refused key; it is not stored.
     `sound` is a spoken answer, an audio file, and `text` its transcript. It is stored as a file of its own, and the
     record has its SHA-256.
-    Calls of tools are in `text` (`equivox.core.calls`).
     `media_items` and `media_tokens` count what the engine used, not what it received; an engine that does not count
     media tokens reports None.
     """
@@ -255,7 +253,7 @@ def request_key(identity: EngineIdentity, request: Request, seed: int) -> str:
     """Return the hash of everything that determines the response to `request` with this seed; its own does not count.
 
     That is: model and revision, the system prompt and the rendered message, the media's bytes (by digest), sampling,
-    seed and condition, tools, and whether the answer is spoken; for a simulated model also the task and the labels. Of
+    seed and condition, and whether the answer is spoken; for a simulated model also the task and the labels. Of
     the turns before, it holds what was said to the model: the answers are those that the run stores under the keys of
     these turns (`follows` in the plan). Two tasks that ask a real model the same
     question about the same sample share its response.
@@ -275,7 +273,6 @@ def request_key(identity: EngineIdentity, request: Request, seed: int) -> str:
             # Requests without these keep the keys that they had before there were any.
             *([request.system] if request.system else []),
             *([{"before": [[turn.text, turn.n_media] for turn in request.before]}] if request.before else []),
-            *([{"tools": [tool.as_function for tool in request.tools]}] if request.tools else []),
             *([{"spoken": True}] if request.spoken else []),
         ]
     )[:KEY_LENGTH]

@@ -20,7 +20,6 @@ from annotated_types import Ge, Gt, Le
 
 from equivox.core.attributes import OTHER, REFUSAL, UNSTATED, Attribute, Role, WorkedExample
 from equivox.core.hashing import digest
-from equivox.core.plain import as_plain
 from equivox.core.segments import AnnotationScheme, Segment, SegmentTool
 
 if TYPE_CHECKING:
@@ -48,7 +47,6 @@ __all__ = [
     "Sampling",
     "SimulatedAnswers",
     "Task",
-    "Tool",
     "WorkedExample",
     "digest",
 ]
@@ -87,31 +85,9 @@ class Patch:
     answer: str = ""
 
 
-Need = Literal["turns", "tools", "speech", "hidden states"]
+Need = Literal["turns", "speech", "hidden states"]
 """What a prompt can need of an engine beside a text as the answer: that it takes the answers of turns before it, that
-it may call tools, that it answers by voice, or that it shows its hidden states."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tool:
-    """A function that a model may call: its name, what it does, and the JSON schema of its arguments."""
-
-    name: str
-    description: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, name: str, description: str, arguments: Mapping[str, Mapping[str, Any]]) -> Tool:
-        """Return a tool whose arguments, each with its JSON schema, are all required."""
-        schema = {"properties": arguments, "required": tuple(arguments), "additionalProperties": False}
-        return cls(name=name, description=description, parameters=schema)
-
-    @property
-    def as_function(self) -> dict[str, Any]:
-        """The tool in the form of OpenAI's chat API."""
-        schema = {"type": "object", **self.parameters}
-        function = {"name": self.name, "description": self.description, "parameters": as_plain(schema)}
-        return {"type": "function", "function": function}
+it answers by voice, or that it shows its hidden states."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,8 +110,6 @@ class Prompt:
     before
         What was said to the model before, in the order of the turns: each of these texts was answered, and the answers
         are sent with it.
-    tools
-        The functions that the model may call; the calls are its answer (`equivox.core.calls`).
     spoken
         Whether the model answers with its voice.
     """
@@ -149,7 +123,6 @@ class Prompt:
     presentations: Presentations | None = field(default=None, repr=False)
     patch: Patch | None = None
     before: tuple[str, ...] = ()
-    tools: tuple[Tool, ...] = ()
     spoken: bool = False
 
     @property
@@ -160,7 +133,6 @@ class Prompt:
         further = {
             "system": self.system,
             "before": self.before,
-            "tools": [tool.as_function for tool in self.tools],
             "spoken": self.spoken,
         }
         return {name: value for name, value in further.items() if value} | {
@@ -178,7 +150,6 @@ class Prompt:
         """What an engine must be able to do for it, beside answering one text."""
         asked: dict[Need, bool] = {
             "turns": bool(self.before),
-            "tools": bool(self.tools),
             "speech": self.spoken,
             "hidden states": self.patch is not None,
         }

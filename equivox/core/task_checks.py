@@ -101,7 +101,7 @@ def _problems(task: Task) -> Iterator[str]:
 
 
 def _turn_problems(task: Task) -> Iterator[str]:
-    """Yield what is wrong with what is said after the first answer, and with tools and spoken answers."""
+    """Yield what is wrong with what is said after the first answer, and with spoken answers."""
     prompt = task.prompt
     if len(task.turns) >= MOST_TURNS:
         yield f"`turns` has {len(task.turns)}; a dialogue has at most {MOST_TURNS} with the first"
@@ -112,10 +112,8 @@ def _turn_problems(task: Task) -> Iterator[str]:
         yield f"`turn_media` names {len(task.turn_media)} columns for {len(task.turns)} `turns`; give one for each turn"
     if any(task.turn_media) and not task.media:
         yield "`turn_media` sends clips or images after a first turn without any; send one with the first, too"
-    if prompt.patch is not None and (task.turns or prompt.tools or prompt.spoken):
-        yield "a prompt whose hidden states are replaced has no `turns`, no `tools` and no spoken answer"
-    if prompt.tools and (task.turns or prompt.spoken):
-        yield "a task with `tools` is answered by its calls: it has no `turns`, and its answer is not spoken"
+    if prompt.patch is not None and (task.turns or prompt.spoken):
+        yield "a prompt whose hidden states are replaced has no `turns` and no spoken answer"
     if task.turns and prompt.spoken:
         yield "`turns` go on from a text; leave out `spoken`, or the turns"
 
@@ -144,7 +142,6 @@ def _attribute_problems(attribute: Attribute) -> Iterator[str]:
 
 NEEDS: Mapping[Need, tuple[str, str]] = {
     "turns": ("goes on after an answer", "use vllm, transformers, endpoint or a simulated model"),
-    "tools": ("lets the model call tools", "use endpoint, vllm with tool_call_parser=…, or a simulated model"),
     "speech": ("is answered by voice", "use endpoint with voice=…, or a simulated model"),
     "hidden states": ("replaces hidden states", "use `equivox run transformers:…`, or leave the task out"),
 }

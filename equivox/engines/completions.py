@@ -1,4 +1,4 @@
-"""What OpenAI-compatible servers send: texts in parts, calls, a voice, counts, each in the forms that there are."""
+"""What OpenAI-compatible servers send: texts in parts, a voice, counts, each in the forms that there are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from equivox.core.calls import Call
 from equivox.core.media import MOST_SOUND_BYTES, MediaError, container_of
 from equivox.core.samples import WITHHELD, ending
 
@@ -24,12 +23,6 @@ def parts(content: Any, name: str) -> str:
     """Return what the parts of a content have under a name, such as their thinking; empty if it has no parts."""
     told = [said(part.get(name)) for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     return "\n\n".join(filter(None, told))
-
-
-def calls(message: Any) -> tuple[Call, ...]:
-    """Return the calls in a message: the name of each tool, and its arguments as the model wrote them."""
-    functions = [getattr(call, "function", None) for call in getattr(message, "tool_calls", None) or []]
-    return tuple(Call(str(getattr(one, "name", "")), str(getattr(one, "arguments", ""))) for one in functions)
 
 
 def spoken(choices: Sequence[Any]) -> tuple[bytes, str]:

@@ -22,7 +22,6 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le, MinLen
 
-from equivox.core.calls import Answer
 from equivox.core.errors import RequestError
 from equivox.core.fields import checked_fields
 from equivox.core.media import MediaError
@@ -31,7 +30,7 @@ from equivox.core.redact import remember_secrets
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.samples import WITHHELD, ending
 from equivox.core.task import Need, Sampling
-from equivox.engines.completions import calls, count, parts, said, spoken, withheld
+from equivox.engines.completions import count, parts, said, spoken, withheld
 from equivox.engines.messages import RESAMPLED, chat_messages, chat_of, split_thinking
 from equivox.engines.servers import Servers, no_money, short, unreached
 
@@ -121,8 +120,8 @@ class EndpointEngine(Engine):
                 **({"voice": settings.voice} if settings.voice else {}),
             },
         )
-        able: list[Need] = ["turns", "tools", "speech"]
-        self.able = frozenset(able if settings.voice else able[:2])
+        able: list[Need] = ["turns", "speech"]
+        self.able = frozenset(able if settings.voice else able[:1])
         self.audio_sent = f"{RESAMPLED}, WAV of 16 bits" if settings.resample else "as stored"
         self._used = {"requests": 0, "prompt_tokens": 0, "completion_tokens": 0, "cost": 0.0}
         self._served_as: set[str] = set()
@@ -284,8 +283,6 @@ class EndpointEngine(Engine):
         extra = dict(self.settings.extra_body)
         if sampling.top_k:
             extra["top_k"] = sampling.top_k
-        if request.tools:
-            body["tools"] = [tool.as_function for tool in request.tools]
         if request.spoken and not max_tokens:
             body["modalities"] = ["text", "audio"]
             if self.settings.voice != "default":
@@ -308,8 +305,6 @@ class EndpointEngine(Engine):
         refusal = getattr(choice.message, "refusal", None) or parts(content, "refusal")
         sound, transcript = spoken(completion.choices) if request.spoken else (None, "")
         answer, thinking = split_thinking(said(content) or said(refusal) or transcript)
-        if request.tools:
-            answer = Answer(answer, calls(choice.message)).text
         reasoning = getattr(choice.message, "reasoning_content", None) or getattr(choice.message, "reasoning", None)
         prompt_tokens = usage.prompt_tokens if usage else None
         completion_tokens = usage.completion_tokens if usage else None

@@ -21,8 +21,7 @@ class FunctionEngine(Engine):
     response. A media item counts as used when its bytes were read. `name` and `revision` identify the responses: give
     another function another name or revision. `settings` are recorded with the run; those of names that equivox does
     not know only if `public` names them. The function sees neither the speaker's group nor other labels. `able` says
-    what it can do beside answering a text: `turns` if it sends `request.before`, `tools` if it offers `request.tools`
-    and returns calls as `equivox.core.calls` writes them.
+    what it can do beside answering a text: `turns` if it sends `request.before`.
 
     Examples
     --------

@@ -74,10 +74,10 @@ def refuse_short_context(
 
 
 def refuse_dropped(checkpoint: Checkpoint, requests: Sequence[Request], render: Callable[..., str]) -> None:
-    """Raise RequestError if the chat template leaves out the system prompt or the tools of a request.
+    """Raise RequestError if the chat template leaves out the system prompt of a request.
 
-    They would then change nothing. `render` applies the template to messages, and to tools if there are any. A
-    template that raises for a system prompt says so again for each request, which then fails.
+    It would then change nothing. `render` applies the template to messages. A template that raises for a system prompt
+    says so again for each request, which then fails.
     """
     for system in sorted({request.system for request in requests} - {""}):
         try:
@@ -88,13 +88,6 @@ def refuse_dropped(checkpoint: Checkpoint, requests: Sequence[Request], render: 
             raise RequestError(
                 f"the chat template of {checkpoint.name} leaves out the system prompt {system[:40]!r}…: the model "
                 "would never see it; give a template that sends it (`chat_template=…`), or another model"
-            )
-    for tool in {tool.name: tool for request in requests for tool in request.tools}.values():
-        rendered = render([{"role": "user", "content": "Hello."}], tools=[tool.as_function])
-        if tool.name not in rendered:
-            raise RequestError(
-                f"the chat template of {checkpoint.name} leaves out tools: the model would never see {tool.name}; "
-                "give a template that sends them (`chat_template=…`), or another model"
             )
 
 

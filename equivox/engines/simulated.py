@@ -35,13 +35,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from annotated_types import Ge, Le
 
 from equivox.configs import load_config
 from equivox.configs.vocabulary import Vocabulary, load_vocabulary
-from equivox.core.calls import CALL, Answer, Call
 from equivox.core.errors import RequestError, nearest
 from equivox.core.fields import checked_fields
 from equivox.core.hashing import hashed_number
@@ -121,7 +120,7 @@ class SimulatedEngine(Engine):
     """One simulated model as an engine."""
 
     modalities = frozenset({"text", "audio", "image"})
-    able = frozenset({"turns", "tools", "speech", "hidden states"})
+    able = frozenset({"turns", "speech", "hidden states"})
 
     def __init__(self, model: str, settings: SimulatedSettings, tasks: Sequence[Task]) -> None:
         self.model = model
@@ -140,11 +139,11 @@ class SimulatedEngine(Engine):
         self._prose = load_config("simulated/prose.yaml")
         for task in tasks:
             for attribute in task.attributes:
-                if attribute in (REFUSAL, CALL) or task.simulate is not None:
+                if attribute == REFUSAL or task.simulate is not None:
                     continue
                 if attribute.number is None:
                     self._vocabulary.of(attribute)
-                elif attribute.number.measure is None and not task.prompt.tools:
+                elif attribute.number.measure is None:
                     stated(attribute, limits_of(attribute.number)[0])
 
     @classmethod
@@ -184,7 +183,7 @@ class SimulatedEngine(Engine):
                 break
             task = left.pop(declared_name(request.task), None)
             for attribute in task.attributes if task and task.simulate is None else ():
-                if attribute not in (REFUSAL, CALL) and attribute.number is None:
+                if attribute != REFUSAL and attribute.number is None:
                     values, labels = self._vocabulary.of(attribute).values, request.labels
                     self._own_probability(attribute, values, labels, own_values(values, labels))
 
@@ -202,10 +201,7 @@ class SimulatedEngine(Engine):
             declines += self.settings.refusal_gap
         task = self._tasks[declared_name(request.task)]
         if rng.random() < declines:
-            said = str(self._prose["refusal"])
-            return Answer(said).text if request.tools else said
-        if request.tools:
-            return self._call(task, request, rng)
+            return str(self._prose["refusal"])
         if task.simulate is not None:
             return task.simulate.answer(self.model, self.settings, request, rng)
         sentences = [rng.choice(self._prose["openings"])]
@@ -227,16 +223,6 @@ class SimulatedEngine(Engine):
                 sentences.append(rng.choice(known).format(value=rng.choice(words[value]), name=name))
         text = " ".join(sentences)
         return lengthened(text, *zip(*lengths, strict=True)) if lengths else text
-
-    def _call(self, task: Task, request: Request, rng: random.Random) -> str:
-        """Return one call of the first tool, with a value for each attribute."""
-        arguments: dict[str, Any] = {}
-        for attribute in task.outcomes:
-            if attribute.number is not None:
-                arguments[attribute.name] = drawn_number(self.model, self.settings, attribute, request.labels, rng)
-            else:
-                arguments[attribute.name] = self.values(attribute, request.labels, rng)[0]
-        return Answer("", (Call(request.tools[0].name, arguments),)).text
 
     def _under_system(self, request: Request, rng: random.Random) -> str:
         """Return one answer to a request with a system prompt: that of the model as the prompt changes it."""
@@ -260,7 +246,7 @@ class SimulatedEngine(Engine):
         task = self._tasks[declared_name(name)]
         if task.simulate is not None:
             return task.simulate.told(text)
-        if task.prompt.tools or any(attribute.number is not None for attribute in task.attributes):
+        if any(attribute.number is not None for attribute in task.attributes):
             return None
         found: dict[str, list[str]] = {}
         left = re.sub("|".join(map(re.escape, self._prose["openings"])), "", text)

@@ -5,7 +5,6 @@ read and decoded in threads meanwhile, so memory does not grow with the number o
 one clip share its decoding and hit vLLM's caches. If the engine dies, it is started again once for the requests that
 were lost.
 
-Calls of tools in what vLLM generates, found by vLLM's own parsers (`tool_call_parser=hermes`).
 """
 
 from __future__ import annotations
@@ -16,10 +15,8 @@ from contextlib import closing
 from queue import Empty
 from typing import Any
 
-from equivox.core.calls import Answer, Call
-from equivox.core.errors import RequestError, RunError, nearest, one_line
+from equivox.core.errors import RequestError, RunError, one_line
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
-from equivox.core.task import Need, Tool
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
 from equivox.engines.limits import (
     failed,
@@ -75,8 +72,7 @@ class VLLMEngine(Engine):
         )
         spread = arguments.engine
         self.gpus = int(spread.get("tensor_parallel_size", 1)) * int(spread.get("pipeline_parallel_size", 1))
-        able: list[Need] = ["turns", "tools"]
-        self.able = frozenset(able if arguments.tool_call_parser else able[:1])
+        self.able = frozenset({"turns"})
         self._llm: Any = None
         self._noise: Noise | None = None
         self._arrived: list[Any] = []
@@ -106,8 +102,6 @@ class VLLMEngine(Engine):
         self.modalities = frozenset({"text", *limits})
         refuse_missing_modality(self.checkpoint, self.modalities, requests)
         refuse_too_many_media(self.checkpoint, limits, requests)
-        if self.arguments.tool_call_parser is not None:
-            refuse_unknown_parser(self.arguments.tool_call_parser)
         if requests:
             from vllm.tokenizers import cached_tokenizer_from_config
 
@@ -116,9 +110,8 @@ class VLLMEngine(Engine):
             refuse_dropped(
                 self.checkpoint,
                 requests,
-                lambda messages, tools=None: tokenizer.apply_chat_template(
+                lambda messages: tokenizer.apply_chat_template(
                     messages,
-                    tools=tools,
                     tokenize=False,
                     chat_template=self.arguments.chat_template,
                     **self.arguments.chat_template_kwargs,
@@ -276,7 +269,6 @@ class VLLMEngine(Engine):
                 [messages],
                 self._sampling_params(request),
                 use_tqdm=False,
-                tools=[tool.as_function for tool in request.tools] or None,
                 chat_template=arguments.chat_template,
                 chat_template_kwargs=dict(arguments.chat_template_kwargs) or None,
             )
@@ -327,8 +319,6 @@ class VLLMEngine(Engine):
             "logprobs": sampling.logprobs or None,
             "seed": request.seed,
             "skip_clone": True,
-            # Calls stand between special tokens.
-            "skip_special_tokens": not request.tools,
         }
         if request.schema is not None:
             given["structured_outputs"] = StructuredOutputsParams(json=dict(request.schema))
@@ -357,8 +347,6 @@ class VLLMEngine(Engine):
             limit = self._llm.llm_engine.model_config.max_model_len
             return failed(request, f"cut off after {tokens} tokens by max_model_length={limit}; raise it")
         text, thinking = split_thinking(completion.text)
-        if request.tools and self.arguments.tool_call_parser is not None:
-            text = with_calls(text, self.arguments.tool_call_parser, request.tools, self._llm.get_tokenizer())
         return Response(
             key=request.key,
             text=text,
@@ -396,36 +384,3 @@ def _logprobs(completion: Any) -> str:
 
 def _entry(candidate: Any) -> dict[str, Any]:
     return {"token": candidate.decoded_token, "logprob": candidate.logprob}
-
-
-def refuse_unknown_parser(name: str) -> None:
-    """Raise RequestError, naming a near one, for a parser that vLLM does not have."""
-    from vllm.tool_parsers import ToolParserManager
-
-    try:
-        ToolParserManager.get_tool_parser(name)
-    except (KeyError, ImportError) as error:
-        known = sorted({*ToolParserManager.tool_parsers, *ToolParserManager.lazy_parsers})
-        raise RequestError(
-            f"`tool_call_parser` {name!r} is none of vLLM's{nearest(name, known)}; `vllm serve --help` lists them"
-        ) from error
-
-
-def with_calls(text: str, name: str, tools: Sequence[Tool], tokenizer: Any) -> str:
-    """Return the stored form of an answer: what vLLM's parser finds in the text.
-
-    A parser that fails says that nothing was called. A text that begins a call all the same has one that cannot be
-    used, instead of none.
-    """
-    from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest, ChatCompletionToolsParam
-    from vllm.tool_parsers import ToolParserManager
-
-    offered = [ChatCompletionToolsParam(**tool.as_function) for tool in tools]
-    parser = ToolParserManager.get_tool_parser(name)(tokenizer, offered)
-    asked = ChatCompletionRequest(messages=[], tools=offered, tool_choice="auto")
-    found = parser.extract_tool_calls(text, asked)
-    calls = [Call(call.function.name, call.function.arguments) for call in found.tool_calls]
-    begins = getattr(parser, "tool_call_start_token", None)
-    if not calls and begins and begins in text:
-        calls = [Call("", text)]
-    return Answer(found.content or "", tuple(calls)).text

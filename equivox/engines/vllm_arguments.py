@@ -162,14 +162,8 @@ REFUSED: Mapping[str, tuple[Any, str]] = {
 """Arguments without a meaning here → the one value that is accepted (None: there is none), and the reason."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Own(ChatArguments):
-    """The arguments that are not vLLM's; without `tool_call_parser`, a parser of vLLM's, no calls can be asked for."""
-
-    tool_call_parser: str | None = None
-
-
-OWN = tuple(own.name for own in fields(_Own))
+OWN = tuple(own.name for own in fields(ChatArguments))
+"""The arguments that are not vLLM's."""
 
 GENERATION = {"max_new_tokens": "max_tokens", "min_new_tokens": "min_tokens", "stop_tokens": "stop"}
 """lighteval's `generation_parameters` that vLLM's SamplingParams call otherwise; if given, they override the task's
@@ -221,7 +215,7 @@ _MEDIA_IO = {"audio": {"audio_backend": "soundfile"}}
 
 
 @dataclass(frozen=True, kw_only=True)
-class VLLMArguments(_Own):
+class VLLMArguments(ChatArguments):
     """Validated arguments: vLLM's EngineArgs by name, its SamplingParams that override the task's, and the others."""
 
     engine: Mapping[str, Any]
@@ -231,9 +225,8 @@ class VLLMArguments(_Own):
     def parse(cls, arguments: Mapping[str, Any]) -> VLLMArguments:
         """Sort `arguments`; names that are not known here are left to vLLM, which knows its own when it is imported."""
         given = sort_arguments(arguments, known=None, aliases=ALIASES, refused=REFUSED)
-        own = checked_fields(
-            _Own, {name: value for name, value in given.items() if name in OWN and value is not None}, what="model"
-        )
+        named = {name: value for name, value in given.items() if name in OWN and value is not None}
+        own = checked_fields(ChatArguments, named, what="model")
         engine = {name: value for name, value in given.items() if name not in OWN}
         if not isinstance(engine.get("model"), str):
             raise RequestError("model arguments need model_name=org/model, or a folder")
@@ -263,7 +256,7 @@ class VLLMArguments(_Own):
             settings["generation_parameters"] = dict(self.sampling)
         if self.chat_template is not None:
             settings["chat_template"] = digest(self.chat_template)[:16]
-        own = {name: getattr(self, name) for name in ("chat_template_kwargs", "system_prompt", "tool_call_parser")}
+        own = {name: getattr(self, name) for name in ("chat_template_kwargs", "system_prompt")}
         return settings | {name: value for name, value in own.items() if value not in (None, {})}
 
 

@@ -18,7 +18,6 @@ from typing import Any, get_args
 
 from equivox.core.annotation import Annotation, Annotator, Job, annotation_key, grouped
 from equivox.core.attributes import OTHER, UNSTATED, Attribute
-from equivox.core.calls import CALL, ONE
 from equivox.core.errors import RunError
 from equivox.core.files import return_freed_memory, state_of, write_document, write_table
 from equivox.core.lazy import pa, pc
@@ -370,7 +369,7 @@ def _status(segment: Segment, values: Sequence[Value]) -> Status:
     refusals = {attribute.name for attribute in segment.attributes if attribute.role == "refusal"}
     if any(v.attribute in refusals and v.value == "yes" for v in values):
         return "refused"
-    return "unparsed" if any(v.attribute == CALL.name and v.value != ONE for v in values) else "parsed"
+    return "parsed"
 
 
 def _stored_segment(record: Mapping[str, Any]) -> SegmentAnnotation:

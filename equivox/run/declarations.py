@@ -22,7 +22,6 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
-from equivox.annotate.calls import CallScheme
 from equivox.core.attributes import Attribute, Number, WorkedExample
 from equivox.core.errors import DamageError, RequestError
 from equivox.core.fields import typed
@@ -30,7 +29,7 @@ from equivox.core.files import damaged, is_file_name, read_document, unreadable,
 from equivox.core.metric import Metric
 from equivox.core.plugins import TASKS, added, plugin_packages
 from equivox.core.segments import AnnotationScheme
-from equivox.core.task import DataSource, Media, Patch, Prompt, Sampling, SimulatedAnswers, Task, Tool
+from equivox.core.task import DataSource, Media, Patch, Prompt, Sampling, SimulatedAnswers, Task
 from equivox.core.task_checks import tasks_in
 from equivox.run.manifest import read_manifest
 
@@ -39,8 +38,8 @@ FILE_MODULE = "equivox_task_files"
 """The package name for the modules of Python task files."""
 
 KINDS = (
-    *(Task, Prompt, Patch, Tool, Media, Sampling, DataSource),
-    *(AnnotationScheme, CallScheme, Attribute, Number, WorkedExample),
+    *(Task, Prompt, Patch, Media, Sampling, DataSource),
+    *(AnnotationScheme, Attribute, Number, WorkedExample),
 )
 """The classes whose objects are built from the data of a run."""
 

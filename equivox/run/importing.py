@@ -234,7 +234,7 @@ def import_responses(
     for name, _, _, repeat in slots:
         repeats[name] = max(repeats.get(name, 1), repeat + 1)
     _refuse_sparse(table, tasks, corpora, slots, repeats)
-    refuse_unable([task for name, task in tasks.items() if name in repeats], ["tools", "hidden states"], "import")
+    refuse_unable([task for name, task in tasks.items() if name in repeats], ["hidden states"], "import")
     asked = [
         replace(base, sampling=replace(base.sampling, repeats=repeats[name]))
         for base, name in zip(spec.tasks, tasks, strict=True)

@@ -190,7 +190,6 @@ def unkeyed(one: Presented) -> Request:
         media=tuple(_media_part(medium, sample.sent(medium.column), task.condition) for medium in task.media),
         text=_fill(task.prompt.text, filled),
         before=_before(task, filled),
-        tools=task.prompt.tools,
         spoken=task.prompt.spoken,
         system=task.prompt.system,
         sampling=task.sampling,

@@ -10,7 +10,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from equivox.core.calls import CALL
 from equivox.core.coverage import Coverage
 from equivox.core.encoded import EncodedLabels, EncodedValues, cross_count
 from equivox.core.errors import RequestError
@@ -117,9 +116,6 @@ def _joint(
     min_count = effective_min_count(options, len(samples))
     parsed = samples.has_status("parsed")
     values = {a.name: samples.values(a.name) for a in attributes}
-    if any(a == CALL for a in attributes):
-        # That an answer is no usable call is known of answers without any other value.
-        parsed = parsed | values[CALL.name].has_value
     used = {name: parsed & own.has_value for name, own in values.items()}
     coverages = {name: samples.coverage(mask) for name, mask in used.items()}
     short = {name: coverage.shortfall(options.min_coverage) for name, coverage in coverages.items()}

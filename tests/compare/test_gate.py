@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from commands import Cli
-from made_requests import three_kinds
+from made_requests import APPLICATIONS, three_kinds
 from made_scores import SUBJECT
 from sample_runs import sample_run
 
@@ -475,7 +475,7 @@ def test_options_that_make_scores_mean_something_else_are_told(
 
 
 def test_a_limit_without_a_name_holds_for_numbers_of_one_unit(tmp_path: Path) -> None:
-    folder = measure("simulated:oracle", "amounts_race:hiring", output=tmp_path / "run", limit=48).folder
+    folder = measure("simulated:oracle", APPLICATIONS, output=tmp_path / "run").folder
     checks = gate(folder, None, Limits(most={"": 90000.0})).checks
     assert checks and {check.limit for check in checks} == {90000.0}
 
@@ -485,8 +485,8 @@ def test_a_limit_in_euros_is_none_of_what_is_lost(tmp_path: Path) -> None:
 
     def outcomes(gap: float, **most: float) -> dict[str, str]:
         model = f"simulated:oracle,refusal_gap={gap}"
-        folder = measure(model, "amounts_race:hiring", output=tmp_path / f"run-{gap}").folder
-        found = gate(folder, None, Limits(most={"amounts_race:hiring": 90000.0, **most}), min_coverage=0.1)
+        folder = measure(model, APPLICATIONS, output=tmp_path / f"run-{gap}").folder
+        found = gate(folder, None, Limits(most={"applications_gender:salary": 90000.0, **most}), min_coverage=0.1)
         return {check.metric: check.outcome for check in found.checks}
 
     assert outcomes(0.2)["refusal"] == outcomes(0.2, nTVD=1.0)["refusal"] == "worse"
@@ -495,7 +495,7 @@ def test_a_limit_in_euros_is_none_of_what_is_lost(tmp_path: Path) -> None:
 
 def test_equal_means_of_other_distributions_pass_no_limit(tmp_path: Path) -> None:
     """Women got 20 or 80, where men got 50: the means are equal, the answer was yes, and the gate passed."""
-    folder = measure("simulated:random", "amounts_race:hiring", output=tmp_path / "run").folder
+    folder = measure("simulated:random", APPLICATIONS, output=tmp_path / "run").folder
     (run,) = open_comparison([folder]).runs
 
     def apart(by: float, q: float) -> ComparedRun:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from commands import Cli, csv_rows
+from made_requests import APPLICATIONS
 from sample_runs import sample_runs
 
 from equivox.compare.conditions import REFUSED, USED, answer_tests, condition_tests
@@ -24,7 +25,7 @@ from equivox.report.opening import opening_of
 from equivox.report.page import build_report
 from equivox.report.view.document import run_document
 from equivox.run.pipeline import rescore
-from equivox.tasks.registry import builtin_tasks
+from equivox.tasks.files import load_task_file
 
 TASKS = "vibe_gender:candidate,vibe_gender:advisory"
 MODELS = {
@@ -118,8 +119,8 @@ def reworded(further: float, q: float, wording: str = "1", task: str = "f:story"
 
 
 def test_numbers_out_of_the_range_are_no_answers_that_can_be_used() -> None:
-    # With a system prompt every fourth salary is 900,000, out of 10,000 to 400,000.
-    plain = builtin_tasks()["amounts_race:hiring"]
+    # With a system prompt every fourth salary is 900,000, out of 0 to 200,000.
+    plain = load_task_file(APPLICATIONS)[1]
     told = {"": ["50000", "60000", "70000", "80000"], "system=kind": ["50000", "60000", "70000", "900000"]}
     asked = {}
     for condition, salaries in told.items():

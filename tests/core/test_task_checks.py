@@ -10,12 +10,11 @@ import pytest
 
 from equivox import measure
 from equivox.core.errors import RequestError
-from equivox.core.task import IMAGE, AnnotationScheme, Attribute, DataSource, Sampling, Task, Tool
+from equivox.core.task import IMAGE, AnnotationScheme, Attribute, DataSource, Sampling, Task
 from equivox.core.task_checks import check_task, tasks_in
 from equivox.tasks.registry import builtin_tasks
 
 GOOD = builtin_tasks()["vibe_gender:advisory"]
-LOOK_UP = Tool.of("look_up", "Looks a word up.", {"word": {"type": "string"}})
 CHOICE = Attribute(name="tone", asks="the tone", options=("warm", "cold"))
 
 
@@ -75,14 +74,6 @@ MISTAKES: list[tuple[Task, str]] = [
     (
         replace(GOOD, turns=("And now?",), prompt=replace(GOOD.prompt, spoken=True)),
         "`turns` go on from a text; leave out `spoken`, or the turns",
-    ),
-    (
-        replace(GOOD, turns=("And now?",), prompt=replace(GOOD.prompt, tools=(LOOK_UP,))),
-        "a task with `tools` is answered by its calls: it has no `turns`",
-    ),
-    (
-        replace(GOOD, prompt=replace(GOOD.prompt, tools=(LOOK_UP,), spoken=True)),
-        "and its answer is not spoken",
     ),
 ]
 

@@ -29,10 +29,9 @@ from made_requests import made_request
 from equivox import open_run
 from equivox.compare.runs import open_comparison
 from equivox.core import media
-from equivox.core.calls import Answer, Call
 from equivox.core.errors import RequestError
 from equivox.core.requests import Exchange
-from equivox.core.task import Sampling, Tool
+from equivox.core.task import Sampling
 from equivox.dataset_builders import sample_source
 from equivox.engines import MediaPart, Request, servers
 from equivox.engines.endpoint import EndpointEngine
@@ -1025,40 +1024,6 @@ def test_the_turns_before_are_sent_with_their_answers(server: Server, clip: byte
     assert [part["text"] for part in sent[4]["content"]] == ["Why?"]
 
 
-DECIDE = Tool(name="decide", description="Records it.", parameters={"properties": {"decision": {"type": "string"}}})
-
-
-def test_tools_are_sent_and_calls_come_back_in_one_form(server: Server) -> None:
-    call = {"id": "1", "type": "function", "function": {"name": "decide", "arguments": '{"decision": "invite"}'}}
-    server.answer = lambda body: {"content": None, "tool_calls": [call]} if "tools" in body else {"content": ANSWER}
-    called, plain = engine(server).generate([request("a", tools=(DECIDE,)), request("b")])
-    answers = {response.key: response.text for response in (called, plain)}
-    assert Answer.of(str(answers["a"])).calls == (Call("decide", {"decision": "invite"}),)
-    assert answers["b"] == ANSWER
-    (sent,) = [body["tools"] for body in server.bodies if "tools" in body]
-    assert sent == [{"type": "function", "function": {
-        "name": "decide", "description": "Records it.",
-        "parameters": {"type": "object", "properties": {"decision": {"type": "string"}}},
-    }}]  # fmt: skip
-
-
-@pytest.mark.parametrize(("ended", "said"), [("content_filter", None), ("stop", None), ("stop", "\n\n")])
-def test_an_answer_without_words_and_calls_is_empty(server: Server, ended: str, said: str | None) -> None:
-    # As an answer without tools is: what a filter withheld counts as that, and not as a call that is missing.
-    chosen(server, finish_reason=ended, message={"role": "assistant", "content": said})
-    (response,) = engine(server).generate([request("a", tools=(DECIDE,))])
-    assert (response.text, response.finish_reason) == ("", ended)
-
-
-@pytest.mark.parametrize("arguments", ['{"decision": "inv', "", "[1]", None, 7])
-def test_arguments_of_any_kind_are_kept(server: Server, arguments: Any) -> None:
-    call = {"id": "1", "type": "function", "function": {"name": "decide", "arguments": arguments}}
-    server.answer = lambda body: {"content": "", "tool_calls": [call]}
-    (response,) = engine(server).generate([request("a", tools=(DECIDE,))])
-    assert response.error is None
-    assert isinstance(Answer.of(str(response.text)).calls[0].arguments, str)
-
-
 def voice() -> str:
     return base64.b64encode(speak("One two three.")).decode()
 
@@ -1116,6 +1081,6 @@ def test_an_answer_without_a_voice_fails_alone(server: Server, audio: Any, reaso
 
 
 def test_a_server_speaks_only_if_its_voice_is_named(server: Server) -> None:
-    assert engine(server).able == {"turns", "tools"}
-    assert engine(server, voice="alloy").able == {"turns", "tools", "speech"}
+    assert engine(server).able == {"turns"}
+    assert engine(server, voice="alloy").able == {"turns", "speech"}
     assert engine(server).identity.settings == engine(server, voice="").identity.settings

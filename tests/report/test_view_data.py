@@ -330,6 +330,6 @@ def test_spoken_answers_are_played_and_turns_have_what_was_said_before(tmp_path:
     assert second["before"].to_pylist() == first["text"].to_pylist()
     assert first["before"].null_count == first["sound"].null_count == len(first)
     document = build([run], tmp_path / "built")[0]["runs"][0]
-    told = {task["name"]: (task["before"], task["tools"]) for task in document["tasks"]}
-    assert told["hire_gender:talk@turn=2"] == (["{text}"], [])
-    assert told["hire_gender:call"] == ([], ["decide"])
+    told = {task["name"]: task["before"] for task in document["tasks"]}
+    assert told["hire_gender:talk@turn=2"] == ["{text}"]
+    assert told["hire_gender:plain"] == []

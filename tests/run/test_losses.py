@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from commands import Cli
+from made_requests import APPLICATIONS
 
 from equivox import measure
 from equivox.compare.runs import ComparedRun
@@ -25,6 +26,7 @@ from equivox.report.failures import lost_in
 from equivox.report.picture import picture
 from equivox.report.trust import reasons_to_trust
 from equivox.run.losses import LOST, loss_scores
+from equivox.tasks.files import load_task_file
 from equivox.tasks.registry import builtin_tasks
 
 TASK = builtin_tasks()["vibe_gender:story"]
@@ -111,8 +113,8 @@ def with_values(task: Task, values: Callable[[str, int], Mapping[str, tuple[str,
 
 
 def test_a_number_out_of_the_range_in_one_group_alone_is_found() -> None:
-    # Every sixth salary of women is 900,000, out of 10,000 to 400,000; all others are 50,000.
-    task = builtin_tasks()["amounts_race:hiring"]
+    # Every sixth salary of women is 900,000, out of 0 to 200,000; all others are 50,000.
+    task = load_task_file(APPLICATIONS)[1]
     score = with_values(
         task, lambda group, clip: {"salary": ("900000",) if group == "female" and clip % 6 == 0 else ("50000",)}
     )

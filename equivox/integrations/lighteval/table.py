@@ -38,9 +38,9 @@ METRIC = "equivox"
 def lighteval_tasks() -> dict[str, Task]:
     """Return the tasks for lighteval by name: as declared, and a greedy variant if that differs.
 
-    Left out are those that lighteval could not ask: it knows no tools and no answers by voice.
+    Left out are those that lighteval could not ask: it knows no answers by voice.
     """
-    asked = [task for task in builtin_tasks().values() if not task.prompt.needs & {"tools", "speech"}]
+    asked = [task for task in builtin_tasks().values() if "speech" not in task.prompt.needs]
     every = [*asked, *(with_sampling(task, GREEDILY) for task in asked)]
     return {task.name: task for task in every}
 

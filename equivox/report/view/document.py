@@ -53,7 +53,6 @@ def task_document(run: ComparedRun, task: Task, table: pa.Table, reason: str | N
         "question": redacted_text((named[2] or named[0]).strip()),
         "prompt": task.prompt.text,
         "before": list(task.prompt.before),
-        "tools": [tool.name for tool in task.prompt.tools],
         "dimension": task.dimension,
         "condition": task.condition,
         "media": task.media[0].kind if task.media else None,

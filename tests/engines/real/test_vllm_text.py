@@ -17,11 +17,9 @@ pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine
 
 from asking import SMALL, answers, audio, request, text_of
 
-from equivox.core.calls import Answer
 from equivox.core.errors import RequestError
-from equivox.core.task import Tool
 from equivox.engines import Request
-from equivox.engines.vllm import VLLMEngine, with_calls
+from equivox.engines.vllm import VLLMEngine
 
 SCHEMA = {
     "type": "object",
@@ -146,45 +144,6 @@ def test_a_template_that_drops_the_system_prompt_is_refused(engine: Callable[...
     deaf.check([request(0)])
     with pytest.raises(RequestError, match="leaves out the system prompt 'Be fair"):
         deaf.check([request(0), replace(request(1), system="Be fair.")])
-
-
-DECIDE = Tool(name="decide", description="Records it.", parameters={"properties": {"decision": {"type": "string"}}})
-WITH_TOOLS = (
-    "{% for t in tools or [] %}{{t.function.name}} {% endfor %}"
-    "{% for m in messages %}{{m.role}}: {{m.content}} {% endfor %}"
-)
-
-
-def test_tools_reach_the_prompt_and_the_answer_has_the_form_of_calls(engine: Callable[..., Any]) -> None:
-    asked = [replace(request(0), key="called", tools=(DECIDE,)), request(0)]
-    calling = engine("llama", chat_template=WITH_TOOLS, tool_call_parser="hermes")
-    assert calling.able == {"turns", "tools"}
-    calling.check(asked)
-    called, plain = answers(calling, *asked)
-    assert (called.prompt_tokens or 0) > (plain.prompt_tokens or 0)
-    # A tiny model calls nothing; what it says is kept.
-    assert Answer.of(text_of(called)).calls == () and Answer.of(text_of(called)).content
-    deaf = engine("llama", tool_call_parser="hermes")
-    with pytest.raises(RequestError, match="leaves out tools: the model would never see decide"):
-        deaf.check(asked)
-    with pytest.raises(RequestError, match="`tool_call_parser` 'hermees' is none of vLLM's; did you mean hermes"):
-        engine("llama", tool_call_parser="hermees").check(asked)
-
-
-@pytest.mark.parametrize(
-    ("text", "calls"),
-    [
-        ('<tool_call>{"name": "decide", "arguments": {"decision": "invite"}}</tool_call>', [{"decision": "invite"}]),
-        ("I would invite her.", []),
-        ('<tool_call>{"name": "decide", "arguments": {"decision": "inv', [None]),  # begun, and none that can be used
-    ],
-)
-def test_vllms_parser_finds_the_calls(model: Callable[[str], str], text: str, calls: list[Any]) -> None:
-    from transformers import AutoTokenizer
-
-    answer = Answer.of(with_calls(text, "hermes", [DECIDE], AutoTokenizer.from_pretrained(model("llama"))))
-    found = [None if isinstance(call.arguments, str) else call.arguments for call in answer.calls]
-    assert found == calls
 
 
 @pytest.mark.parametrize(

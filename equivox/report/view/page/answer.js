@@ -54,26 +54,9 @@ const spoken = (row) => (!row.sound || !MEDIUM.test(row.sound) ? null : el("butt
   onclick: (event) => play(`media/${row.sound}`, `answer to ${row.cluster || row.sample}, ${row.stratum}`, event.currentTarget),
 }, "▶ Answer"));
 
-/** Return the calls of an answer with tools as their names and arguments, null where it is no such answer. */
-const callsOf = (text) => {
-  try {
-    const { content, calls } = JSON.parse(text);
-    if (typeof content !== "string" || !Array.isArray(calls)) return null;
-    const told = (value) => (typeof value === "string" ? value : JSON.stringify(value));
-    return [content.trim() ? el("p", { class: "words" }, content) : null, calls.length ? null : el("p", { class: "quiet" }, "No call."),
-      calls.map((call) => el("div", { class: "words" }, el("code", {}, String(call?.name)), el("dl", { class: "facts" },
-        Object.entries(typeof call?.arguments === "object" && call.arguments ? call.arguments : { "": call?.arguments })
-          .map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, told(value) ?? ""))))))];
-  } catch {
-    return null;
-  }
-};
-
 const words = (task, row, pattern) => {
   if (row.text === null) return el("p", { class: "quiet" }, row.status === "missing" ? "Not asked yet." : row.error ?? "No answer.");
   if (!row.text.trim()) return el("p", { class: "quiet" }, "The answer is empty.");
-  const calls = task.tools?.length ? callsOf(row.text) : null;
-  if (calls) return calls;
   const whole = el("p", { class: "words" });
   const fold = row.text.length > LONG && !(pattern && pattern.test(row.text.slice(LONG)));
   whole.append(...marked(fold ? `${row.text.slice(0, LONG)}…` : row.text, pattern));
