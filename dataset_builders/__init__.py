@@ -14,7 +14,6 @@ from equivox.dataset_builders.base import Builder, Clip, CorpusFacts
 from equivox.dataset_builders.clip_folder import ClipFolder
 from equivox.dataset_builders.crema_d import CremaD
 from equivox.dataset_builders.embedded import sample_source
-from equivox.dataset_builders.fairface import FairFace
 from equivox.dataset_builders.genres import Genres
 from equivox.dataset_builders.l2_arctic import L2Arctic
 from equivox.dataset_builders.parquet import BuildReport, build
@@ -27,7 +26,6 @@ __all__ = [
     "Clip",
     "ClipFolder",
     "CremaD",
-    "FairFace",
     "Genres",
     "L2Arctic",
     "SpokenStereoSet",
@@ -40,7 +38,6 @@ __all__ = [
 BUILDERS: dict[str, type[Builder]] = {
     "crema_d": CremaD,
     "l2_arctic": L2Arctic,
-    "fairface": FairFace,
     "spoken_stereoset": SpokenStereoSet,
     "genres": Genres,
     "clip_folder": ClipFolder,

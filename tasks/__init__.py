@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.core.errors import RequestError
 from equivox.core.task import Task
-from equivox.tasks import badf, genres, spoken_stereoset, vibe, vibe_face
+from equivox.tasks import badf, genres, spoken_stereoset, vibe
 
 ALL_TASKS: tuple[Task, ...] = (
     *vibe.TASKS,
-    *vibe_face.TASKS,
     *spoken_stereoset.TASKS,
     *genres.TASKS,
     *badf.TASKS,

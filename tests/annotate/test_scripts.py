@@ -6,8 +6,8 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-
 from equivox.annotate.calls import _value
+
 from equivox.annotate.numeric import first_number, number_in, number_of
 from equivox.annotate.schema import canonical, response_form
 from equivox.audit.labels import label_of

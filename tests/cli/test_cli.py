@@ -48,7 +48,7 @@ def test_tasks_list_names_the_vibe_tasks(equivox: Cli) -> None:
     out = equivox.done("tasks", "--json")
     names = [task["name"] for task in json.loads(out) if task["name"].startswith("vibe_")]
     prompts = ("story", "advisory", "candidate", "casting", "shopper")
-    families = ("vibe_gender", "vibe_accent", "vibe_face_gender", "vibe_face_race", "vibe_face_age")
+    families = ("vibe_gender", "vibe_accent")
     assert names == [f"{family}:{prompt}" for family in families for prompt in prompts]
 
 

@@ -1,12 +1,11 @@
-"""Make folders in the layouts of corpora, with all names and tables, but no speech and no faces.
+"""Make folders in the layouts of corpora, with all names and tables, but no speech.
 
 They show that a builder handles the full size before the real corpus was downloaded, and that it finds damage:
 
     python tests/sample/look_alike.py crema_d look-alikes/CREMA-D --damage
     equivox data build crema_d --source look-alikes/CREMA-D --output look-alikes/built
 
-The clips are 60 ms of noise, the photographs grey squares; a score on them has no meaning. CREMA-D and L2-ARCTIC have
-their full counts; FairFace is small.
+The clips are 60 ms of noise; a score on them has no meaning. The counts are the full ones.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ import sys
 import wave
 from collections.abc import Sequence
 from pathlib import Path
-
-from look_alike_people import make_fairface
 
 from equivox.core.media import sha256
 from equivox.dataset_builders.l2_arctic import SPEAKERS, identity_words
@@ -145,7 +142,6 @@ def _sentence(number: int) -> str:
 MAKERS = {
     "crema_d": make_crema_d,
     "l2_arctic": make_l2_arctic,
-    "fairface": make_fairface,
 }
 
 

@@ -28,7 +28,7 @@ from equivox.tasks.registry import builtin_tasks
 # huggingface_hub hands files to its HTTP library in a way that the latter calls outdated.
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
 
-CORPORA = ("crema_d", "l2_arctic", "spoken_stereoset", "genres", "fairface", "badf", "profiles")
+CORPORA = ("crema_d", "l2_arctic", "spoken_stereoset", "genres", "badf")
 
 ACCEPTED = {
     "exgentic", "inspect-ai", "math-arena", "mteb", "olmocr-bench", "harbor", "ifstruct", "pier", "redline-bench",
