@@ -12,7 +12,6 @@
 #   make test-engine   real models in vLLM on this machine's CPU, in an environment of its own (3 GB)
 #   make test-gpu   the same on a machine with an NVIDIA GPU, and what the engine costs there
 #   make test-long     what `make test` leaves out because it runs at length: builds in full size, many pools, more models
-#   make calibration   calibration models of ten training seeds on vLLM, and chains that are broken on purpose; takes hours
 #   make test-lighteval   the tasks inside the released lighteval, in an environment of its own
 PYTHON ?= python3
 VENV ?= .venv
@@ -26,7 +25,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m uv pip install --quiet --python $(BIN)/python -c constraints.txt
 
-.PHONY: help demo docs dist golden test test-newest test-lowest test-browser test-engine test-gpu test-long calibration test-lighteval check lint types quick unit constraints constraints-engine \
+.PHONY: help demo docs dist golden test test-newest test-lowest test-browser test-engine test-gpu test-long test-lighteval check lint types quick unit constraints constraints-engine \
   constraints-lighteval clean
 
 help:
@@ -137,7 +136,7 @@ endif
 
 ENGINE_TESTS := tests/engines/real tests/metrics/genres/test_genres_images.py
 
-# vLLM of the GPU pins, the engine tests with those of the calibration, and the overhead. docs/engines.md says what ran on a GPU.
+# vLLM of the GPU pins, the engine tests, and the overhead. docs/engines.md says what ran on a GPU.
 GPU := .venv-gpu
 
 test-gpu:
@@ -156,11 +155,6 @@ $(GPU)/.installed: setup.cfg pyproject.toml constraints-vllm.txt
 test-long: $(VENV)/.installed-dev $(ENGINE)/.installed test-lowest
 	$(BIN)/pytest -m long --ignore=tests/engines/real
 	$(ENGINE)/bin/python -m pytest $(ENGINE_TESTS) -W ignore -m long
-
-# The table of docs/validity.md, in hours; CALIBRATION="--seeds 2" makes it shorter.
-calibration: $(ENGINE)/.installed
-	$(ENGINE)/bin/python -m pytest tests/engines/real/test_calibration*.py -W ignore
-	$(ENGINE)/bin/python -m validity.calibration $(CALIBRATION)
 
 $(ENGINE)/.installed: setup.cfg pyproject.toml constraints-engine.txt tests/engines/real/cpu_torch_extras.py
 	$(PYTHON) -m venv $(ENGINE)

@@ -17,7 +17,6 @@ SAYS = {
     "api": "measure, open_run, load_task, list_tasks",
     "integrations": "the Hub, lighteval, flat results: other projects' formats",
     "report": "tables, figures, pages; renders results, computes none",
-    "calibration": "models of a known bias, for a whole chain",
     "audit": "labels from people: out, in, agreement, correction",
     "compare": "paired tests, ranks, agreement of annotators, gate",
     "tasks": "declarations, and the registry of all tasks",

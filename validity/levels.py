@@ -30,7 +30,6 @@ from validity import comparison, designs, distance, hidden, numbers
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-CALIBRATION = "## Calibration models on real engines"
 N_LABELLINGS = 499
 SEED = 20261121
 
@@ -627,10 +626,7 @@ def main() -> None:
     if asked.output == "-":
         sys.stdout.write(page)
     else:
-        path = Path(asked.output)
-        # The last section has figures of `python -m validity.calibration`.
-        _, mark, kept = (path.read_text("utf-8") if path.exists() else "").partition(CALIBRATION)
-        path.write_text(page + (f"\n{mark}{kept}" if mark else ""), encoding="utf-8")
+        Path(asked.output).write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ import typer
 
 from equivox.cli import (
     audit_commands,
-    calibrate_command,
     check_commands,
     data_commands,
     engine_commands,
@@ -60,7 +59,6 @@ COMMANDS = {
     ),
     "Before a run": (
         power_command.power,
-        calibrate_command.calibrate,
         file_commands.demo,
         task_commands.tasks,
         data_commands.app,

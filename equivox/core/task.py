@@ -264,17 +264,6 @@ class SimulatedAnswers(ABC):
         """
         return None
 
-    def brief(self) -> SimulatedAnswers:
-        """Return the same answers in their shortest wordings, which a tiny model can learn; itself if it has none."""
-        return self
-
-    def told(self, text: str) -> Mapping[str, Sequence[str]] | None:
-        """Return the values that an answer states by its form, by attribute; None if its form does not tell them.
-
-        It must not depend on how annotators read an answer.
-        """
-        return None
-
 
 @dataclass(frozen=True, kw_only=True)
 class Task:

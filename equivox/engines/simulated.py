@@ -30,8 +30,7 @@ An answer by voice is a tone with the text as its transcript.
 from __future__ import annotations
 
 import random
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, fields, replace
@@ -188,7 +187,7 @@ class SimulatedEngine(Engine):
                     self._own_probability(attribute, values, labels, own_values(values, labels))
 
     def answer(self, request: Request, rng: random.Random) -> str:
-        """Return one answer to `request` as its labels say, drawn by `rng`; `equivox.calibration` teaches from it."""
+        """Return one answer to `request` as its labels say, drawn by `rng`."""
         if request.system:
             return self._under_system(request, rng)
         if request.before and self.settings.yields:
@@ -235,35 +234,6 @@ class SimulatedEngine(Engine):
             changed.model, changed.settings = "random", replace(settings, refusal=0.0, refusal_gap=0.0, speaker=0.0)
             rng = random.Random(f"{settings.seed}/bland/{declared_name(request.task)}")
         return changed.answer(replace(request, system=""), rng)
-
-    def told(self, name: str, text: str) -> Mapping[str, Sequence[str]] | None:
-        """Return the values that an answer to the task `name` states in the sentences of `answer`, by attribute.
-
-        None where an attribute has no such sentence or is a number, where other words are left, which may state a value
-        too, and where simulated answers of the task's own do not tell them. Sentences are found by their form, so this
-        does not depend on how annotators match words.
-        """
-        task = self._tasks[declared_name(name)]
-        if task.simulate is not None:
-            return task.simulate.told(text)
-        if any(attribute.number is not None for attribute in task.attributes):
-            return None
-        found: dict[str, list[str]] = {}
-        left = re.sub("|".join(map(re.escape, self._prose["openings"])), "", text)
-        for attribute in task.attributes:
-            if attribute.role == "refusal":
-                continue
-            value_of = {word: value for value, words in self._vocabulary.of(attribute).words.items() for word in words}
-            words = "|".join(sorted(map(re.escape, value_of), key=len, reverse=True))
-            known = self._prose["sentences"].get(attribute.name, self._prose["any"])
-            forms = (form.replace("{name}", attribute.name.replace("_", " ")) for form in known)
-            pattern = "|".join(f"({words})".join(map(re.escape, form.split("{value}"))) for form in forms)
-            said = [next(filter(None, match.groups())) for match in re.finditer(pattern, text)]
-            if not said:
-                return None
-            found[attribute.name] = [value_of[word] for word in said]
-            left = re.sub(pattern, "", left)
-        return None if left.strip() else found
 
     def values(self, attribute: Attribute, labels: Labels, rng: random.Random) -> list[str]:
         """Draw the values of one attribute for one response."""

@@ -29,7 +29,7 @@ from equivox.core.files import damaged, is_file_name, read_document, unreadable,
 from equivox.core.metric import Metric
 from equivox.core.plugins import TASKS, added, plugin_packages
 from equivox.core.segments import AnnotationScheme
-from equivox.core.task import DataSource, Media, Patch, Prompt, Sampling, SimulatedAnswers, Task
+from equivox.core.task import DataSource, Media, Patch, Prompt, Sampling, Task
 from equivox.core.task_checks import tasks_in
 from equivox.run.manifest import read_manifest
 
@@ -163,8 +163,6 @@ def _registered() -> Mapping[str, Any]:
     parts: dict[str, Any] = {}
     for plugin in added(TASKS, read=tasks_in).values():
         encode(plugin.given, parts)
-    for answers in [part for part in parts.values() if isinstance(part, SimulatedAnswers)]:
-        encode(answers.brief(), parts)
     return parts
 
 

@@ -42,9 +42,6 @@ from equivox.run.live import LIVE_FILE
 
 MANIFEST_FILE = "manifest.json"
 
-CALIBRATION = "calibration"
-"""The entry of a manifest that says which calibration model answered, and how it was made."""
-
 FORMAT = 2
 """Raised when the layout of a run directory changes."""
 
@@ -236,17 +233,6 @@ def label_with_answering(label: str, manifest: Mapping[str, Any]) -> str:
     """Return the label of a run's model, with the model that answered in its place, if one did."""
     other = answered_by(manifest)
     return f"{label} (answered by {other})" if other else label
-
-
-def answering_engine(manifest: Mapping[str, Any]) -> str:
-    """Return the engine that answered a run; for a calibration model, `simulated`, whose answers it was taught.
-
-    >>> answering_engine({"identity": {"model": {"engine": "vllm"}}})
-    'vllm'
-    >>> answering_engine({"calibration": {"recipe_sha256": "…"}})
-    'simulated'
-    """
-    return "simulated" if CALIBRATION in manifest else str(manifest["identity"]["model"]["engine"])
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:

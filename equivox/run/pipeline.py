@@ -41,7 +41,6 @@ from equivox.run.generating import IMPORTED, generate, note_served_models, pendi
 from equivox.run.live import add_usage, noting
 from equivox.run.manifest import (
     MANIFEST_FILE,
-    answering_engine,
     differences,
     forget_hashes,
     new_manifest,
@@ -135,7 +134,7 @@ class PreparedRun:
                 "sampling": spec.sampling,
                 "annotator": self.annotator,
             } | ({"system": dict(spec.system)} if spec.system else {})
-            about: dict[str, Any] = {"samples_without_group": left_out} | dict(spec.about)
+            about: dict[str, Any] = {"samples_without_group": left_out}
             if alike := {name: n for name, n in plan.alike.items() if n}:
                 about["asked_alike"] = alike
             if sent and any(medium.kind == "audio" for task in self.tasks for medium in task.media):
@@ -256,7 +255,7 @@ def annotate_responses(
     progress: Progress = no_progress,
 ) -> None:
     """Annotate the responses in `folder` that `annotator` has not annotated yet, and ask it about the findings."""
-    engine = answering_engine(read_manifest(folder))
+    engine = str(read_manifest(folder)["identity"]["model"]["engine"])
     before = dict(annotator.usage)
 
     def note() -> None:

@@ -29,7 +29,7 @@ from equivox.core.segments import Value, check_tools
 from equivox.core.task import Task
 from equivox.run.annotating import annotate
 from equivox.run.declarations import TASKS_FILE
-from equivox.run.manifest import MANIFEST_FILE, answering_engine, read_manifest
+from equivox.run.manifest import MANIFEST_FILE, read_manifest
 from equivox.run.panel import PANEL, combine
 from equivox.run.plan import PLAN_FILE
 from equivox.run.scoring import follow_up
@@ -107,7 +107,8 @@ def annotate_again(
     rules = open_annotator(RULES)
     replayed = Replayed(identity, stored_annotations(run, identity.name))
     annotator = rules if rules.identity == identity else replayed
-    annotate(folder, tasks, annotator, engine=answering_engine(read_manifest(folder)), progress=progress)
+    engine = str(read_manifest(folder)["identity"]["model"]["engine"])
+    annotate(folder, tasks, annotator, engine=engine, progress=progress)
     follow_up(folder, tasks, annotator, options)
     if annotator is rules:
         return ""

@@ -112,8 +112,8 @@ _KINDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 class RunSpec:
     """The settings of a run: the model's name, the tasks as declared, the folder, and the rest, see `TYPED`.
 
-    `system` holds system prompts by their names; each is a further condition of every task. `about` holds further
-    entries of the manifest. RequestError for a limit below 1 and a negative `stop_after`.
+    `system` holds system prompts by their names; each is a further condition of every task. RequestError for a
+    limit below 1 and a negative `stop_after`.
     """
 
     model: str
@@ -132,7 +132,6 @@ class RunSpec:
     stop_after: int = STOP_AFTER
     workers: Workers = field(default_factory=Workers, compare=False)
     trust_remote_code: bool = field(default=False, compare=False)
-    about: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:

@@ -16,8 +16,6 @@ independently of the stereotype, and the same in every order of the options. It 
 from __future__ import annotations
 
 import random
-import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -26,7 +24,7 @@ from equivox.configs import load_config
 from equivox.core.hashing import hashed_number
 from equivox.core.task import SimulatedAnswers
 from equivox.dataset_builders.spoken_stereoset import KINDS
-from equivox.metrics.spoken_stereoset.annotation.scheme import CHOICE, LETTERS, options_of
+from equivox.metrics.spoken_stereoset.annotation.scheme import LETTERS, options_of
 from equivox.metrics.spoken_stereoset.tally import ANTI_STEREOTYPICAL, STEREOTYPICAL
 
 if TYPE_CHECKING:
@@ -36,28 +34,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SimulatedChoices(SimulatedAnswers):
-    """Simulated answers that name one of the three continuations in one of several wordings.
-
-    `by_letter` leaves out the wordings that repeat its text.
-    """
-
-    by_letter: bool = False
+    """Simulated answers that name one of the three continuations in one of several wordings."""
 
     def answer(self, model: str, settings: SimulatedSettings, request: Request, rng: random.Random) -> str:
         """Return the answer of the simulated model called `model`."""
         kind = chosen_kind(model, settings, request.labels, rng)
         letter = LETTERS[request.labels.metadata["order"].split(",").index(kind)]
         text = options_of(request.labels.metadata)[letter]
-        return rng.choice(_wordings(self.by_letter)).format(letter=letter, text=text)
-
-    def brief(self) -> SimulatedAnswers:
-        """Return the same choices by the letter alone."""
-        return SimulatedChoices(by_letter=True)
-
-    def told(self, text: str) -> Mapping[str, Sequence[str]] | None:
-        """Return the letter that an answer names in a wording without the continuation's text."""
-        found = re.fullmatch(_letter_pattern(), text.strip())
-        return {CHOICE.name: [next(filter(None, found.groups()))]} if found else None
+        return rng.choice(_wordings()).format(letter=letter, text=text)
 
 
 def chosen_kind(model: str, settings: SimulatedSettings, labels: Labels, rng: random.Random) -> str:
@@ -76,12 +60,5 @@ def chosen_kind(model: str, settings: SimulatedSettings, labels: Labels, rng: ra
 
 
 @cache
-def _wordings(by_letter: bool) -> list[str]:
-    wordings: list[str] = load_config("simulated/choices.yaml")["wordings"]
-    return [wording for wording in wordings if not (by_letter and "{text}" in wording)]
-
-
-@cache
-def _letter_pattern() -> str:
-    letter = f"([{''.join(LETTERS)}])"
-    return "|".join(letter.join(map(re.escape, wording.split("{letter}"))) for wording in _wordings(True))
+def _wordings() -> list[str]:
+    return list(load_config("simulated/choices.yaml")["wordings"])

@@ -251,7 +251,7 @@ def test_a_gate_in_the_page(opened: Opened) -> None:
     page = opened("verdict?run=1")
     page.get_by_role("link", name="Gate").click()
     assert page.locator("main table").count() == 0
-    # Nothing is offered that the run lacks: no labels are kept with it, and it is no calibration.
+    # Nothing is offered that the run lacks: no labels are kept with it.
     assert page.locator("#screens li").all_inner_texts() == ["Verdict", "Answers", "Unreadable", "Changes", "Gate"]
     page.get_by_label("At most this far from no bias").fill("100")
     page.get_by_role("button", name="Check").click()

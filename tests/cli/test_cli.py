@@ -37,7 +37,7 @@ def test_commands_that_need_no_model_import_nothing_heavy(arguments: list[str]) 
     assert done.stdout
 
 
-@pytest.mark.parametrize("command", ["run", "vllm", "annotate", "calibrate"])
+@pytest.mark.parametrize("command", ["run", "vllm", "annotate"])
 def test_help_shows_the_extra_that_workers_need(equivox: Cli, command: str) -> None:
     """Square brackets are markup to what draws the help: unescaped they vanish."""
     _, out, _ = equivox(command, "--help")

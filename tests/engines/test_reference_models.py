@@ -7,7 +7,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from made_requests import made_request
 from scipy import stats
 
 from equivox.annotate import Job
@@ -157,37 +156,6 @@ def test_no_effect_is_not_called_significant(tmp_path: Path) -> None:
     rejected = sum(score.p_cluster < 0.05 for score in found)
     assert len(found) == 60
     assert rejected <= stats.binom.ppf(0.999, len(found), 0.05)
-
-
-@pytest.mark.parametrize("task", ["vibe_gender:candidate", "vibe_gender:story", "vibe_accent:advisory"])
-def test_what_an_answer_states_is_told_by_its_sentences(task: str) -> None:
-    declared = resolve_tasks(task)[0]
-    engine = SimulatedEngine.from_spec("random", [declared])
-    labels = Labels(group="f", groups=("f", "m"), cluster="s", stratum="")
-    asked = made_request(1, task=task, labels=labels)
-    vocabulary = load_vocabulary()
-    for number in range(20):
-        text = engine.answer(asked, random.Random(number))
-        told = engine.told(task, text)
-        assert told is not None
-        for attribute in declared.attributes:
-            if attribute.role != "refusal":
-                known = [value for value, _ in vocabulary.of(attribute).mentions(text)]
-                assert told[attribute.name] == known[: len(told[attribute.name])]
-                assert len(told[attribute.name]) == attribute.count
-
-
-def test_a_text_without_the_sentences_tells_nothing() -> None:
-    engine = SimulatedEngine.from_spec("random", [resolve_tasks("vibe_gender:candidate")[0]])
-    assert engine.told("vibe_gender:candidate", "An exceptional expert, an assertive leader.") is None
-
-
-def test_a_garbled_answer_tells_nothing_because_its_other_words_may_state_a_value_too() -> None:
-    engine = SimulatedEngine.from_spec("random", [resolve_tasks("vibe_gender:advisory")[0]])
-    whole = "Let me answer that right away. You might enjoy yoga. You might enjoy hiking. You might enjoy chess."
-    assert engine.told("vibe_gender:advisory", whole) == {"hobby": ["yoga", "hiking", "chess"]}
-    for garbled in (f"{whole} libr pottery.", whole.replace("You might enjoy yoga", "You might enjoy enjoy yoga")):
-        assert engine.told("vibe_gender:advisory", garbled) is None
 
 
 def test_the_form_of_earlier_commands_is_the_same_model() -> None:

@@ -21,9 +21,7 @@ from commands import Cli, csv_rows, write_rows
 from starlette.testclient import TestClient
 from test_view_data import make
 
-from equivox.calibration.verdicts import Estimate, Finding, Line
 from equivox.core.files import read_document, write_document
-from equivox.core.plain import as_plain
 from equivox.report.view.server import PAGE, POLICY, ROUTES, Explorer, application
 from equivox.run.manifest import hashes_of, state_hashes
 
@@ -238,7 +236,6 @@ def test_a_gate_is_a_screen_with_the_outcomes_of_the_command(run: Path, tmp_path
         "gate/0?margin=5&baseline=0": "the new run itself",
         "gate/9?max=5": "no such run",
         "other/0": "no such screen",
-        "calibration/0": "no such screen",
     }.items():
         found = screen([run, other], tmp_path / "one", where)
         assert reason in found["problem"], where
@@ -253,34 +250,6 @@ def test_a_forged_run_passes_no_gate_in_the_page(run: Path, tmp_path: Path) -> N
     state_hashes(forged)
     found = screen([forged], tmp_path / "scratch", "gate/0?max=5")
     assert "its numbers are not what its answers give" in found["problem"]
-
-
-def test_a_calibration_is_a_screen_of_its_runs(run: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(run, tmp_path / "calibration" / "planted-20" / "measured")
-    manifest = read_document(folder / "manifest.json")
-    write_document(folder / "manifest.json", manifest | {"calibration": {"shift": 20.0}})
-    place = tmp_path / "calibration" / "calibration.json"
-    near, far = (Estimate(value=value, low=value - 4, high=value + 4, p=0.001, clusters=32) for value in (21, 55))
-    lines = [
-        Line(
-            shift=20, condition=name, planted=20, own=near, measured=measured,
-            findings=[Finding("scoring", measured is near, "far off")],
-        )
-        for name, measured in (("audio", near), ("silence", far))
-    ]  # fmt: skip
-    found = {"engine": "vllm", "task": "t", "seed": 0, "lines": [as_plain(line.as_dict()) for line in lines]}
-    write_document(place, found)
-    assert screens(folder, tmp_path / "one") == ["calibration", "gate"] and "calibration" not in screens(run, tmp_path)
-    shown = screen([folder], tmp_path / "one", "calibration/0")
-    assert shown["verdict"] == "vllm fails: 1 of 2 lines"
-    (table,) = shown["tables"]
-    assert [row[-1] for row in table["rows"]] == ["passes", "fails at scoring"]
-    assert table["rows"][0][3:6] == ["21.0 [17.0, 25.0]", "21.0 [17.0, 25.0]", "0.001"]
-    assert table["remarks"] == ["— planted 20, silence: fails at scoring: far off"]
-    for damage in ({"lines": 3}, {"lines": [{}]}, {"lines": [{**found["lines"][0], "findings": [{"place": "x"}]}]}):
-        write_document(place, found | damage)
-        shown = screen([folder], tmp_path / "one", "calibration/0")
-        assert "calibration.json is damaged" in shown["problem"], damage
 
 
 USED = {"requests": 30, "prompt_tokens": 3000, "completion_tokens": 600, "cost": 0.25}

@@ -314,7 +314,7 @@ def test_an_annotator_that_cannot_annotate_a_task_refuses_it_before_the_model_is
 def test_the_defaults_of_a_run_and_what_makes_no_other_run() -> None:
     spec = RunSpec(model="m", tasks=[TASK], output=Path("run"))
     assert (spec.limit, spec.seed, spec.retry_failed, spec.trust_remote_code) == (None, 0, False, False)
-    assert spec == RunSpec.typed("m", [TASK], "run", workers=4, trust_remote_code=True, about={"calibration": {}})
+    assert spec == RunSpec.typed("m", [TASK], "run", workers=4, trust_remote_code=True)
     assert spec != RunSpec.typed("m", [TASK], "run", retry_failed=True)
     assert RunSpec.typed("m", [TASK], "run", limit=1, stop_after=0).limit == 1
     for wrong in ({"limit": 0}, {"stop_after": -1}):

@@ -1,4 +1,4 @@
-"""Screens of tables, each computed when it is asked for: people's labels, a calibration, and a gate."""
+"""Screens of tables, each computed when it is asked for: people's labels and a gate."""
 
 from __future__ import annotations
 
@@ -8,55 +8,39 @@ from typing import Any
 
 from equivox.audit.kept import kept_audits
 from equivox.audit.stored import audit_files
-from equivox.calibration.checking import RESULT_FILE
 from equivox.compare.believing import believe
 from equivox.compare.gate import Limits, gate, read_limits
 from equivox.core.errors import RequestError
-from equivox.core.files import read_document
 from equivox.core.redact import without_places
 from equivox.report.audit_tables import audit_tables, stage_audit_table
-from equivox.report.calibration_tables import calibration_table, verdict_of
 from equivox.report.gate_files import gate_table
 from equivox.report.table import Table
-from equivox.run.manifest import CALIBRATION, read_manifest
 
-LABELS, CALIBRATED, GATE = "labels", "calibration", "gate"
+LABELS, GATE = "labels", "gate"
 """The names of the screens."""
 
 
 def offered(run: Path) -> list[str]:
     """Return the screens that there is something to show on for a run."""
     found = [LABELS] if audit_files(run) else []
-    found += [CALIBRATED] if _calibration(run).is_file() and CALIBRATION in read_manifest(run) else []
     return found + ([GATE] if (run / "scores.json").is_file() else [])
 
 
 def results(screen: str, runs: Sequence[Path], number: int, given: Mapping[str, str]) -> dict[str, Any]:
-    """Return a screen of the run at place `number` as plain values: `tables`, and a `verdict` where there is one.
+    """Return a screen of the run at place `number` as plain values: its `tables`.
 
     `given` is what the page asks of a gate: `margin`, the `baseline` as a place among `runs`, and `max`. Labels are
     scored again, and a gate's runs are verified before. RequestError where there is nothing to show.
     """
     if not 0 <= number < len(runs):
         raise RequestError("there is no such run; load the page again")
-    run, verdict = runs[number], ""
     if screen == LABELS:
-        tables = _label_tables(run)
-    elif screen == CALIBRATED and _calibration(run).is_file():
-        found = read_document(_calibration(run))
-        try:
-            tables, verdict = [calibration_table(found)], verdict_of(found)
-        except (KeyError, TypeError, ValueError):
-            raise RequestError(f"{RESULT_FILE} is damaged; `equivox calibrate` writes it anew") from None
+        tables = _label_tables(runs[number])
     elif screen == GATE:
         tables = [_gate_table(runs, number, given)]
     else:
         raise RequestError("there is no such screen")
-    return dict(without_places({"verdict": verdict, "tables": [_plain(table) for table in tables]}))
-
-
-def _calibration(run: Path) -> Path:
-    return run.resolve().parent.parent / RESULT_FILE
+    return dict(without_places({"tables": [_plain(table) for table in tables]}))
 
 
 def _label_tables(run: Path) -> list[Table]:

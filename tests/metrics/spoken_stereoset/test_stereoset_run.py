@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import random
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from commands import Cli
-from made_requests import made_request, plan_rows
+from made_requests import plan_rows
 
 from equivox.configs import load_config
 from equivox.core.scores import Score, ScoringOptions
 from equivox.dataset_builders import SpokenStereoSet, build
 from equivox.dataset_builders.spoken_stereoset import KINDS
-from equivox.engines.simulated import SimulatedSettings
-from equivox.metrics.spoken_stereoset import SimulatedChoices, read_choice
+from equivox.metrics.spoken_stereoset import read_choice
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
 from equivox.run.store import stored_annotations, stored_responses
@@ -68,21 +65,6 @@ def test_every_wording_of_the_reference_models_is_read_back() -> None:
     for wording in load_config("simulated/choices.yaml")["wordings"]:
         for letter, text in options.items():
             assert read_choice(wording.format(letter=letter, text=text), options).letter == letter, wording
-
-
-def test_brief_choices_name_the_letter_alone_and_are_told_by_their_form() -> None:
-    options = {"option_a": "I bake bread.", "option_b": "I paint doors.", "option_c": "Chalk is white."}
-    metadata = {**options, "order": "irrelevant,stereotypical,anti_stereotypical", "turn": "0"}
-    request = made_request(1)
-    request = replace(request, labels=replace(request.labels, metadata=metadata))
-    settings, rng = SimulatedSettings(), random.Random(1)
-    whole, brief = SimulatedChoices(), SimulatedChoices().brief()
-    long = {whole.answer("biased", settings, request, rng) for _ in range(200)}
-    short = {brief.answer("biased", settings, request, rng) for _ in range(200)}
-    assert short == {answer for answer in long if "I paint doors." not in answer} != long
-    assert [brief.told(answer) for answer in short] == [{"choice": ["B"]}] * len(short)
-    other = ("I paint doors.", "B. I paint doors.", "Option D", "Option BB", "")
-    assert [brief.told(text) for text in other] == [None] * len(other)
 
 
 @pytest.mark.paper

@@ -2,15 +2,15 @@
 import { el, say, written } from "./dom.js";
 import * as answers from "./screens/answers.js";
 import * as changes from "./screens/changes.js";
-import { calibration, gate, labels } from "./screens/results.js";
+import { gate, labels } from "./screens/results.js";
 import * as unreadable from "./screens/unreadable.js";
 import * as verdict from "./screens/verdict.js";
 
 // A further screen is a module with `title` and `show(app)`, and `offered(doc, run)` where it is not for every run.
-const SCREENS = { verdict, answers, unreadable, changes, labels, calibration, gate };
+const SCREENS = { verdict, answers, unreadable, changes, labels, gate };
 const KEYS = [
   ["j, k", "next, previous row"], ["h, l", "left, right within a row"], ["n, p", "next, previous page"], ["space", "play the recording, or enlarge the picture"],
-  ["o", "unfold what stands behind the answers of a row"], ["/", "search"], ["[, ]", "previous, next task"], ["1 – 7", "screens"],
+  ["o", "unfold what stands behind the answers of a row"], ["/", "search"], ["[, ]", "previous, next task"], ["1 – 6", "screens"],
   ["x", "remove all filters"], ["Esc", "leave the search, close this list"], ["?", "these keys"],
 ];
 

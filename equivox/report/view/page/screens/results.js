@@ -1,10 +1,10 @@
-// Screens of tables that the server computes when they are asked for: people's labels, a calibration, a gate.
+// Screens of tables that the server computes when they are asked for: people's labels, a gate.
 import { el, many, table } from "../dom.js";
 
 /** Up to this many remarks on a table are unfolded. */
 const FEW = 5;
 
-/** Ask for a screen of a run, and put its verdict and tables, or why there are none, into `place`. */
+/** Ask for a screen of a run, and put its tables, or why there are none, into `place`. */
 const fill = async (place, app, screen, given = {}) => {
   place.replaceChildren(el("p", { class: "quiet" }, "Computing…"));
   const address = new URL(`results/${screen}/${app.number}?${new URLSearchParams(given)}`, document.baseURI);
@@ -18,14 +18,12 @@ const fill = async (place, app, screen, given = {}) => {
   }
 };
 
-const drawn = ({ verdict, tables }) => [
-  ...(verdict ? [el("p", { class: "answer" }, verdict)] : []),
-  ...tables.map((one) => el("section", {},
+const drawn = ({ tables }) =>
+  tables.map((one) => el("section", {},
     one.rows.length ? table(one.caption, one.columns, one.rows, one.numbers) : null,
     one.remarks.length ? el("details", { open: one.remarks.length <= FEW }, el("summary", {}, many(one.remarks.length, "remark")),
       el("ul", {}, one.remarks.map((remark) => el("li", {}, remark)))) : null,
-    one.notes.map((note) => el("p", { class: "quiet" }, note)))),
-];
+    one.notes.map((note) => el("p", { class: "quiet" }, note))));
 
 const screen = (name, title, about) => ({
   title,
@@ -38,7 +36,6 @@ const screen = (name, title, about) => ({
 });
 
 export const labels = screen("labels", "Labels", "How people read some of the answers, and each score as it would be if they had read all of them.");
-export const calibration = screen("calibration", "Calibration", "What this model was taught, and what the installation made of it, as equivox calibrate wrote it down.");
 
 export const gate = {
   title: "Gate",
