@@ -43,7 +43,7 @@ def _engine_command(name: str, scheme: str, metavar: str, what: str, help: str) 
         workers: WorkersOption = 1,
         ray_address: RayAddressOption = None,
         dry_run: Annotated[
-            bool, typer.Option("--dry-run", help="Check everything, write nothing, and print what the run would take.")
+            bool, typer.Option("--dry-run", help="Check everything, write nothing, and print what the run would ask.")
         ] = False,
         quiet: QuietOption = False,
         **settings: Any,
@@ -90,11 +90,10 @@ def _run(spec: RunSpec, *, quiet: bool) -> int:
 
 
 def _show_dry_run(spec: RunSpec) -> int:
-    """Check `spec` and show what it would take; nothing is written."""
-    from equivox.report.cost_tables import dry_run_table
-    from equivox.run.cost import dry_run
+    """Check `spec` and show what it would ask; nothing is written."""
+    from equivox.report.dry_run import run_table
 
-    show_tables([dry_run_table(dry_run(spec))])
+    show_tables([run_table(spec)])
     return EXIT_DONE
 
 

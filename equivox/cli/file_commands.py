@@ -57,7 +57,7 @@ def reproduce(
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help=TYPED["retry_failed"][1])] = False,
     trust_remote_code: TrustOption = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Run nothing; print what the runs would take, and what is missing.")
+        bool, typer.Option("--dry-run", help="Run nothing; print what the runs would ask, and what is missing.")
     ] = False,
     quiet: QuietOption = False,
 ) -> int:
@@ -75,7 +75,7 @@ def reproduce(
     output = output or Path("runs") / Path(file).stem
     shared = Workers(workers or opened.workers, ray_address)
     if dry_run:
-        return _show_dry_run(settings, output, shared)
+        return _show_dry_run(settings, output)
     if tables is not None and opened.paper is None:
         raise RequestError(f"`tables` needs a run file of a paper; {file} has no field `paper`")
     if tables is not None:
@@ -86,15 +86,14 @@ def reproduce(
     return code
 
 
-def _show_dry_run(settings: Sequence[Setting], output: Path, workers: Workers) -> int:
-    """Print what the runs of a run file would take and what is missing for them; return 1 if anything is."""
+def _show_dry_run(settings: Sequence[Setting], output: Path) -> int:
+    """Print what the runs of a run file would ask and what is missing for them; return 1 if anything is."""
     from equivox.report.audit_tables import missing_table
-    from equivox.report.cost_tables import estimate_table
-    from equivox.run.cost import estimate
+    from equivox.report.dry_run import file_table
     from equivox.run.reproducing import missing
 
     try:
-        show_tables([estimate_table(estimate(settings, output, workers=workers.count))])
+        show_tables([file_table(settings, output)])
     except RequestError as error:
         echo(f"The requests cannot be counted: {error}")
     if found := missing(settings, output):

@@ -150,19 +150,17 @@ def show_opening(first: Opening) -> None:
 
 
 def _show_usage(folder: Path) -> None:
-    """Print what the servers of the model and of each annotator were asked for, and what all of it cost."""
+    """Print what the servers of the model and of each annotator were asked for."""
     used = [("the model", read_usage(folder))]
     used += [(f"the annotator {name}", read_usage(annotations_folder(folder, name))) for name in annotators_of(folder)]
-    told = [(who, usage) for who, usage in used if usage]
-    for who, usage in told:
-        cost = f", cost {usage['cost']:.2f}" if usage["cost"] else ""
+    for who, usage in used:
+        if not usage:
+            continue
         asked = how_many(round(usage["requests"]), "time")
         echo(
             f"  the server of {who} was asked {asked}: {usage['prompt_tokens']:.0f} prompt and "
-            f"{usage['completion_tokens']:.0f} completion tokens{cost}"
+            f"{usage['completion_tokens']:.0f} completion tokens"
         )
-    if len(told) > 1 and (total := sum(usage["cost"] for _, usage in told)):
-        echo(f"  cost of all: {total:.2f}")
 
 
 def _show_losses(run: ComparedRun, *, unread: bool) -> None:

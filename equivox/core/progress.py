@@ -18,10 +18,10 @@ class Event:
     """How far a stage is: `done` of `total` things, of which `failed` have failed.
 
     `waiting` says in words what several workers wait for. `usage` is what a server was asked for since this start:
-    requests, tokens, cost; empty without one.
+    requests and tokens; empty without one.
 
-    >>> Event("generate", 40, 100, failed=2, usage={"requests": 90, "retries": 3, "cost": 0.042}).note
-    '2 failed, 3 sent again, cost 0.04'
+    >>> Event("generate", 40, 100, failed=2, usage={"requests": 90, "retries": 3}).note
+    '2 failed, 3 sent again'
     """
 
     stage: str
@@ -33,11 +33,10 @@ class Event:
 
     @property
     def note(self) -> str:
-        """The words beside the count: the workers, failures, requests sent again, cost; without what is zero."""
+        """The words beside the count: the workers, failures, requests sent again; without what is zero."""
         words = [self.waiting] if self.waiting else []
         words += [f"{self.failed} failed"] if self.failed else []
         words += [f"{self.usage['retries']:.0f} sent again"] if self.usage.get("retries") else []
-        words += [f"cost {self.usage['cost']:.2f}"] if self.usage.get("cost") else []
         return ", ".join(words)
 
 

@@ -22,9 +22,8 @@ LEFT_OUT = "(left out)"
 PUBLIC = frozenset(
     """
     api_key_env attempts base_url batch_invariant batch_size chat_template chat_template_kwargs
-    completion_price device dtype
-    extra_body max_audio_seconds max_concurrency max_model_len max_model_length max_retries modalities model
-    model_loading_kwargs model_name model_parallel patch pretrained prompt_price requests_per_minute revision
+    device dtype extra_body max_audio_seconds max_concurrency max_model_len max_model_length max_retries modalities
+    model model_loading_kwargs model_name model_parallel patch pretrained requests_per_minute revision
     send_seed structured system_prompt timeout_s token_limit_field tokenizer transformers trust_media
     trust_remote_code vllm do_sample enable_thinking frequency_penalty generation_parameters ignore_eos
     include_reasoning length_penalty max_completion_tokens max_new_tokens max_tokens min_new_tokens min_p min_tokens n

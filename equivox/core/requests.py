@@ -194,7 +194,7 @@ class Engine:
 
     @property
     def usage(self) -> Mapping[str, float]:
-        """What was used of a server since the engine was opened: requests, retries, tokens, cost; empty without one."""
+        """What was used of a server since the engine was opened: requests, retries, tokens; empty without one."""
         return {}
 
     @property
@@ -217,11 +217,6 @@ class Engine:
     def served_as(self) -> Collection[str]:
         """The names under which servers answered."""
         return ()
-
-    @property
-    def copies(self) -> int:
-        """The number of loaded copies of the model that answer at a time."""
-        return 1
 
     @property
     def waiting(self) -> str:

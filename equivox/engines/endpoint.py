@@ -61,8 +61,6 @@ class EndpointSettings:
         with `none` the prompt alone asks for it.
     max_audio_seconds
         Longer clips fail with a message that says so; 0 for no limit.
-    prompt_price, completion_price
-        Prices per million tokens, in one currency; `cost` is computed from them.
     token_limit_field, send_seed
         Settings for servers that expect `max_completion_tokens`, or do not support seeds.
     resample
@@ -89,8 +87,6 @@ class EndpointSettings:
     max_retries: Annotated[int, Ge(0), Le(1000)] = 6
     structured: Literal["json_schema", "json_object", "none"] = "json_schema"
     max_audio_seconds: Annotated[float, Ge(0)] = 0.0
-    prompt_price: Annotated[float, Ge(0)] = 0.0
-    completion_price: Annotated[float, Ge(0)] = 0.0
     token_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     send_seed: bool = True
     audio_part: Literal["input_audio", "audio_url"] = "input_audio"
@@ -123,7 +119,7 @@ class EndpointEngine(Engine):
         able: list[Need] = ["turns", "speech"]
         self.able = frozenset(able if settings.voice else able[:1])
         self.audio_sent = f"{RESAMPLED}, WAV of 16 bits" if settings.resample else "as stored"
-        self._used = {"requests": 0, "prompt_tokens": 0, "completion_tokens": 0, "cost": 0.0}
+        self._used = {"requests": 0, "prompt_tokens": 0, "completion_tokens": 0}
         self._served_as: set[str] = set()
         urls = [settings.base_url] if isinstance(settings.base_url, str) else settings.base_url
         limits = (settings.api_key_env, settings.max_concurrency, settings.timeout_s, settings.max_retries)
@@ -151,7 +147,7 @@ class EndpointEngine(Engine):
 
     @property
     def usage(self) -> Mapping[str, float]:
-        """What this client used of the server; `cost` is in the currency of the prices, 0 if none are given.
+        """What this client used of the server.
 
         `retries` counts requests that were sent again because the server was busy, failed or did not answer.
         """
@@ -355,8 +351,7 @@ class EndpointEngine(Engine):
     def _add_up(self, usage: Any) -> None:
         """Add one answer of the server to the usage; answers that only count a text's tokens are included."""
         prompt, completion = (count(usage.prompt_tokens), count(usage.completion_tokens)) if usage else (0, 0)
-        price = prompt * self.settings.prompt_price + completion * self.settings.completion_price
-        more = {"requests": 1, "prompt_tokens": prompt, "completion_tokens": completion, "cost": price / 1e6}
+        more = {"requests": 1, "prompt_tokens": prompt, "completion_tokens": completion}
         with self._lock:
             for name, amount in more.items():
                 self._used[name] += amount

@@ -21,7 +21,6 @@ from equivox.core.redact import cleaned
 from equivox.core.requests import Request, Response
 from equivox.core.samples import WITHHELD, is_withheld
 from equivox.engines import Engine
-from equivox.run.live import Speed, add_speed
 from equivox.run.manifest import read_manifest, write_manifest
 from equivox.run.plan import Plan
 from equivox.run.store import Store, keep_sound, response_schema
@@ -139,7 +138,7 @@ def generate(
     progress(engine.event("generate", finished, total, failed=failed))
     unanswered = dict(zip(plan.table["key"].take(pending).to_pylist(), pending.tolist(), strict=True))
     proves_arrival = engine.identity.engine != IMPORTED
-    speed, media_counts = Speed(), pc.list_value_length(plan.table["media_sha256"]).to_numpy()
+    media_counts = pc.list_value_length(plan.table["media_sha256"]).to_numpy()
     with Store(folder / "responses", response_schema()) as store:
         answers = _answers(plan, pending, engine, store)
         # No other request that failed before is asked again.
@@ -158,13 +157,11 @@ def generate(
             if isinstance(response.sound, bytes):
                 record["sound"] = keep_sound(folder, response.sound)
             store.keep(record)
-            speed.count(record["completion_tokens"] or 0, engine.copies)
             finished += 1
             failed += record["error"] is not None
             progress(engine.event("generate", finished, total, failed=failed))
         for key in sorted(unanswered):
             store.append(vars(Response(key=key, text=None, error="the engine gave no response")))
-    add_speed(folder, speed)
 
 
 def pending_rows(folder: Path, plan: Plan, *, retry_failed: bool) -> NDArray[np.int64]:

@@ -5,9 +5,8 @@ RUN/plan.parquet    every request with its group, cluster and stratum
 RUN/responses/      the model's responses, in order of arrival
 RUN/annotations/A/  every annotation by annotator A, and the samples of each task as a table
 RUN/scores.json     the scores with their evidence
-RUN/speed.json      tokens per second of the model
 RUN/live.json       how far a run is that is under way, or was stopped
-RUN/usage.json      requests, tokens and cost, if a server was used
+RUN/usage.json      requests and tokens, if a server was used
 RUN/tasks.json      the tasks
 """
 

@@ -15,6 +15,7 @@ from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from equivox.annotate import RULES, Annotator, AnnotatorFile, annotator_name, open_annotator, open_evaluations
 from equivox.annotate.merging import load_encoder
@@ -28,11 +29,13 @@ from equivox.core.task_checks import refuse_unable
 from equivox.dataset_builders.corpus import Corpus
 from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import Workers, engine_of, model_file, open_engine, public_name, refuse_remote_code, retirement
-from equivox.run.cost import LOCAL, server_hosts
 from equivox.run.pipeline import annotate_responses, check_output, prepared, rescore, writing
 from equivox.run.plan import make_plan
 from equivox.run.run_files import Setting
 from equivox.run.spec import RunSpec, scoring_of
+
+LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+"""Hosts of servers that run on this machine, which need no key."""
 
 ProgressOf = Callable[[str], AbstractContextManager[Progress]]
 """Function of a run's name that opens a progress callback."""
@@ -247,7 +250,10 @@ def _key(scheme: str, arguments: Mapping[str, Any] | str) -> Iterator[str]:
     if scheme != "endpoint" or isinstance(arguments, str):
         return
     variable = str(arguments.get("api_key_env", "OPENAI_API_KEY"))
-    for host in dict.fromkeys(server_hosts(arguments)):
+    urls = arguments.get("base_url", "")
+    for host in dict.fromkeys(
+        urlsplit(str(url)).hostname or "" for url in (urls if isinstance(urls, list | tuple) else [urls])
+    ):
         if host not in LOCAL and not os.environ.get(variable):
             yield f"{variable} is not set: put the key of {host} into it"
 

@@ -31,19 +31,6 @@ def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-class EstimateFields(BaseModel):
-    """Assumptions of an estimate: tokens per prompt and per answer, and tokens that one GPU generates per second."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-    prompt_tokens: float = Field(default=600, gt=0)
-    completion_tokens: float = Field(default=300, gt=0)
-    annotation_prompt_tokens: float = Field(default=800, gt=0)
-    annotation_tokens: float = Field(default=120, gt=0)
-    tokens_per_second: float = Field(default=2500, gt=0)
-    annotation_tokens_per_second: float = Field(default=3000, gt=0)
-
-
 Models = Annotated[list[str], Field(min_length=1)]
 Joined = Annotated[str, BeforeValidator(_joined)]
 Annotators = Annotated[list[str], BeforeValidator(_listed), Field(min_length=1)]
@@ -66,7 +53,6 @@ class _SettingFields(BaseModel):
     system: System | None = None
     sampling: str = AS_DECLARED
     scoring: str | None = None
-    estimate: EstimateFields = EstimateFields()
 
 
 class RunFile(_SettingFields):

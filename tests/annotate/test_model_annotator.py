@@ -23,9 +23,7 @@ from equivox.core.errors import EquivoxError, RequestError
 from equivox.core.segments import Segment
 from equivox.core.task import GREEDY, Attribute, Task, WorkedExample
 from equivox.engines import Engine, EngineIdentity, Request, Response
-from equivox.run.cost import annotator_effort
 from equivox.run.manifest import read_manifest
-from equivox.run.run_files import EstimateFields
 from equivox.run.scoring import read_scores
 from equivox.run.store import annotations_folder, stored_annotations
 from equivox.run.verifying import verify
@@ -384,11 +382,6 @@ def test_an_annotator_takes_the_words_that_models_take() -> None:
     judge = open_annotator(named)
     assert judge.identity.name == annotator_name(named) == "endpoint-org-judge-free"
     assert judge.identity.settings["engine"]["model"] == "org/judge:free"
-    # A dry run reckons with it, too, by the prices in its arguments: 3 calls of 1000 and 120 tokens at 2 and 10.
-    priced = "endpoint:model_name=m,base_url=http://127.0.0.1:9/v1,prompt_price=2,completion_price=10"
-    assert annotator_effort(priced, 3, EstimateFields(annotation_prompt_tokens=1000)).cost == pytest.approx(
-        3 * (2000 + 1200) / 1e6
-    )
     # The name is that of a folder.
     named = f"endpoint:model_name=org/{'judge' * 50},base_url=http://127.0.0.1:9/v1"
     assert annotator_name(named) == f"endpoint-org-{'judge' * 50}"[:100]

@@ -266,10 +266,9 @@ def link(target: str) -> Callable[[Path], None]:
 
 
 def stated_device(run: Path) -> None:
-    (run / "speed.json").unlink()
-    (run / "speed.json").symlink_to("/dev/zero")
+    (run / "usage.json").symlink_to("/dev/zero")
     manifest = read_document(run / "manifest.json")
-    manifest["files"]["speed.json"] = "0" * 64
+    manifest["files"]["usage.json"] = "0" * 64
     forge(run / "manifest.json", manifest)
 
 

@@ -16,8 +16,7 @@ from equivox.configs import config_names
 from equivox.core.errors import RequestError
 from equivox.engines import is_pinned, model_names, open_engine, runs_remote_code
 from equivox.engines.function import FunctionEngine
-from equivox.report.cost_tables import dry_run_table
-from equivox.run.cost import DryRun, Effort
+from equivox.report.dry_run import code_notes
 
 PHI, STORY = "phi-4-multimodal-instruct", "vibe_gender:story"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -113,15 +112,8 @@ def test_a_dry_run_of_a_run_file_names_the_models(
 
 
 def test_a_dry_run_names_what_is_not_pinned() -> None:
-    def found(model: str) -> DryRun:
-        target = Effort(name=model, engine="vllm", calls=1)
-        return DryRun(
-            requests=1, answered=0, unusable=0, tasks=1, target=target, annotator=None, workers=1, sound_bytes=0
-        )
-
-    assert any("No pinned revision: qwen3-8b." in note for note in dry_run_table(found("qwen3-8b")).notes)
-    pinned = dry_run_table(found(f"vllm:model_name=org/model,revision={COMMIT}"))
-    assert not any("revision" in note for note in pinned.notes)
+    assert any("No pinned revision: qwen3-8b." in note for note in code_notes(["qwen3-8b"], ["rules"]))
+    assert not code_notes([f"vllm:model_name=org/model,revision={COMMIT}"], ["rules"])
 
 
 def test_only_a_commit_or_a_folder_is_pinned(tmp_path: Path) -> None:

@@ -224,26 +224,13 @@ def test_the_first_example_answers(start: Start) -> None:
     assert (response.text, response.media_tokens) == ("I hear 1.5 seconds in 48044 bytes.", 38)
 
 
-def test_the_cost_of_model_and_annotator_is_told(chat_server: Callable[..., str], equivox: Cli, tmp_path: Path) -> None:
+def test_what_servers_were_asked_is_told(chat_server: Callable[..., str], equivox: Cli, tmp_path: Path) -> None:
     address = chat_server(lambda body: (200, "You might enjoy chess."))
-    model = f"model_name=m,base_url=http://{address}/v1,prompt_price=1000000,max_retries=0"
-    judge = f"endpoint:model_name=j,base_url=http://{address}/v1,prompt_price=2000000,max_retries=0"
-    options = (
-        "--data",
-        "sample",
-        "--limit",
-        4,
-        "--scoring",
-        "n_resamples=99",
-        "--conditions",
-        "text_only",
-        "--annotator",
-        judge,
+    model, judge = (f"endpoint:model_name={name},base_url=http://{address}/v1,max_retries=0" for name in "mj")
+    _, out, err = equivox(
+        *("run", model, "vibe_gender:advisory", "--data", "sample", "--limit", 4, "--scoring", "n_resamples=99"),
+        *("--conditions", "text_only", "--annotator", judge, "--output", tmp_path / "run"),
     )
-    _, out, err = equivox("run", f"endpoint:{model}", "vibe_gender:advisory", *options, "--output", tmp_path / "run")
-    told = re.findall(r"the server of (the \w+)[^:]*: .* cost (\d+\.\d\d)$", out, re.MULTILINE)
-    (total,) = re.findall(r"cost of all: (\d+\.\d\d)", out)
-    assert [who for who, _ in told] == ["the model", "the annotator"], (out, err)
-    assert float(total) == pytest.approx(sum(float(cost) for _, cost in told), abs=0.011)
-    assert float(told[1][1]) > 0
-    assert f"cost of all: {total}" in equivox("status", tmp_path / "run")[1]
+    told = re.findall(r"the server of (the \w+)[^:]*: \d+ prompt and \d+ completion tokens$", out, re.MULTILINE)
+    assert told == ["the model", "the annotator"], (out, err)
+    assert out.partition("the server of")[2].splitlines()[0] in equivox("status", tmp_path / "run")[1]

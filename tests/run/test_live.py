@@ -16,7 +16,7 @@ from equivox.core.files import read_document, write_document
 from equivox.core.progress import Event, no_progress
 from equivox.core.requests import Request
 from equivox.engines.function import FunctionEngine
-from equivox.run.live import LIVE_FILE, Speed, noting, read_live, read_usage
+from equivox.run.live import LIVE_FILE, noting, read_live, read_usage
 from equivox.run.pipeline import execute
 from equivox.run.spec import RunSpec
 from equivox.tasks.registry import resolve_tasks
@@ -94,26 +94,6 @@ def test_notes_are_two_seconds_apart_and_the_last_one_is_always_made(tmp_path: P
             found = read_live(tmp_path)
             noted.append(found and found.done)
     assert noted == [1, 1, 3, 4]
-
-
-def test_responses_count_from_the_first_one_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter([50.0, 53.0, 55.0])
-    monkeypatch.setattr("time.monotonic", lambda: next(clock))
-    speed = Speed()
-    for tokens, workers in ((70, 4), (10, 2), (20, 1)):
-        speed.count(tokens, workers)
-    # The first answer waits for the model. 30 tokens in 3 seconds of two workers and 2 of one.
-    assert (speed.responses, speed.tokens, speed.seconds, speed.worker_seconds) == (2, 30, 5.0, 8.0)
-
-
-@pytest.mark.parametrize(
-    ("responses", "tokens", "seconds", "known"),
-    [(20, 60, 10.0, True), (19, 60, 10.0, False), (20, 1, 10.0, True), (20, 0, 10.0, False), (20, 60, 0.0, False)],
-)
-def test_a_speed_needs_twenty_responses_with_tokens(responses: int, tokens: int, seconds: float, known: bool) -> None:
-    speed = Speed(responses=responses, tokens=tokens, seconds=seconds)
-    found = (speed.per_second, speed.per_response)
-    assert found == (tokens / seconds, tokens / 20) if known else all(map(math.isnan, found))
 
 
 def test_a_run_that_was_stopped_says_where(tmp_path: Path) -> None:

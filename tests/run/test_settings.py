@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -24,15 +24,15 @@ from equivox.core.errors import RequestError
 from equivox.core.progress import no_progress
 from equivox.core.segments import AnnotationScheme
 from equivox.dataset_builders import sample_source
+from equivox.dataset_builders.corpus import Corpus
 from equivox.engines import Workers
+from equivox.report.dry_run import count_requests
 from equivox.run import reproducing
-from equivox.run.cost import Estimate, estimate
 from equivox.run.declarations import read_tasks
 from equivox.run.generating import count_failures
-from equivox.run.live import Speed, add_speed
 from equivox.run.manifest import read_manifest
 from equivox.run.reproducing import run_all
-from equivox.run.run_files import EstimateFields, RunFile, default_folder, open_run_file, settings_of, split_models
+from equivox.run.run_files import RunFile, default_folder, open_run_file, settings_of, split_models
 from equivox.run.scoring import read_scores, sample_rows
 from equivox.run.spec import RunSpec
 from equivox.run.store import annotators_of, evaluations_of
@@ -86,7 +86,7 @@ def test_settings_with_different_data_have_corpora_of_their_own(equivox: Cli, tm
     used = [read_manifest(run.folder)["identity"]["corpora"]["crema_d"] for run in finished]
     assert used == [record["fingerprint"] for record in built] and used[0] != used[1]
     # 24 speakers and 8 of them, each with 12 clips.
-    assert [target.calls for _, target, _ in estimate(settings).models] == [288, 96]
+    assert [count_requests(one.file, one.varied, {})[0] for one in settings] == [288, 96]
     shutil.rmtree(tmp_path / "few")
     (gone,) = (why for kind, why in reproducing.missing(settings, tmp_path / "runs") if kind == "data")
     assert str(tmp_path / "few") in gone
@@ -130,10 +130,6 @@ def test_models_and_tasks_replace_those_of_the_file() -> None:
         ("workers", [0], [1]),
         ("sedd", [1], []),
         *(
-            ("estimate", [{name: 0}, {name: -1}, {name: math.inf}, {f"{name}_": 1}], [{name: 0.5}])
-            for name in EstimateFields.model_fields
-        ),
-        *(
             ("settings", [{"one": {name: value}} for value in wrong], [{"one": {name: value}} for value in right])
             for name, wrong, right in (
                 ("models", [[]], [["a"]]),
@@ -156,7 +152,7 @@ def test_a_field_of_a_run_file_is_in_its_range(field: str, wrong: list[Any], rig
 def test_a_run_file_says_once_what_it_says() -> None:
     file = declared(settings={"one": {}})
     assert (file.seed, file.evaluations, file.workers, file.limit) == (0, 1, 1, None)
-    for fields in (file, file.settings["one"], file.estimate):
+    for fields in (file, file.settings["one"]):
         with pytest.raises(ValidationError, match="frozen"):
             fields.limit = 5  # type: ignore[misc, union-attr]
     assert not any(setting.trust_remote_code for setting in settings_of(file, resolve_tasks))
@@ -442,40 +438,32 @@ def test_a_paper_in_one_command_ends_in_its_tables(equivox: Cli, tmp_path: Path)
     assert "`paper`" in err
 
 
-def reckoned(file: RunFile) -> Estimate:
-    return estimate(settings_of(file, resolve_tasks))
+def reckoned(file: RunFile) -> dict[str, tuple[int, int, list[str]]]:
+    """The requests to each model of each setting, the calls to each annotator, and the sources."""
+    corpora: dict[str, Corpus] = {}
+    return {one.name: count_requests(one.file, one.varied, corpora) for one in settings_of(file, resolve_tasks)}
 
 
 def test_what_reproducing_vibe_takes(equivox: Cli) -> None:
     found = reckoned(open_run_file("vibe"))
     # 7,442 clips and 24 speakers × 600 sentences, five prompts each; 2,847 contexts in six orders.
     per_model, choices = 5 * (7_442 + 24 * 600), 6 * 2_847
-    counted = {setting: [m for m in found.models if m[0] == setting] for setting in ("open_ended", "choices")}
-    assert [len(models) for models in counted.values()] == [11, 10]  # Table 2 has the open models alone
-    calls = {
-        setting: {(target.calls, *(one.calls for one in readers)) for _, target, readers in own}
-        for setting, own in counted.items()
-    }
-    assert calls == {"open_ended": {(per_model, per_model)}, "choices": {(choices, choices)}}
-    hours = {target.name: target.gpu_hours for _, target, _ in counted["open_ended"]}
-    assert hours["qwen2-audio-7b-instruct"] == pytest.approx(per_model * 300 / 2500 / 3600)
-    assert hours["gemini-2.5-flash"] == 0
-    # Its server answers eight at a time, each at 40 tokens a second.
-    assert hours["desta2.5-audio-llama-3.1-8b"] == pytest.approx(per_model * 300 / 320 / 3600)
+    calls = {setting: own[:2] for setting, own in found.items()}
+    assert calls == {"open_ended": (per_model, per_model), "choices": (choices, choices)}
     code, out, _ = equivox("reproduce", "configs/runs/vibe.yaml", "--dry-run")
     assert code == 1 and "missing" in out
-    assert f"{11 * per_model + 10 * choices:,}" in out
+    models = [line.split()[:3] for line in out.splitlines() if line.strip().startswith(("open_ended", "choices"))]
+    asked = Counter((setting, n) for setting, name, n in models if name != "annotated")
+    # Table 2 has the open models alone.
+    assert asked == {("open_ended", f"{per_model:,}"): 11, ("choices", f"{choices:,}"): 10}
     assert "7,442 samples as published" in out
     assert "gemini-2.5-flash: from 2026-12-01 on the provider lets gemini-3.5-flash-lite answer" in out
 
 
 def test_items_are_counted_where_the_data_are_there() -> None:
     found = reckoned(open_run_file("vibe", data="sample", limit=48))
-    assert {(setting, target.calls) for setting, target, _ in found.models} == {
-        ("open_ended", 10 * 48),
-        ("choices", 6 * 48),
-    }
-    assert "crema_d: 288 samples in sample" in found.sources
+    assert {setting: requests for setting, (requests, *_) in found.items()} == {"open_ended": 480, "choices": 6 * 48}
+    assert "crema_d: 288 samples in sample" in found["open_ended"][2]
 
 
 def test_repeats_of_published_items_are_requests_too(tmp_path: Path) -> None:
@@ -484,8 +472,8 @@ def test_repeats_of_published_items_are_requests_too(tmp_path: Path) -> None:
     calls = []
     for more in ("", "sampling: temperature=0.5,repeats=3\n", "limit: 10\n"):
         file.write_text(text + more)
-        ((_, target, _),) = reckoned(open_run_file(str(file))).models
-        calls.append(target.calls)
+        ((requests, *_),) = reckoned(open_run_file(str(file))).values()
+        calls.append(requests)
     assert calls == [7_442, 3 * 7_442, 10]
 
 
@@ -526,7 +514,7 @@ def test_many_models_in_one_command(equivox: Cli, tmp_path: Path) -> None:
     file.write_text(RUN_FILE)
     found = reckoned(open_run_file(str(file)))
     # Shuffling deals the groups anew and asks nothing.
-    assert [(target.calls, readers) for _, target, readers in found.models] == [(96, [])] * 2
+    assert [own[0] for own in found.values()] == [96]
     assert "vibe_gender:candidate@shuffled" in equivox.done("reproduce", file, "--output", tmp_path / "runs")
     for name in ("oracle", "biased"):
         assert read_manifest(tmp_path / "runs" / name)["identity"]["limit"] == 48
@@ -556,21 +544,4 @@ def test_a_wrong_run_file_is_one_line(old: str, new: str, hint: str, equivox: Cl
 # BADF's, of which every request is planned, is reckoned once, with its numbers, in tests/metrics/badf/test_overlap.py.
 @pytest.mark.parametrize("name", [name for name in config_names("runs") if name != "badf"])
 def test_every_packaged_run_file_can_be_reckoned(name: str) -> None:
-    assert reckoned(open_run_file(name)).models
-
-
-def test_a_plan_takes_the_speed_of_runs_and_marks_guesses(equivox: Cli, tmp_path: Path) -> None:
-    file = tmp_path / "mine.yaml"
-    model = "vllm:model_name=org/model"
-    file.write_text(f"models: ['{model}']\ntasks: vibe_gender:story\ndata: sample\nlimit: 48\n")
-    (setting,) = settings_of(open_run_file(str(file)), resolve_tasks)
-    ((_, guess, _),) = estimate([setting], tmp_path / "runs").models
-    assert (guess.tokens_per_second, guess.measured) == (2500, False)
-    assert "2,500?" in equivox("reproduce", file, "--dry-run", "--output", tmp_path / "runs")[1]
-    folder = setting.spec(model, tmp_path / "runs").output
-    # Two starts of 40 and 60 responses, 10,000 tokens in 50 seconds: 200 a second, 100 a response.
-    add_speed(folder, Speed(responses=40, tokens=6_000, seconds=20.0))
-    add_speed(folder, Speed(responses=60, tokens=4_000, seconds=30.0))
-    ((_, found, _),) = estimate([setting], tmp_path / "runs").models
-    assert (found.tokens_per_second, found.measured) == (200, True)
-    assert found.gpu_hours == pytest.approx(48 * 100 / 200 / 3600)
+    assert all(requests > 0 for requests, *_ in reckoned(open_run_file(name)).values())
