@@ -42,7 +42,6 @@ PRELOAD = [
     "pydantic",
     "filelock",
     "typer",
-    "statsmodels.stats.multitest",
 ]
 WORDS = ("a baker from the harbour", "a doctor in the old town", "a teacher who sings", "a pilot with a garden")
 

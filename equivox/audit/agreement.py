@@ -66,7 +66,7 @@ class Audit:
 
 def attribute_audit(name: str, units: Sequence[Unit]) -> AttributeAudit:
     """Return the comparison of the annotator with people on one attribute."""
-    from statsmodels.stats.proportion import proportion_confint
+    from scipy.stats import binomtest
 
     from equivox.statistics import krippendorff_alpha
 
@@ -74,7 +74,7 @@ def attribute_audit(name: str, units: Sequence[Unit]) -> AttributeAudit:
     settled = [unit for unit in labelled if unit.agreed is not None]
     read = [unit for unit in settled if unit.given is not None]
     right = sum(unit.given == unit.agreed for unit in read)
-    low, high = proportion_confint(right, len(read), method="wilson") if read else (NAN, NAN)
+    low, high = binomtest(right, len(read)).proportion_ci(method="wilson") if read else (NAN, NAN)
     raters = sorted({rater for unit in units for rater in unit.people})
     alpha = krippendorff_alpha([[unit.given, *(unit.people.get(rater) for rater in raters)] for unit in units])
     kappa, reason = _kappa(read)
@@ -106,8 +106,6 @@ def attribute_audit(name: str, units: Sequence[Unit]) -> AttributeAudit:
 
 
 def _kappa(units: Sequence[Unit]) -> tuple[float, str | None]:
-    from statsmodels.stats.inter_rater import cohens_kappa
-
     labels = sorted({label for unit in units for label in (unit.given, unit.agreed) if label is not None})
     if len(labels) < 2:
         return NAN, "no response labelled" if not labels else "everyone always says the same: κ has nothing to correct"
@@ -116,7 +114,9 @@ def _kappa(units: Sequence[Unit]) -> tuple[float, str | None]:
     for unit in units:
         if unit.given is not None and unit.agreed is not None:
             table[place[unit.agreed], place[unit.given]] += 1
-    return float(cohens_kappa(table, return_results=False)), None
+    n = table.sum()
+    agreement, chance = np.trace(table) / n, np.sum((table.sum(axis=0) / n) * (table.sum(axis=1) / n))
+    return float((agreement - chance) / (1 - chance)), None
 
 
 def _p_groups(hits: Sequence[Sequence[bool]]) -> float:

@@ -161,11 +161,11 @@ def _surely(audited: Mapping[str, Any]) -> float:
     """
     if not audited["n"]:
         return 0.0
-    from statsmodels.stats.proportion import proportion_confint
+    from scipy.stats import binomtest
 
-    met = audited["agreement"] / 100 * audited["n"]
+    met = round(audited["agreement"] / 100 * audited["n"])
     of = audited["n"] + audited["unread"] + _unsettled(audited)
-    return float(100 * proportion_confint(met, of, method="wilson")[0])
+    return float(100 * binomtest(met, of).proportion_ci(method="wilson").low)
 
 
 def _unsettled(audited: Mapping[str, Any]) -> int:

@@ -178,7 +178,6 @@ def _needed(q: Mapping[str, float], level: float, spread: float) -> dict[str, fl
 
 def holm(p: Mapping[Name, float], least: Mapping[Name, float]) -> tuple[dict[Name, float], dict[Name, float]]:
     """Return p after Holm's step-down, and the same with each p at its smallest; NaN where one of both is not known."""
-    # Not statsmodels' `multipletests`, which collects garbage at every call: a second after a large run.
     tested = sorted((name for name, value in p.items() if not math.isnan(value)), key=lambda name: p[name])
     q, best = dict.fromkeys(p, math.nan), dict.fromkeys(p, math.nan)
     reached = [0.0]

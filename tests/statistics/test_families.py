@@ -1,4 +1,4 @@
-"""The hierarchy of tests: Holm's method by statsmodels and by hand, and how often nulls show anything."""
+"""The hierarchy of tests: Holm's method by its formula and by hand, and how often nulls show anything."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
 from equivox.core.errors import RequestError
 from equivox.statistics import adjust, adjust_hierarchy
@@ -17,11 +16,16 @@ from equivox.statistics import adjust, adjust_hierarchy
 unit = st.floats(0, 1)
 
 
+def holm(p: list[float]) -> list[float]:
+    """The largest p times the number of tests from there on, up to the place of each (Holm 1979)."""
+    return [max(min(1.0, one * sum(other >= one for other in p)) for one in p if one <= own) for own in p]
+
+
 @given(st.lists(unit, min_size=1, max_size=12))
 @settings(deadline=None, max_examples=40)
 def test_without_families_it_is_holms_method(p: list[float]) -> None:
     found = adjust_hierarchy({str(i): value for i, value in enumerate(p)})
-    assert list(found.q.values()) == pytest.approx(list(multipletests(p, method="holm")[1]))
+    assert list(found.q.values()) == pytest.approx(holm(p))
     n_open = sum(value >= 0.05 for value in found.q.values())
     for name, q in found.q.items():
         # Holm's step at which the test would be reached if it alone had another p.
@@ -154,9 +158,9 @@ def test_a_family_by_hand():
     assert adjust(p, method="by")[1] == pytest.approx(0.04 * (1 + 1 / 2 + 1 / 3 + 1 / 4))
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.sampled_from([("bh", "fdr_bh"), ("by", "fdr_by")]))
-def test_against_statsmodels(p, methods):
-    assert adjust(p, method=methods[0]) == pytest.approx(multipletests(p, method=methods[1])[1])
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.sampled_from(["bh", "by"]))
+def test_against_scipy(p, method):
+    assert adjust(p, method=method) == pytest.approx(stats.false_discovery_control(p, method=method))
 
 
 def test_undefined_tests_stay_nan_and_do_not_count():
