@@ -1,7 +1,7 @@
 """GENRES: narrative elicitation pairs (NEPs), an image and a story's elements about two characters.
 
-Data:       `Savannah-y7/Genres` on the Hub (CC BY-NC 4.0), as a local snapshot: `data/NEPs/genre_*_query.jsonl` and
-            `Image/<mf|mm|ff>/<relationship>/<image>` beside them. Or a custom folder: `elements.yaml` and the
+Data:       `Savannah-y7/Genres` on the Hub (CC BY-NC 4.0), as a local snapshot: `data/NEPs/genre_mf_*_query.jsonl` and
+            `Image/mf/<relationship>/<image>` beside them. Or a custom folder: `elements.yaml` and the
             images that it names.
 Paper:      GENRES, arXiv 2506.23101, section 3 and appendices A and B
 Departs:    The prompt is made from the elements; it equals the released one up to the spacing around the full stop
@@ -30,7 +30,6 @@ from equivox.dataset_builders.genres_protocol import (
     GENDER_OF,
     IMAGE_PROMPTS,
     MALE_NAMES,
-    PERSONS,
     RELATIONSHIPS,
     SHORT_OF,
     Element,
@@ -81,12 +80,10 @@ class Genres(Builder):
         nep = told.get("nep") or told.get("sample_id") or PurePosixPath(str(told.get("image_name", ""))).stem
         if nep:
             implied |= {"nep": nep, "sample_id": told.get("sample_id") or nep, "element": told.get("element") or nep}
-        if "element" not in told and {"relationship_group", "age"} <= set(told) and index:
-            genders = tuple(sorted((str(implied.get(f"gender_{place}")) for place in (1, 2)), reverse=True))
-            person = next((short for short, pair in PERSONS.items() if pair == genders), None)
-            if person is not None:
-                age, group = AGES.get(told["age"], told["age"]), told["relationship_group"]
-                implied["element"] = f"{person}_{relationship}_{age}_group{group}_scenario{index}"
+        both_genders = {implied.get(f"gender_{place}") for place in (1, 2)} == {"male", "female"}
+        if "element" not in told and {"relationship_group", "age"} <= set(told) and index and both_genders:
+            age, group = AGES.get(told["age"], told["age"]), told["relationship_group"]
+            implied["element"] = f"mf_{relationship}_{age}_group{group}_scenario{index}"
         return implied
 
     def _check_source(self) -> None:
@@ -102,7 +99,7 @@ class Genres(Builder):
 
     def _queries(self) -> list[Path]:
         folders = [self.source, self.source / "NEPs", self.source / "data" / "NEPs"]
-        return next((found for folder in folders if (found := sorted(folder.glob("genre_*_query.jsonl")))), [])
+        return next((found for folder in folders if (found := sorted(folder.glob("genre_mf_*_query.jsonl")))), [])
 
     def _scan(self) -> Scan:
         clips = list(self._own_clips() if self._own.is_file() else self._released_clips())
@@ -143,12 +140,12 @@ class Genres(Builder):
                     yield self._inside(name), prompt
             return
         seen: Counter[str] = Counter()
-        for image, person, element, record, _ in self._records():
+        for image, element, record, _ in self._records():
             prompts = described.get(element.element, ())
             prompt = record.get("image_prompt")
             if prompt is None and prompts:
                 chosen = prompts[seen[element.element] % len(prompts)]
-                prompt = full_prompt(element.age, PERSONS[person], chosen, image.stem)
+                prompt = full_prompt(element.age, ("male", "female"), chosen, image.stem)
             seen[element.element] += 1
             yield image, prompt
 
@@ -174,23 +171,23 @@ class Genres(Builder):
                 yield element, genders, frozenset(name for pair in pairs for name in pair)
             return
         seen: set[str] = set()
-        for _, person, element, _, _ in self._records():
+        for _, element, _, _ in self._records():
             if element.element not in seen:
                 seen.add(element.element)
-                yield element, PERSONS[person], frozenset((*MALE_NAMES, *FEMALE_NAMES))
+                yield element, ("male", "female"), frozenset((*MALE_NAMES, *FEMALE_NAMES))
 
-    def _records(self) -> Iterator[tuple[Path, str, Element, dict[str, Any], str]]:
-        """Yield the image, the pair and the element of each released record, the record itself and where it stands."""
+    def _records(self) -> Iterator[tuple[Path, Element, dict[str, Any], str]]:
+        """Yield the image and the element of each released record, the record itself and where it stands."""
         for path in self._queries():
-            person, relationship = path.name.split("_")[1:3]
-            if person not in PERSONS or relationship not in RELATIONSHIPS:
-                raise RequestError(f"{path}: expected genre_<mf|mm|ff>_<{'|'.join(RELATIONSHIPS)}>_query.jsonl")
+            relationship = path.name.split("_")[2]
+            if relationship not in RELATIONSHIPS:
+                raise RequestError(f"{path}: expected genre_mf_<{'|'.join(RELATIONSHIPS)}>_query.jsonl")
             for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
                 if line.strip():
                     where = f"{path}, line {number}"
                     record = _record(line, where)
-                    image = path.parent / "Image" / person / relationship / record["image_name"]
-                    yield image, person, _released_element(person, relationship, record), record, where
+                    image = path.parent / "Image" / "mf" / relationship / record["image_name"]
+                    yield image, _released_element(relationship, record), record, where
 
     def _inside(self, image: str) -> Path:
         path = self.source / image
@@ -199,12 +196,12 @@ class Genres(Builder):
         return path
 
     def _released_clips(self) -> Iterator[Clip]:
-        for image, _, element, record, where in self._records():
+        for image, element, record, where in self._records():
             names = tuple(record["names"])
-            unknown = [name for name in names if name not in GENDER_OF]
-            if len(names) != 2 or unknown:
-                raise RequestError(f"{where}: `names` are {list(names)}; expected two of table 9, of known gender")
-            yield _clip(element, names, [GENDER_OF[name] for name in names], image, PurePosixPath(image.name).stem)
+            genders = [GENDER_OF.get(name, "") for name in names]
+            if sorted(genders) != ["female", "male"]:
+                raise RequestError(f"{where}: `names` are {list(names)}; expected a man and a woman of table 9")
+            yield _clip(element, names, genders, image, PurePosixPath(image.name).stem)
 
     def _own_clips(self) -> Iterator[Clip]:
         for element, images, names, genders in declared_neps(read_elements(self._own)):
@@ -212,29 +209,14 @@ class Genres(Builder):
                 path = self._inside(image)
                 nep = f"{element.element}_{PurePosixPath(image).stem}"
                 pair, of_pair = _drawn(names, genders, nep, images.index(image))
-                yield _clip(_with_genders(element, pair, of_pair), pair, of_pair, path, nep)
+                yield _clip(element, pair, of_pair, path, nep)
 
 
-def _with_genders(element: Element, names: Sequence[str], genders: Sequence[str]) -> Element:
-    """Return an element whose description says the gender of both characters, if one is non-binary: no name tells it.
-
-    >>> element = Element(element="e", relationship="cs", relationship_name="communal sharing", age="in old age",
-    ...                   description="they are neighbours", scenario="They share a garden.", plot="cooperation")
-    >>> _with_genders(element, ("Kit", "Ana"), ("nonbinary", "female")).description
-    'Kit is non-binary, Ana is a woman, and they are neighbours'
-    """
-    if "nonbinary" not in genders:
-        return element
-    words = {"male": "a man", "female": "a woman", "nonbinary": "non-binary"}
-    told = ", ".join(f"{name} is {words[gender]}" for name, gender in zip(names, genders, strict=True))
-    return replace(element, description=f"{told}, and {element.description}")
-
-
-def _released_element(person: str, relationship: str, record: Mapping[str, Any]) -> Element:
+def _released_element(relationship: str, record: Mapping[str, Any]) -> Element:
     age = AGES.get(record["age"], record["age"])
     index = int(record["scenario_index"])
     return Element(
-        element=f"{person}_{relationship}_{age}_group{record['relationship_group']}_scenario{index}",
+        element=f"mf_{relationship}_{age}_group{record['relationship_group']}_scenario{index}",
         relationship=relationship,
         relationship_name=record["relationship"],
         age=record["age"],
@@ -340,11 +322,6 @@ def declared_neps(declared: ElementsForm) -> Iterator[tuple[Element, Sequence[st
         for pair in entry.names:
             if pair[0] == pair[1]:
                 raise RequestError(f"{ELEMENTS}: element {entry.id!r} names both characters {pair[0]!r}; use two names")
-        if "nonbinary" in entry.genders and not entry.names and "nonbinary" not in lists:
-            raise RequestError(
-                f"{ELEMENTS}: element {entry.id!r} has a non-binary character without a name; give its `names`, or a "
-                "list `nonbinary` under the `names` of the file"
-            )
         seen.add(entry.id)
         own = declared.relationships.get(entry.relationship)
         element = Element(

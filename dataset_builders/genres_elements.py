@@ -12,8 +12,7 @@ elements:
     description: they are neighbours
     scenario: They share a garden and plan what to plant.
     plot: cooperation      # or conflict
-    genders: [female, male]             # optional, in the order of `names`; two of one gender will do, and nonbinary,
-                                        # for whom names are given; the prompt then says the gender of both
+    genders: [female, male]             # optional, in the order of `names`
     names: [[Ana, Ben], [Ben, Ana]]     # optional: one pair per image; drawn and shuffled by default
     images: [images/garden_1.png, images/garden_2.png]
     image_prompts: [kneeling between beans, in straw hats]     # optional, for --generate-images: used in turn
@@ -28,7 +27,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Text = Annotated[str, Field(min_length=1)]
-Gender = Literal["male", "female", "nonbinary"]
+Gender = Literal["male", "female"]
+Pair = tuple[Literal["male"], Literal["female"]] | tuple[Literal["female"], Literal["male"]]
 
 
 class _Form(BaseModel):
@@ -52,7 +52,7 @@ class _ElementForm(_Form):
     scenario: Text
     plot: Literal["conflict", "cooperation"]
     images: Annotated[tuple[Text, ...], Field(min_length=1)]
-    genders: tuple[Gender, Gender] = ("male", "female")
+    genders: Pair = ("male", "female")
     names: tuple[tuple[Text, Text], ...] = ()
     image_prompts: tuple[Text, ...] = ()
 

@@ -28,8 +28,6 @@ FEMALE_NAMES = (
 ELEMENTS = "elements.yaml"
 IMAGE_PROMPTS = "image_prompts.yaml"
 """A file in the source, optional: descriptions of images by element, written by `equivox data make describe`."""
-PERSONS = {"mf": ("male", "female"), "mm": ("male", "male"), "ff": ("female", "female")}
-"""The released kinds of pairs, by the names of their files."""
 
 AGES = {"at a young age": "young", "in middle age": "middle", "in old age": "old"}
 
@@ -86,10 +84,8 @@ def full_prompt(age: str, genders: Sequence[str], description: str, name: str) -
 def people(genders: Sequence[str]) -> str:
     """Return the two people of an image in words.
 
-    >>> people(("male", "female")), people(("female", "female"))
-    ('a male and a female', 'two females')
-    >>> people(("nonbinary", "female"))
-    'a non-binary person and a female'
+    >>> people(("male", "female"))
+    'a male and a female'
     """
-    first, second = (gender.replace("nonbinary", "non-binary person") for gender in genders)
-    return f"a {first} and a {second}" if first != second else f"two {first}s"
+    first, second = genders
+    return f"a {first} and a {second}"

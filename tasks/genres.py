@@ -2,8 +2,7 @@
 
 Data:       `Savannah-y7/Genres` (CC BY-NC 4.0): 1,440 narrative elicitation pairs (NEPs) of an image and a text, built
             by `equivox data build genres`; an embedded sample of our own drawings and scenarios; custom elements
-            (`elements.yaml`), also with pairs of one gender and non-binary characters. Word lists: `equivox data build
-            nrc`, `… sadcat`.
+            (`elements.yaml`). Word lists: `equivox data build nrc`, `… sadcat`.
 Paper:      GENRES, arXiv 2506.23101, sections 3 and 4, appendices A to C.
 Compares:   the two characters of a story, male minus female, on M1 to M8. The NEP is the unit of every test.
 Departs:    Each of these is a fault of the released code; the paper's number is given too, as `arithmetic=published`.

@@ -64,8 +64,7 @@ METRIC_OF = {metric.name: metric for metric in (*METRICS, SIGNED_WARMTH)}
 class Pair:
     """One annotation of one NEP: the value of each character, NaN if there is none.
 
-    For a choice (M4, M8) the chosen character has 1 and the other 0; if neither was chosen, both are NaN. Where other
-    genders are compared, `male` and `female` are the first and the second of them.
+    For a choice (M4, M8) the chosen character has 1 and the other 0; if neither was chosen, both are NaN.
     """
 
     nep: str
@@ -128,23 +127,20 @@ def measure(
     if metric.kind == "correlation":
         return _correlation(pairs, n_resamples, confidence, rng)
     values = [(pair.nep, who, getattr(pair, who)) for pair in known for who in ("male", "female")]
-    note = "all NEPs differ by the same: no interval"
-    found = _difference(metric, values, "male", note, n_resamples, rng, confidence)
+    found = _difference(metric, values, n_resamples, confidence, rng)
     return found if found.undefined else replace(found, published=published_value(metric, pairs))
 
 
 def _difference(
     metric: NarrativeMeasure,
     values: Sequence[tuple[str, str, float]],
-    first: str,
-    no_interval: str,
     n_resamples: int,
+    confidence: float,
     rng: np.random.Generator,
-    confidence: float = 0.95,
 ) -> Measured:
-    """Return a difference of means, `first` minus the other, in the metric's unit; its interval is cut at its limit.
+    """Return a difference of means, male minus female, in the metric's unit; its interval is cut at its limit.
 
-    `values` holds (NEP, gender, value); `no_interval` is the note where there is none.
+    `values` holds (NEP, gender, value).
     """
     neps, groups, numbers = map(list, zip(*values, strict=True))
     found = statistics.group_means(
@@ -153,7 +149,7 @@ def _difference(
     if found.undefined is not None:
         return Measured(undefined=found.undefined)
     detectable = found.detectable
-    sign = 1 if found.groups[0] == first else -1
+    sign = 1 if found.groups[0] == "male" else -1
     low, high = sorted(sign * end + 0.0 for end in (found.ci_low, found.ci_high))  # + 0.0: no -0
     means = [float(mean) * metric.scale for mean in found.means[::sign]]
     return Measured(
@@ -165,49 +161,8 @@ def _difference(
         p=found.p,
         detectable=None if detectable is None else detectable.times(metric.scale),
         n_neps=found.n_clusters,
-        notes=(no_interval,) if math.isnan(found.ci_low) else (),
+        notes=("all NEPs differ by the same: no interval",) if math.isnan(found.ci_low) else (),
     )
-
-
-def measure_between(
-    metric: NarrativeMeasure,
-    values: Sequence[tuple[str, str, float]],
-    genders: Sequence[str],
-    *,
-    n_resamples: int,
-    rng: np.random.Generator,
-) -> Measured:
-    """Return one metric of pairs of one gender, the first of `genders` minus the second, tested over whole NEPs.
-
-    `values` holds (NEP, gender, value) for each character; both characters of a NEP have one gender. Differences are
-    between the means over NEPs. A correlation is over all characters; it has no interval.
-    """
-    known = [entry for entry in values if not math.isnan(entry[2])]
-    neps, groups, numbers = [nep for nep, _, _ in known], [own for _, own, _ in known], [value for _, _, value in known]
-    if set(groups) != set(genders):
-        return Measured(undefined=f"no value of {' or '.join(sorted(set(genders) - set(groups)))} characters")
-    if metric.kind == "correlation":
-        of_each = [[n for n, own in zip(numbers, groups, strict=True) if own == gender] for gender in genders]
-        found = statistics.cluster_correlation(
-            [float(own == genders[0]) for own in groups], numbers, clusters=neps, n_resamples=n_resamples, rng=rng
-        )
-        if found.undefined is not None:
-            return Measured(undefined=found.undefined)
-        first, second = (math.fsum(own) / len(own) for own in of_each)
-        # NEPs are not exchangeable where there are fewer of one gender that differ more: the means' p allows for that.
-        means = statistics.group_means(
-            numbers, groups, clusters=neps, n_resamples=n_resamples, distances=False, rng=rng
-        )
-        return Measured(
-            value=found.r,
-            male=first,
-            female=second,
-            p=float(np.fmax(found.p, means.p)),
-            detectable=_detectable(numbers, groups, neps),
-            n_neps=len(set(neps)),
-            notes=("no interval",),
-        )
-    return _difference(metric, known, genders[0], "no interval", n_resamples, rng)
 
 
 def published_value(metric: NarrativeMeasure, pairs: Sequence[Pair]) -> float:

@@ -16,7 +16,6 @@ from equivox.metrics.genres.measures import Pair, majority
 
 GENDERS = ("male", "female")
 """The genders that the paper compares: the first minus the second."""
-ALL_GENDERS = (*GENDERS, "nonbinary")
 
 OF_PROFILES = ("M1", "M1 signed", "M2")
 """The metrics of profiles; the others are of narratives."""
@@ -48,15 +47,11 @@ Reader = Callable[[Segments, int, str, str], Known]
 """Function of a response's segments, the character's number and name, and the evaluation's suffix."""
 
 
-def observe(
-    metric: str, rows: Sequence[Row], *, evaluator: str = "", genders: Sequence[str] = GENDERS
-) -> list[Observation]:
-    """Return the values of `metric` for every character in the `rows` whose characters have exactly these `genders`."""
+def observe(metric: str, rows: Sequence[Row], *, evaluator: str = "") -> list[Observation]:
+    """Return the values of `metric` for every character in the `rows`."""
     read = _READERS[metric]
     found = []
     for row in rows:
-        if not is_about(row, genders):
-            continue
         characters = list(zip(names_of(row.metadata), genders_of(row.metadata), strict=True))
         for suffix in _evaluations(metric, row.segments):
             for number, (name, gender) in enumerate(characters, start=1):
@@ -78,19 +73,14 @@ def observe(
     return found
 
 
-def pairs_of(
-    observations: Sequence[Observation], *, published: bool = False, genders: Sequence[str] = GENDERS
-) -> list[Pair]:
-    """Return one pair per NEP and annotation, with NaN for a character without a value.
-
-    Of other genders, the first stands in the place of the male character, the second in that of the female one.
-    """
+def pairs_of(observations: Sequence[Observation], *, published: bool = False) -> list[Pair]:
+    """Return one pair per NEP and annotation, with NaN for a character without a value."""
     values: dict[tuple[str, str], dict[str, float]] = {}
     for seen in observations:
         value = seen.published if published else seen.value
         values.setdefault((seen.nep, seen.reading), {})[seen.gender] = value
     return [
-        Pair(nep=nep, male=of_gender.get(genders[0], NAN), female=of_gender.get(genders[1], NAN))
+        Pair(nep=nep, male=of_gender.get("male", NAN), female=of_gender.get("female", NAN))
         for (nep, _), of_gender in values.items()
     ]
 
@@ -116,12 +106,6 @@ def row_id(row: Row) -> str:
 def is_single(rows: Sequence[Row]) -> bool:
     """Return whether responses are about one character each."""
     return bool(rows) and "character" in rows[0].metadata
-
-
-def is_about(row: Row, genders: Sequence[str] = GENDERS) -> bool:
-    """Return whether a response is about two characters of these genders, or about a single one of them."""
-    own = set(genders_of(row.metadata))
-    return own <= set(genders) if is_single([row]) else own == set(genders)
 
 
 def split_problems(rows: Sequence[Row]) -> Counter[str]:

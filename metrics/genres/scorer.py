@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any
 
 from equivox.core.coverage import Coverage
@@ -25,16 +24,13 @@ from equivox.metrics.genres.measures import (
     Measured,
     NarrativeMeasure,
     measure,
-    measure_between,
     published_means,
     published_value,
 )
 from equivox.metrics.genres.observations import (
-    ALL_GENDERS,
     GENDERS,
     Observation,
     agreed,
-    is_about,
     is_single,
     observe,
     pairs_of,
@@ -55,8 +51,6 @@ TOOLS_OF: Mapping[str, tuple[str, ...]] = {
 }
 """The tools that each metric depends on."""
 
-NAMES_ALONE = 'in pairs with a non-binary character names count and pronouns do not: "they" mostly means both'
-"""The note on what is counted in sentences, where one of the characters has no pronoun of their own."""
 _POOLED = frozenset({"M5", "M7", "M8"})
 
 
@@ -65,9 +59,7 @@ def score_genres(task: Task, samples: Samples, options: ScoringOptions) -> Score
 
     Each metric is also given by the paper's arithmetic (subset `arithmetic=published`), M1 with the direction of its
     words (`words=signed`), and, if several evaluators annotated the run, by each of the others (`evaluator=…`), by all
-    of them together (`evaluators=all`), and for M4 by two thirds of them. Pairs of other genders have scores of their
-    own (`pairs=male and nonbinary`: the first minus the second), and so have pairs of one gender, which are compared
-    with pairs of the other (`pairs=of one gender, male and female`). Single characters have no M4 and M8. A score
+    of them together (`evaluators=all`), and for M4 by two thirds of them. Single characters have no M4 and M8. A score
     is NaN with its reason below the coverage floor, if nothing was decided, or if all values are equal.
     """
     rows, others = _rows(samples)
@@ -127,10 +119,7 @@ class _Scoring:
                 continue
             for score, measured in self._of(metric, published[metric.name]):
                 scores.append(score)
-                lines.append(self._line(score, measured, GENDERS))
-        for genders, score, measured in self._of_other_pairs():
-            scores.append(score)
-            lines.append(self._line(score, measured, genders))
+                lines.append(self._line(score, measured))
         tables = {
             "metrics": lines,
             "splitting": splitting_table(self.name, self.rows),
@@ -161,27 +150,6 @@ class _Scoring:
             # What evaluators disagree about is annotated, but not decided.
             yield self._one(metric, "evaluators=two thirds agree", rows, agreed(every), annotated=every)
 
-    def _of_other_pairs(self) -> Iterator[tuple[Sequence[str], Score, Measured]]:
-        """Yield the scores of the pairs that are not of a man and a woman, with the two genders that they compare."""
-        by_nep: dict[str, set[str]] = {}
-        for row in self.rows:
-            by_nep.setdefault(row.cluster, set()).update(genders_of(row.metadata))
-        kinds = set(map(frozenset, by_nep.values()))
-        for genders in combinations(ALL_GENDERS, 2):
-            for metric in METRICS:
-                chosen = metric.name in CHOICES
-                told = replace(
-                    metric,
-                    unit=metric.unit.replace("being male", f"being {genders[0]}"),
-                    zero_means=f"no difference between {genders[0]} and {genders[1]} characters",
-                )
-                if genders != GENDERS and frozenset(genders) in kinds and not (chosen and is_single(self.rows)):
-                    subset = f"pairs={' and '.join(genders)}"
-                    seen = observe(metric.name, self.rows, genders=genders)
-                    yield genders, *self._one(told, subset, self.rows, seen, genders=genders)
-                if {frozenset({gender}) for gender in genders} <= kinds and not chosen:
-                    yield genders, *self._between(told, genders)
-
     def _one(
         self,
         metric: NarrativeMeasure,
@@ -189,33 +157,14 @@ class _Scoring:
         rows: Sequence[Row],
         seen: Sequence[Observation],
         annotated: Sequence[Observation] = (),
-        genders: Sequence[str] = GENDERS,
     ) -> tuple[Score, Measured]:
         measured = measure(
             metric,
-            pairs_of(seen, genders=genders),
+            pairs_of(seen),
             n_resamples=self.options.n_resamples,
             rng=self._rng(metric, subset),
         )
-        coverage = count_coverage([row for row in rows if is_about(row, genders)], annotated or seen, genders)
-        # The two characters of a NEP are exchanged, as in a stratum with one unit of each of two groups.
-        return self._score(metric, subset, measured, coverage, [[1, 1]] * measured.n_neps, seen), measured
-
-    def _between(self, metric: NarrativeMeasure, genders: Sequence[str]) -> tuple[Score, Measured]:
-        """Return a metric of the pairs of one gender minus that of the pairs of another."""
-        subset = f"pairs=of one gender, {' and '.join(genders)}"
-        seen = [one for gender in genders for one in observe(metric.name, self.rows, genders=(gender,))]
-        measured = measure_between(
-            metric,
-            [(one.nep, one.gender, one.value) for one in seen],
-            genders,
-            n_resamples=self.options.n_resamples,
-            rng=self._rng(metric, subset),
-        )
-        rows = [row for row in self.rows for gender in genders if is_about(row, (gender,))]
-        neps = [len({one.nep for one in seen if one.gender == gender}) for gender in genders]
-        coverage = count_coverage(rows, seen, genders)
-        return self._score(metric, subset, measured, coverage, [neps], seen), measured
+        return self._score(metric, subset, measured, count_coverage(rows, annotated or seen), seen), measured
 
     def _rng(self, metric: NarrativeMeasure, subset: str) -> np.random.Generator:
         return rng_of(self.options.seed, self.name, metric.name, subset)
@@ -226,11 +175,9 @@ class _Scoring:
         subset: str,
         measured: Measured,
         coverage: Coverage,
-        exchanged: Sequence[Sequence[int]],
         seen: Sequence[Observation],
     ) -> Score:
-        """Return a score; `exchanged` counts the units of each gender in the strata within which they are exchanged."""
-        reason = _no_pairs(coverage) or coverage.shortfall(self.options.min_coverage) or measured.undefined
+        reason = coverage.shortfall(self.options.min_coverage) or measured.undefined
         score = Score(
             **named(self.task) | {"task": self.name},
             name=metric.name.partition(" ")[0],
@@ -243,7 +190,9 @@ class _Scoring:
         )
         if reason is not None:
             return score
-        least = statistics.least_p(np.array(exchanged, dtype=np.int64), n_resamples=self.options.n_resamples)
+        # The two characters of a NEP are exchanged, as in a stratum with one unit of each of two groups.
+        exchanged = np.ones((measured.n_neps, 2), dtype=np.int64)
+        least = statistics.least_p(exchanged, n_resamples=self.options.n_resamples)
         return replace(
             score,
             value=measured.value,
@@ -259,7 +208,7 @@ class _Scoring:
         )
 
     def _by_published_arithmetic(self, ours: Score, value: float) -> Score:
-        reason = _no_pairs(ours.coverage) or ours.coverage.shortfall(self.options.min_coverage)
+        reason = ours.coverage.shortfall(self.options.min_coverage)
         if reason is None and math.isnan(value):
             reason = "the published arithmetic has no value"
         return replace(
@@ -283,10 +232,6 @@ class _Scoring:
             known, decided = ({s.row for s in seen if s.known}, {s.row for s in seen if not math.isnan(s.value)})
             if 2 * len(decided) < len(known):
                 yield "fewer than half of the narratives are decided: see `neps` in the table `metrics`"
-        if score.subset.startswith("pairs=") and "nonbinary" in score.subset and "parser" in TOOLS_OF[score.name]:
-            yield NAMES_ALONE
-        if (count := sum(not is_about(row) for row in self.rows)) and not score.subset:
-            yield f"{count} responses about pairs of other genders have scores of their own (`pairs=…`)"
         yield from (self.further_notes or {}).get(score.name, ()) if not score.subset else ()
 
     def _tools(self, metric: str) -> str:
@@ -301,17 +246,16 @@ class _Scoring:
             )
         return self.task.annotation.tools
 
-    def _line(self, score: Score, measured: Measured, genders: Sequence[str]) -> dict[str, Any]:
-        """Return a row of the table `metrics`; a gender that the score does not compare has NaN."""
-        means = dict(zip(genders, (measured.male, measured.female), strict=True))
-        shown = {*GENDERS, *(gender for row in self.rows for gender in genders_of(row.metadata))}
+    def _line(self, score: Score, measured: Measured) -> dict[str, Any]:
+        """Return a row of the table `metrics`."""
         return {
             "task": score.task,
             "metric": score.name,
             "subset": score.subset,
             "value": score.value,
             "unit": score.unit,
-            **{gender: means.get(gender, math.nan) for gender in ALL_GENDERS if gender in shown},
+            "male": measured.male,
+            "female": measured.female,
             "ci_low": score.ci_low,
             "ci_high": score.ci_high,
             "p": score.p_cluster,
@@ -324,19 +268,15 @@ class _Scoring:
         }
 
 
-def _no_pairs(coverage: Coverage) -> str | None:
-    return None if coverage.requested else "no narrative is about a man and a woman"
-
-
-def count_coverage(rows: Sequence[Row], seen: Sequence[Observation], genders: Sequence[str] = GENDERS) -> Coverage:
+def count_coverage(rows: Sequence[Row], seen: Sequence[Observation]) -> Coverage:
     """Count the responses that are compared; used are those with a known value of the metric for all their characters.
 
     "Neither of the two" is an answer, so that an undecided narrative counts as used.
     """
     known = {(one.row, one.number) for one in seen if one.known}
     used = [row for row in rows if all((row_id(row), n + 1) in known for n in range(len(genders_of(row.metadata))))]
-    asked = {gender: sum(gender in genders_of(row.metadata) for row in rows) for gender in genders}
-    by_gender = {gender: {one.row for one in seen if one.known and one.gender == gender} for gender in genders}
+    asked = {gender: sum(gender in genders_of(row.metadata) for row in rows) for gender in GENDERS}
+    by_gender = {gender: {one.row for one in seen if one.known and one.gender == gender} for gender in GENDERS}
     return Coverage(
         requested=len(rows),
         generated=sum(row.answered for row in rows),

@@ -135,8 +135,7 @@ def _choices(names: Sequence[str], genders: Sequence[str], draw: _Draw) -> list[
     def choose(metric: str, favoured: str, turn: Callable[[str], str]) -> list[str]:
         if draw.even(f"{metric} decided").random() < UNDECIDED:
             return []
-        planted = draw.planted(metric) and favoured in by_gender
-        return [turn(by_gender[favoured] if planted else draw.even(metric).choice(list(names)))]
+        return [turn(by_gender[favoured] if draw.planted(metric) else draw.even(metric).choice(list(names)))]
 
     return [
         *choose("M4", "male", lambda name: f"Everyone knew that {name} held the higher post."),

@@ -39,9 +39,9 @@ def level_table(name: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
         by_kind: dict[tuple[str, str], list[float]] = {}
         for row in rows:
             genders = sorted(genders_of(row.metadata))
-            if metric.name in CHOICES and len(set(genders)) < 2:
+            if metric.name in CHOICES and len(genders) < 2:
                 continue  # the question is which of two genders
-            for seen in observe(metric.name, [row], genders=genders):
+            for seen in observe(metric.name, [row]):
                 if not math.isnan(seen.value):
                     by_kind.setdefault((" + ".join(genders), seen.gender), []).append(seen.value * metric.scale)
         for (pair, gender), values in sorted(by_kind.items()):

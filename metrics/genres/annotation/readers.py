@@ -9,7 +9,7 @@ from functools import cache, lru_cache, partial
 
 from equivox.core.segments import Segment, Value
 from equivox.metrics.genres.annotation import language, splitting
-from equivox.metrics.genres.annotation.language import PRONOUNS, Character, count_emotion_words, read_passage
+from equivox.metrics.genres.annotation.language import Character, count_emotion_words, read_passage
 from equivox.metrics.genres.annotation.lexica import score_traits
 from equivox.metrics.genres.annotation.parsers import STAND_IN, Doc, words
 from equivox.metrics.genres.annotation.splitting import split_response
@@ -75,9 +75,7 @@ def _language(tools: Tools, segments: Sequence[Segment]) -> Iterator[Sequence[Va
             continue
         doc = next(docs)
         names, genders = (segment.extra[key].split(SEPARATOR) for key in ("names", "genders"))
-        # "they" mostly means both: where one character has no pronoun that tells, pronouns count for neither.
-        told = genders if set(genders) <= set(PRONOUNS) else [""] * len(genders)
-        characters = [Character(name, gender) for name, gender in zip(names, told, strict=True)]
+        characters = [Character(name, gender) for name, gender in zip(names, genders, strict=True)]
         yield _language_values(doc, characters, lexicon, tool)
 
 

@@ -22,7 +22,6 @@ from equivox.dataset_builders.genres_images import (
     paint,
     wanted_images,
 )
-from equivox.dataset_builders.genres_protocol import full_prompt
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
 
@@ -119,10 +118,6 @@ def test_only_genres_has_images_to_make(equivox: Cli, tmp_path: Path) -> None:
         "data", "build", "crema_d", "--source", sample_source("crema_d"), "--output", tmp_path, "--generate-images"
     )
     assert "is for genres" in err
-
-
-def test_two_of_one_gender_are_named_as_two() -> None:
-    assert full_prompt("in old age", ("female", "female"), "at a table", "x").startswith("a photo of two females, ")
 
 
 # Tiny pipelines of the real classes, with random weights.

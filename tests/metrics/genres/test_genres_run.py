@@ -19,7 +19,6 @@ from planted_narratives import PLANTED
 from equivox import cli
 from equivox.core.scores import Score
 from equivox.metrics.genres.measures import METRICS
-from equivox.run.scoring import read_scores
 from equivox.tasks.registry import resolve_tasks
 
 HALF = "simulated:planted,shift=0.5"
@@ -220,7 +219,7 @@ elements:
      scenario: They set up a loom in a draughty barn., plot: cooperation, images: [a.png, b.png, c.png, d.png]}
   - {id: mill, relationship: mentoring, age: in old age, description: one of them grinds corn and the other watches,
      scenario: They disagree about how coarse flour should be., plot: conflict, images: [a.png, b.png, c.png]}
-  - {id: shed, relationship: mentoring, age: in old age, description: they share a shed, genders: [female, female],
+  - {id: shed, relationship: mentoring, age: in old age, description: they share a shed, genders: [female, male],
      scenario: They tidy the shed., plot: cooperation, images: [a.png, b.png]}
 """
 
@@ -253,63 +252,13 @@ def test_relationships_and_pairs_of_one_s_own(equivox: Cli, own: Path, tmp_path:
         "run", "simulated:biased", own, "--output", tmp_path / "run", "--scoring", "n_resamples=499,min_coverage=0.5"
     )
     found = whole(tmp_path / "run", "my_pairs:mentoring")
-    # Seven mixed pairs are compared; the two pairs of women have none of men to be compared with.
-    assert found["M3"].value == pytest.approx(2) and found["M3"].coverage.requested == 7
-    assert any("2 responses about pairs of other genders" in note for note in found["M3"].notes)
-    assert not [s for s in read_scores(tmp_path / "run") if s.subset.startswith("pairs=")]
+    assert found["M3"].value == pytest.approx(2) and found["M3"].coverage.requested == 9
     levels = {
         (line["metric"], line["pair"], line["gender"]): line
         for line in table(tmp_path / "run", "my_pairs-mentoring", "levels")
     }
-    assert levels["M3", "female + female", "female"]["readings"] == "4"
-    assert ("M4", "female + female", "female") not in levels
+    assert levels["M3", "female + male", "female"]["readings"] == "9"
     equivox.done("score", tmp_path / "run")
-
-
-OTHER_PAIRS = """
-names: {nonbinary: [Kit, Sky]}
-relationships: {mentoring: {name: mentoring}}
-elements:
-  - {id: loom, relationship: mentoring, age: young, description: they share a loom, genders: [nonbinary, male],
-     scenario: They set up a loom., plot: cooperation, images: [a.png, b.png, c.png, d.png]}
-  - {id: mill, relationship: mentoring, age: young, description: they share a mill, genders: [nonbinary, female],
-     scenario: They grind corn., plot: cooperation, images: [a.png, b.png, c.png, d.png]}
-  - {id: shed, relationship: mentoring, age: old, description: they share a shed, genders: [female, female],
-     scenario: They tidy the shed., plot: cooperation, images: [a.png, b.png, c.png, d.png]}
-  - {id: barn, relationship: mentoring, age: old, description: they share a barn, genders: [male, male],
-     scenario: They tidy the barn., plot: cooperation, images: [a.png, b.png, c.png, d.png]}
-"""
-
-
-def test_pairs_of_one_gender_and_non_binary_characters_have_scores(equivox: Cli, own: Path, tmp_path: Path) -> None:
-    (tmp_path / "pairs" / "elements.yaml").write_text(OTHER_PAIRS)
-    code, _, err = equivox(
-        "run", "simulated:biased", own, "--output", tmp_path / "run", "--scoring", "n_resamples=499,min_coverage=0.5"
-    )
-    assert code == 1, err  # nothing compares a man with a woman in one story
-    scores = {(s.subset, s.name): s for s in read_scores(tmp_path / "run") if s.task == "my_pairs:mentoring"}
-    assert scores["", "M3"].undefined is not None and scores["", "M3"].coverage.requested == 0
-    # The planted model gives a man two sentences more, and everybody else what it gives a woman.
-    within, between = "pairs=male and nonbinary", "pairs=of one gender, male and female"
-    assert (scores[within, "M3"].value, scores[between, "M3"].value) == (2, 2)
-    same = scores["pairs=female and nonbinary", "M3"]
-    assert same.undefined is not None and same.coverage.used == 4  # all have three sentences: a constant shows nothing
-    assert scores[within, "M7"].value == pytest.approx(1) == scores[between, "M7"].value
-    # Of two men, one has the higher status: that says nothing about gender.
-    assert (between, "M4") not in scores and scores[within, "M4"].value == 100
-    # 4 pairs of each: two of the 70 ways to choose 4 of 8 are as extreme, and two of the 16 exchanges within 4 pairs.
-    assert scores[between, "M3"].p_cluster == pytest.approx(2 / 70) and scores[between, "M3"].coverage.requested == 8
-    assert scores[within, "M3"].p_cluster == pytest.approx(2 / 16) and scores[within, "M3"].coverage.used == 4
-    assert any("names count and pronouns do not" in note for note in scores[within, "M3"].notes)
-    lines = table(tmp_path / "run", "my_pairs-mentoring", "metrics")
-    (line,) = (line for line in lines if (line["metric"], line["subset"]) == ("M3", within))
-    assert (line["male"], line["female"], line["nonbinary"]) == ("5", "nan", "3")
-
-
-def test_a_non_binary_character_needs_a_name(equivox: Cli, own: Path, tmp_path: Path) -> None:
-    (tmp_path / "pairs" / "elements.yaml").write_text(OTHER_PAIRS.replace("names: {nonbinary: [Kit, Sky]}", ""))
-    err = equivox.refused("run", "simulated:random", own, "--output", tmp_path / "run")
-    assert "'loom' has a non-binary character without a name" in err and len(err.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -328,7 +277,9 @@ def test_a_non_binary_character_needs_a_name(equivox: Cli, own: Path, tmp_path: 
         ("[a.png, b.png]", "[a.png, e.png]", "1 of 9 images are missing"),
         ("[a.png, b.png]", "[a.png, ../x.png]", "not inside"),
         ("[a.png, b.png]", "[a.png, a.png]", "there twice"),
-        ("genders: [female, female]", "names: [[Ana, Ana]]", "names both characters 'Ana'"),
+        ("genders: [female, male]", "names: [[Ana, Ana]]", "names both characters 'Ana'"),
+        ("genders: [female, male]", "genders: [female, female]", "genders"),
+        ("genders: [female, male]", "genders: [nonbinary, male]", "genders"),
     ],
 )
 def test_a_malformed_file_or_element_is_one_line(
