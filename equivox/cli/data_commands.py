@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from equivox.cli import hub_commands, make_command
-from equivox.cli.options import Command, output_option
+from equivox.cli.options import Command, output_option, outside
 from equivox.cli.output import echo, show_tables
 from equivox.core.errors import RequestError
 from equivox.core.plugins import told_in_one_line
@@ -51,6 +51,13 @@ def build(
     image_settings: Annotated[
         Path | None, typer.Option(help="A YAML file with other models, steps or thresholds for --generate-images.")
     ] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            help="Of continuations: count their ROUGE-L too, and draw it into this .svg, .png or .pdf.",
+            callback=outside,
+        ),
+    ] = None,
 ) -> None:
     """Build a corpus: parquet with media and every column, a card, and what is unusual; or download a word list."""
     from equivox.dataset_builders import added_builders, open_builder
@@ -59,7 +66,7 @@ def build(
     from equivox.dataset_builders.word_lists import SOURCES
 
     if corpus is None:
-        if source or hub:
+        if source or hub or figure:
             raise RequestError("the corpus to be built is missing; `equivox data build` lists them")
         return _list_corpora()
     if corpus in SOURCES:
@@ -79,12 +86,13 @@ def build(
         if corpus in added_builders():
             stack.enter_context(told_in_one_line(f"the data-set builder {corpus}"))
         builder = open_builder(corpus, source)
+        _refuse_figure(builder, figure)
         if generate_images:
             _generate_images(builder, image_settings)
         progress = stack.enter_context(progress_bars(quiet=False))
         report = build_corpus(builder, output, progress=progress, origin=origin)
     _show(report)
-    return _describe(builder, output)
+    return _describe(builder, output, figure)
 
 
 def _list_corpora() -> None:
@@ -111,8 +119,22 @@ def _show(report: BuildReport) -> None:
                 echo(f"  {line}")
 
 
-def _describe(builder: Builder, output: Path) -> None:
-    """Describe a built corpus of continuations: speakers, instances, length, agreement of annotators."""
+def _refuse_figure(builder: Builder, figure: Path | None) -> None:
+    """Raise RequestError for a figure in another format, or of a corpus without continuations."""
+    from equivox.cli.show import figure_format
+    from equivox.dataset_builders import SpokenStereoSet
+
+    if figure is not None:
+        figure_format(figure, "figure")
+        if not isinstance(builder, SpokenStereoSet):
+            raise RequestError(
+                f"`--figure` is for corpora of continuations, not for {builder.facts.name}; leave it out"
+            )
+
+
+def _describe(builder: Builder, output: Path, figure: Path | None) -> None:
+    """Describe a built corpus of continuations: speakers, instances, length, agreement of annotators, ROUGE-L."""
+    from equivox.cli.show import write_figure
     from equivox.dataset_builders import SpokenStereoSet
     from equivox.dataset_builders.opening import open_corpus
     from equivox.dataset_builders.spoken_stereoset import corpus_facts
@@ -121,10 +143,17 @@ def _describe(builder: Builder, output: Path) -> None:
     if not isinstance(builder, SpokenStereoSet):
         return
     samples = open_corpus(DataSource(corpus=builder.facts.name), str(output)).samples
-    lines = corpus_facts([s.columns for s in samples], [s.duration_s for s in samples])
+    with progress_bars(quiet=False) as progress:
+        columns_of, seconds = [s.columns for s in samples], [s.duration_s for s in samples]
+        lines, averages = corpus_facts(columns_of, seconds, figure is not None, progress)
     columns = list(lines[0]) if lines else []
     align = "".join("l" if name in {columns[0], "groups"} else "r" for name in columns)
     show_tables([Table(columns=columns, align=align, rows=[list(line.values()) for line in lines])])
+    if figure is not None:
+        from equivox.report.figures import draw_histograms
+
+        quantity = "average ROUGE-L of a continuation with all others of its domain"
+        write_figure(figure, draw_histograms(averages, quantity))
 
 
 def _fetch(name: str, output: Path | None) -> None:

@@ -114,6 +114,20 @@ def grouped_bars(axes: Any, series: Sequence[tuple[str, Sequence[float]]]) -> No
         axes.barh(places, values, height, label=label, **look(number))
 
 
+def draw_histograms(distributions: Mapping[str, Sequence[float]], quantity: str) -> Figure:
+    """Draw how numbers are distributed, a panel per name, over common bins; `quantity` names the common axis."""
+    every = [number for own in distributions.values() for number in own]
+    edges = np.histogram_bin_edges(every or [0.0, 1.0], bins=30)
+    n = max(1, len(distributions))
+    with drawing(0.6 + 1.5 * n, shape=(n, 1)) as (figure, panels):
+        for axes, (name, own) in zip(panels, distributions.items(), strict=True):
+            axes.hist(own, bins=edges, facecolor=PALETTE[0], edgecolor=INK, linewidth=0.5)
+            axes.set_title(f"{short(name)} ({len(own):,})", loc="left", fontsize=9, color=INK)
+            axes.set_ylabel("number")
+        panels[-1].set_xlabel(quantity)
+        return figure
+
+
 def draw_triangles(panels: Mapping[str, Mapping[tuple[str, str], float]]) -> Figure:
     """Draw correlations as lower triangles, a panel per name; each cell shows its number, or a dash without one."""
     names = list(dict.fromkeys(name for pairs in panels.values() for pair in pairs for name in pair))
