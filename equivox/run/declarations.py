@@ -45,6 +45,13 @@ KINDS = (
 
 _KINDS: Mapping[str, type] = {f"{kind.__module__}:{kind.__qualname__}": kind for kind in KINDS}
 
+_REMOVED: Mapping[str, Mapping[str, Any]] = {
+    "equivox.core.attributes:Attribute": {"favourable": None},
+    "equivox.core.task:Prompt": {"tools": []},
+    "equivox.metrics.spoken_stereoset.simulated:SimulatedChoices": {"by_letter": False},
+}
+"""Fields that runs of 0.3.0 stored and that are gone: class → field → the value that meant nothing; None: any value."""
+
 _given: dict[str, Any] = {}
 """What the tasks that the user named in this process consist of: what is stored of it → the object."""
 
@@ -78,7 +85,7 @@ def read_tasks(folder: Path) -> list[Task]:
     except FileNotFoundError:
         raise RequestError(f"{folder} has no {TASKS_FILE}: the run was stopped before it began; run it again") from None
     try:
-        tasks = [decode(entry) for entry in document["tasks"]]
+        tasks = [decode(drop_removed(entry)) for entry in document["tasks"]]
     except DamageError:
         raise
     except RequestError as error:
@@ -123,6 +130,18 @@ def encode(value: Any, parts: dict[str, Any]) -> Any:
     if kind not in KINDS:
         parts[_stored(encoded)] = value
     return encoded
+
+
+def drop_removed(value: Any) -> Any:
+    """Return a stored task without the removed fields that meant nothing; `decode` refuses those with a meaning."""
+    if isinstance(value, list):
+        return [drop_removed(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    gone = _REMOVED.get(str(value.get("$type")), {})
+    return {
+        name: drop_removed(entry) for name, entry in value.items() if not (name in gone and gone[name] in (None, entry))
+    }
 
 
 def decode(value: Any) -> Any:

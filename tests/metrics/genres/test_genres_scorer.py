@@ -101,6 +101,13 @@ def test_every_metric_by_hand() -> None:
     assert by(score([row(n) for n in range(6)]), "words=signed")["M1"].value == pytest.approx(-150)
 
 
+def test_a_pair_of_one_gender_is_refused_and_enters_no_mean() -> None:
+    rows = [row(n) for n in range(6)]
+    other = replace(rows[0], metadata={**rows[0].metadata, "gender_2": "female"})
+    with pytest.raises(RequestError, match="'nep 0' is about female and female characters"):
+        score([other, *rows[1:]])
+
+
 def test_few_narratives_cannot_tell_and_are_never_called_even() -> None:
     # Twelve NEPs, half of which lean each way: M4 is 0, within -66 and 66.
     rows = [row(n, {"narrative": narrative("Jack" if n % 2 else "Ava")}) for n in range(12)]
