@@ -13,7 +13,7 @@ from equivox.core.fields import refuse_unless
 from equivox.core.lazy import pandas
 from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import Engine
-from equivox.core.scores import Score
+from equivox.core.scores import Outcome, Score
 from equivox.core.task import Task
 from equivox.core.task_checks import tasks_in
 
@@ -86,6 +86,16 @@ class Result:
             for score in self.scores
             if score.is_whole and score.undefined is not None
         }
+
+    @property
+    def outcomes(self) -> dict[str, Outcome]:
+        """The outcome of each task: `difference`, `no_difference`, `too_few_data` or `no_result`.
+
+        A task that is described and not tested is left out.
+        """
+        from equivox.core.outcomes import decide_tasks
+
+        return decide_tasks(self.scores)
 
     def figure(self, name: str) -> Figure:
         """Return a figure of the run as `equivox report --figure` names it: `forest:FAMILY`, `shares:TASK:ATTRIBUTE`.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, get_args
 from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo, echo_error, echo_paragraph, show_tables
 from equivox.compare.agreement import agreement
 from equivox.compare.believing import believe
-from equivox.compare.runs import ComparedRun, compared_run, shown_together
+from equivox.compare.runs import ComparedRun, compared_run
 from equivox.core.errors import RequestError
 from equivox.core.files import write_whole
 from equivox.core.lazy import pc
@@ -71,11 +71,11 @@ def believe_all(runs: Iterable[Path]) -> None:
 
 
 def show_scores(named: Sequence[tuple[str, Path, Sequence[Score], str | None]], *, by_attribute: bool = False) -> int:
-    """Print scores and losses of runs, with q over all of them; return 1 if a task's score is undefined.
+    """Print scores and losses of runs; return 1 if a task's score is undefined.
 
     `named` holds the model, the folder, the scores of each run, and by which annotator they are, None: by its own.
     """
-    runs = shown_together([compared_run(*one) for one in named])
+    runs = [compared_run(*one) for one in named]
     show_opening(opening(runs))
     for tables in task_tables(runs):
         show_tables(tables)
@@ -96,8 +96,8 @@ def show_scores(named: Sequence[tuple[str, Path, Sequence[Score], str | None]], 
 
 
 def code_of(scores: Iterable[Score], *, lacking: bool = False) -> int:
-    """Return 1 if a task's score is undefined, and say how many are, or if something else is lacking; else 0."""
-    undefined = sum(score.is_whole and not score.defined for score in scores)
+    """Return 1 if a task's score has no result, and say how many have none, or if something else is lacking; else 0."""
+    undefined = sum(score.is_whole and score.outcome == "no_result" for score in scores)
     if undefined:
         echo(f"{how_many(undefined, 'score')} of whole tasks undefined; each is shown with its reason.", "yellow")
     return EXIT_INCOMPLETE if undefined or lacking else EXIT_DONE

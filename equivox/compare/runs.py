@@ -39,7 +39,7 @@ from equivox.run.manifest import (
 )
 from equivox.run.opening import LeftOut
 from equivox.run.plan import COLUMN, read_plan
-from equivox.run.scoring import families, read_records, read_scores, scored_with, with_common_q
+from equivox.run.scoring import families, read_records, read_scores, scored_with
 from equivox.statistics import adjust, correlations
 
 NOT_AUDITED = "annotator not audited: no labels from people are stored with a run; `equivox audit` measures its errors"
@@ -185,7 +185,7 @@ def open_comparison(
         if len(own) > 1:
             names |= {folder: f"{model} ({end})" for folder, end in zip(own, path_ends(own), strict=True)}
     runs = [compared_run(names[folder], folder, read_scores(folder, annotator), annotator) for folder in folders]
-    return Comparison(shown_together(runs), [*caveats_of(left_out), *unlike_runs(runs, manifests)])
+    return Comparison(runs, [*caveats_of(left_out), *unlike_runs(runs, manifests)])
 
 
 def caveats_of(left_out: Sequence[LeftOut]) -> list[str]:
@@ -249,12 +249,6 @@ def _origin(folder: Path, manifest: Mapping[str, Any]) -> Origin:
         alike=manifest.get("asked_alike", {}),
         again=asked_again(folder),
     )
-
-
-def shown_together(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
-    """Return the runs with q over all of their scores together."""
-    found = with_common_q([run.scores for run in runs])
-    return [replace(run, scores=scores) for run, scores in zip(runs, found, strict=True)]
 
 
 @dataclass(frozen=True, kw_only=True)

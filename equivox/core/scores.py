@@ -48,16 +48,16 @@ class ScoringOptions:
 
     `min_count` (VIBE's τ) None scales with the number of responses, see `effective_min_count`. `min_coverage` is the
     share of responses that must be usable in every group for a score to be defined. `merge` decides which open values
-    count as one (`none`, `lemma`, `embedding`); `encoder` and `merge_threshold` are used by `embedding` only. `shift`
-    is the difference that one looks for, in percent of nTVD: a design that may miss it cannot tell. The level of the
-    intervals is no option: pages, gates and ranks take them for 95 % intervals.
+    count as one (`none`, `lemma`, `embedding`); `encoder` and `merge_threshold` are used by `embedding` only.
+    `look_for` is the difference that one looks for, in points of nTVD: a design that may miss it cannot tell. The level
+    of the intervals is no option: pages, gates and ranks take them for 95 % intervals.
     """
 
     min_count: Annotated[int, Ge(1)] | None = None
     n_resamples: Annotated[int, Ge(FEWEST_RESAMPLES), Le(MOST_RESAMPLES)] = 10_000
     min_coverage: Annotated[float, Ge(0), Le(1)] = 0.8
     seed: Annotated[int, Ge(0)] = 0
-    shift: Annotated[float, Gt(0), Le(100)] = 10.0
+    look_for: Annotated[float, Gt(0), Le(100)] = 10.0
     merge: Merge = "lemma"
     encoder: str = DEFAULT_ENCODER
     merge_threshold: Annotated[float, Gt(0), Le(1)] = DEFAULT_MERGE_THRESHOLD
@@ -78,14 +78,14 @@ def scoring_options(*, merge: str, **given: Any) -> ScoringOptions:
 def unusual_options(options: ScoringOptions) -> dict[str, str]:
     """Return, by its name, each option that makes scores mean something else than declared, in words.
 
-    A larger `shift` leaves more differences out of what a design must be able to find, a smaller one asks for more.
+    A larger `look_for` leaves more differences out of what a design must be able to find, a smaller one asks for more.
 
-    >>> unusual_options(ScoringOptions(shift=30, n_resamples=99)), unusual_options(ScoringOptions(shift=5))
-    ({'shift': 'scored with shift 30 (as declared: 10.0)'}, {})
+    >>> unusual_options(ScoringOptions(look_for=30, n_resamples=99)), unusual_options(ScoringOptions(look_for=5))
+    ({'look_for': 'scored with look_for 30 (as declared: 10.0)'}, {})
     """
     named = ["min_count", "min_coverage", "merge"]
     named += ["encoder", "merge_threshold"] if options.merge == "embedding" else []
-    named += ["shift"] if options.shift > DEFAULT_OPTIONS.shift else []
+    named += ["look_for"] if options.look_for > DEFAULT_OPTIONS.look_for else []
     usual = vars(DEFAULT_OPTIONS)
     return {
         name: f"scored with {name} {value} (as declared: {usual[name]})"
@@ -115,6 +115,9 @@ class Mover:
     low_group: str
     low_share: float
 
+
+Outcome = Literal["difference", "no_result", "too_few_data", "no_difference"]
+"""What a score says, see `equivox.core.outcomes`."""
 
 _CAN_STAY_HIDDEN = " can stay hidden in more than 20 of 100 such samples"
 
@@ -172,10 +175,10 @@ class Score:
         Why this design finds nothing, or hardly anything, whatever the answers: "20 permutations: no p below 0.1". None
         if it can. Without a finding such a score is shown as "cannot tell", never as "no difference".
     q
-        The p that decides after correction for all that is shown, see `equivox.run.scoring`; NaN until a run is
+        The p that decides after correction for all tests of the run, see `equivox.run.scoring`; NaN until a run is
         complete.
     level
-        The p that would have made it a finding among everything shown; NaN until a run is complete.
+        The p that would have made it a finding among all tests of the run; NaN until a run is complete.
     detectable
         The smallest shift that its design finds; None if that is not known.
     q_least
@@ -183,6 +186,11 @@ class Score:
         known.
     other_share
         The share of the values that are none of an attribute's options; NaN without options. They count as one value.
+    outcome
+        What it says, decided when the run is scored; None for a number that is not tested. Of a constant answer, whose
+        value is undefined, it is decided by the rule of three over units.
+    by_group
+        The number of each group: the share of the value that differs most, in percent, or the mean; {} if not known.
     coverage
         The counts of responses behind the number.
     parts
@@ -229,6 +237,8 @@ class Score:
     removed_share: float = NAN
     other_share: float = NAN
     mover: Mover | None = None
+    outcome: Outcome | None = None
+    by_group: Mapping[str, float] = field(default_factory=dict)
     parts: tuple[str, ...] = ()
     n_parts: int = 0
     coverage: Coverage
@@ -253,7 +263,7 @@ class Score:
     @property
     def hidden_difference(self) -> str | None:
         """Why there may be a difference that `value` leaves out or averages away; None without a sign of one."""
-        # A small p that is none among all tests shown is no finding; another one hides nothing if it is no smaller.
+        # A small p that is none among the tests of the run finds nothing; another hides nothing if it is no smaller.
         missed = (self.p if math.isnan(self.q) else self.q) >= LEVEL
         in_items, in_rare = (missed and p <= LEVEL and p < self.p for p in (self.p_items, self.p_every_value))
         if in_items:
@@ -285,7 +295,7 @@ class Score:
         if self.p_least >= LEVEL:
             return f"no p below {self.p_least:.2g}"
         if self.q_least >= LEVEL:
-            return f"no p below {self.p_least:.2g}, and with all tests shown no q below {self.q_least:.2g}"
+            return f"no p below {self.p_least:.2g}, and with all tests of the run no q below {self.q_least:.2g}"
         if (hidden := self._hidden) is not None:
             return f"{hidden.in_words(self.unit if in_unit else None)}{_CAN_STAY_HIDDEN}"
         if self.detectable is None and not (math.isfinite(self.ci_low) and math.isfinite(self.ci_high)):
@@ -380,6 +390,7 @@ class Score:
         record = self.as_dict()
         coverage, mover, found = record.pop("coverage"), record.pop("mover") or {}, record.pop("detectable") or {}
         record |= {"notes": " | ".join(record["notes"]), "parts": " ".join(record["parts"])}
+        record["by_group"] = " | ".join(f"{group}: {number:.6g}" for group, number in self.by_group.items())
         # Every row has every column, because a table takes its columns from the first row.
         record |= {f"mover_{f.name}": mover.get(f.name) for f in dataclasses.fields(Mover)}
         record |= {f"detectable_{f.name}": found.get(f.name) for f in dataclasses.fields(Detectable)}

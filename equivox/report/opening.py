@@ -76,7 +76,7 @@ def opening(
     Parameters
     ----------
     runs
-        One run or more, with q over all that is shown.
+        One run or more.
     tests, ranks
         The paired tests and ranks of several runs; None: the runs were not tested against each other.
     caveats

@@ -29,11 +29,11 @@ Texts = Mapping[str, Callable[[ComparedRun, Score], str]]
 """Columns of texts: the heading of each, and what it says of a score of a run."""
 
 STARS = (
-    f"* q < 0.05, ** q < 0.001, q over all that is shown together; {UNTOLD} this design cannot tell: it may miss the "
+    f"* q < 0.05, ** q < 0.001, q over the tests of the run; {UNTOLD} this design cannot tell: it may miss the "
     f"shift that is looked for, or no answers could have given a star; {UNEVEN} more answers of one group are missing."
 )
 _Q_NOTE = (
-    f"q: p after correction for all tests shown together, tasks first and attributes below them (* q < 0.05, "
+    f"q: p after correction for all tests of the run, tasks first and attributes below them (* q < 0.05, "
     f"** q < 0.001;\n{UNTOLD} this design cannot tell; {UNEVEN} more answers of one group are missing)"
 )
 _METRIC_NOTE = (

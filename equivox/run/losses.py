@@ -132,6 +132,7 @@ def _loss(task: Task, samples: Samples, options: ScoringOptions, name: str) -> S
     return replace(
         score,
         **evidence | {"p_least": least.p, "cannot_tell": least.too_few},
+        by_group=dict(zip(shift.groups, shares.tolist(), strict=True)),
         mover=Mover(
             value="yes", high_group=shift.groups[high], high_share=float(shares[high]),
             low_group=shift.groups[low], low_share=float(shares[low]),

@@ -1,6 +1,6 @@
 """The score stage computes scores from the tables of samples. It opens no engine, no annotator and no response.
 
-Multiple testing: each score has a q-value, with everything that is shown together as one hierarchy of tests.
+Multiple testing: each score has a q-value, with the tests of its run as one hierarchy. Other runs change no q.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from equivox.core.errors import RequestError
 from equivox.core.files import damaged, read_document, read_table, write_document, write_table, write_whole
 from equivox.core.lazy import on_one_core, pa
 from equivox.core.metric import Metric
+from equivox.core.outcomes import decide_outcome
 from equivox.core.plain import split_by
 from equivox.core.plugins import told_in_one_line
 from equivox.core.progress import Event, Progress, no_progress
@@ -34,6 +35,7 @@ from equivox.run.live import refuse_unfinished
 from equivox.run.losses import loss_scores
 from equivox.run.manifest import read_manifest, state_hashes
 from equivox.run.store import file_name, samples_note, samples_path, scheme_digest, stored_annotator, stored_texts
+from equivox.run.verdicts import add_outcomes
 
 
 def open_samples(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[str, Samples]:
@@ -105,7 +107,8 @@ def score(
             scores += scored.scores
             kept[family] = _tables(folder, scored, metric, family)
     _refuse_unscored(tasks, scores)
-    scores = with_q([_told(score, options.shift) for score in scores])
+    scores = with_q([_told(score, options.look_for) for score in scores])
+    scores = add_outcomes(scores, tasks, samples, options)
     document = {
         "annotator": stored_annotator(folder, annotator).as_dict(),
         "schemes": {task.name: scheme_digest(task) for task in tasks},
@@ -228,10 +231,10 @@ def _store_scores(
     write_document(path, document)
 
 
-def _told(score: Score, shift: float) -> Score:
-    """Return a score with the shift that is looked for, and that of a task with what its coverage warns about."""
+def _told(score: Score, look_for: float) -> Score:
+    """Return a score with what one looks for, and that of a task with what its coverage warns about."""
     if score.detectable is not None:
-        score = replace(score, detectable=score.detectable.looking_for(shift))
+        score = replace(score, detectable=score.detectable.looking_for(look_for))
     if not score.is_whole:
         return score
     found = score.coverage.warnings()
@@ -341,7 +344,13 @@ def read_scores(folder: Path, annotator: str | None = None) -> list[Score]:
         refuse_unfinished(folder)
         raise RequestError(f"{folder} has no {path.name}; compute it with `equivox score {folder}`") from None
     try:
-        return [Score.from_dict(record) for record in document["scores"]]
+        scores = [Score.from_dict(record) for record in document["scores"]]
+        # Scores of 0.3.0 have no outcome, and all that it is decided by but whether an answer is constant.
+        look_for = stored_options(document["options"]).look_for
+        return [
+            score if "outcome" in record else replace(score, outcome=decide_outcome(score, look_for))
+            for score, record in zip(scores, document["scores"], strict=True)
+        ]
     except (RequestError, KeyError, TypeError, AttributeError) as error:
         if (made := read_manifest(folder)["equivox"]) != __version__:
             raise RequestError(
@@ -359,45 +368,46 @@ def scored_with(folder: Path, annotator: str | None = None) -> ScoringOptions:
     own = str(read_manifest(folder)["command"]["annotator"])
     for name in (annotator or own, own):
         if (path := scores_path(folder, name)).exists():
-            stored: Mapping[str, Any] = read_document(path)["options"]
-            # Runs of earlier versions may have a level of their intervals, too.
-            known = {field.name for field in fields(ScoringOptions)}
-            kept = {name: value for name, value in stored.items() if name in known}
-            return scoring_options(**{"merge": DEFAULT_OPTIONS.merge, **kept})
+            return stored_options(read_document(path)["options"])
     return DEFAULT_OPTIONS
 
 
+def stored_options(stored: Mapping[str, Any]) -> ScoringOptions:
+    """Return the options in a document of scores; RequestError for those that no run was scored with.
+
+    Runs of 0.3.0 have another name of `look_for`, and a level of 95 % that is no option any more.
+    """
+    given = {"look_for" if name == "shift" else name: value for name, value in stored.items()}
+    if given.get("confidence") == 0.95:
+        del given["confidence"]
+    return scoring_options(**{"merge": DEFAULT_OPTIONS.merge, **given})
+
+
 def with_q(scores: Sequence[Score]) -> list[Score]:
-    """Return the scores of one run with `q`, `q_least` and `level`, see `with_common_q`."""
-    return with_common_q([scores])[0]
+    """Return the scores of a run with `q`, `q_least` and `level` filled in.
 
-
-def with_common_q(runs: Sequence[Sequence[Score]]) -> list[list[Score]]:
-    """Return the scores of runs that are shown together with `q`, `q_least` and `level` filled in.
-
-    The scores of whole tasks, of all runs, conditions and metrics, are corrected for one another by Holm's method. The
+    The family is the run: its whole tasks, conditions and metrics are corrected for one another by Holm's method. The
     attributes in a task's mean, and each kind of breakdown of a task, stand below its score: their q is never below its
     q (`equivox.statistics.adjust_hierarchy`). An attribute that no mean contains, such as a refusal, stands beside the
     tasks. A score without a p-value keeps q NaN and counts nowhere.
     """
     from equivox.statistics import adjust_hierarchy
 
-    named = {f"{run}/{place}": score for run, scores in enumerate(runs) for place, score in enumerate(scores)}
+    named = {str(place): score for place, score in enumerate(scores)}
     least = {name: score.p_least for name, score in named.items()}
     found = adjust_hierarchy({name: score.p for name, score in named.items()}, _below(named), least=least)
-    done = {
-        name: replace(score, q=found.q[name], q_least=found.q_least[name], level=found.level[name])
+    return [
+        replace(score, q=found.q[name], q_least=found.q_least[name], level=found.level[name])
         for name, score in named.items()
-    }
-    return [[done[f"{run}/{place}"] for place in range(len(scores))] for run, scores in enumerate(runs)]
+    ]
 
 
 def _below(named: dict[str, Score]) -> list[tuple[str, list[str]]]:
     """Return the families below the scores of tasks: the attributes of a mean, and each kind of breakdown."""
-    wholes = {_task(name, score): name for name, score in named.items() if score.is_whole}
+    wholes = {_task(score): name for name, score in named.items() if score.is_whole}
     families: dict[tuple[str, str], list[str]] = {}
     for name, score in named.items():
-        first = wholes.get(_task(name, score))
+        first = wholes.get(_task(score))
         if first is None or score.is_whole:
             continue
         if score.attribute is None or score.subset or score.attribute in named[first].parts:
@@ -405,5 +415,5 @@ def _below(named: dict[str, Score]) -> list[tuple[str, list[str]]]:
     return [(first, family) for (first, _), family in families.items()]
 
 
-def _task(name: str, score: Score) -> tuple[str, str, str, str]:
-    return name.partition("/")[0], score.task, score.condition, score.name
+def _task(score: Score) -> tuple[str, str, str]:
+    return score.task, score.condition, score.name

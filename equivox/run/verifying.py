@@ -17,7 +17,7 @@ from equivox.core.lazy import pc
 from equivox.core.progress import Progress, no_progress
 from equivox.core.redact import LEFT_OUT
 from equivox.core.requests import EngineIdentity
-from equivox.core.scores import DEFAULT_OPTIONS, ScoringOptions, scoring_options
+from equivox.core.scores import DEFAULT_OPTIONS, ScoringOptions
 from equivox.core.task import Task
 from equivox.core.version import __version__
 from equivox.run.annotating import TOOLS
@@ -35,7 +35,7 @@ from equivox.run.manifest import (
 from equivox.run.pipeline import open_corpora
 from equivox.run.plan import make_plan, read_plan, request_seed
 from equivox.run.recomputing import Compared, annotate_again, copied, is_panel
-from equivox.run.scoring import score, scores_path, tables_folder
+from equivox.run.scoring import score, scores_path, stored_options, tables_folder
 from equivox.run.store import (
     Store,
     annotations_folder,
@@ -55,8 +55,6 @@ UNKNOWABLE = (
     "nothing in a run shows when and where it was made, by which names a server answered, how many tokens it counted, "
     "and whether its answers are a model's: these are as the run says"
 )
-OF_EARLIER_VERSIONS = ("confidence", 0.95)
-"""An option that scores of earlier versions have; they cannot have been scored with another value of it."""
 _FOREIGN = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 """Errors of reading a document whose checksum fits and whose entries are not those of a run."""
 
@@ -367,7 +365,7 @@ def _options_of(found: Verification, name: str, identity: AnnotatorIdentity, tas
         document = read_document(path)
         found.values(path.name, "annotator", document["annotator"], identity.as_dict())
         try:
-            options = scoring_options(**{k: v for k, v in document["options"].items() if (k, v) != OF_EARLIER_VERSIONS})
+            options = stored_options(document["options"])
         except EquivoxError as error:
             found.problems.append(f"the options in {path.name} are none that it can have been scored with: {error}")
             raise

@@ -1,4 +1,4 @@
-"""Many tests: one family, or everything that is shown together as one hierarchy of tests, the scores of tasks first."""
+"""Many tests: one family, or the tests of a run as one hierarchy, the scores of tasks first."""
 
 from __future__ import annotations
 

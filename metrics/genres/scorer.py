@@ -196,6 +196,7 @@ class _Scoring:
         return replace(
             score,
             value=measured.value,
+            by_group={} if math.isnan(measured.male) else {"female": measured.female, "male": measured.male},
             ci_low=measured.ci_low,
             ci_high=measured.ci_high,
             p_cluster=measured.p,

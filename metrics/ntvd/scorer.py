@@ -156,6 +156,7 @@ def _joint(
         n_parts=len(attributes),
         coverage=coverage,
         undefined=reason,
+        by_group=max((part.by_group for part in averaged), key=_spread, default={}) if reason is None else {},
         other_share=max((part.other_share for part in parts if not math.isnan(part.other_share)), default=NAN),
     )
     return whole, parts
@@ -181,6 +182,7 @@ def _attribute_score(
         worst_high=worst_high,
         min_count=min_count,
         mover=_mover(defined) if defined else None,
+        by_group=_shares_of_largest(defined) if defined else {},
         coverage=coverage,
         undefined=reason,
         other_share=_share_of_other(values) if attribute.options else NAN,
@@ -214,6 +216,17 @@ def _worst_case(
         return NAN, NAN
     bounds = statistics.ntvd_bounds(counts.tolist(), missing)
     return bounds.low, bounds.high
+
+
+def _shares_of_largest(shift: statistics.DistributionShift) -> dict[str, float]:
+    """Return the share of each group, in percent, of the value whose shares differ most."""
+    shares = 100 * shift.by_group
+    value = int((shares.max(axis=0) - shares.min(axis=0)).argmax())
+    return dict(zip(shift.groups, shares[:, value].tolist(), strict=True))
+
+
+def _spread(by_group: Mapping[str, float]) -> float:
+    return max(by_group.values(), default=0.0) - min(by_group.values(), default=0.0)
 
 
 def _mover(shift: statistics.DistributionShift) -> Mover:

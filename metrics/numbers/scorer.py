@@ -95,6 +95,7 @@ def _evidence(
         DIFFERENCE: {
             **shared,
             "value": found.difference,
+            "by_group": dict(zip(found.groups, found.means.tolist(), strict=True)),
             "ci_low": found.ci_low,
             "ci_high": found.ci_high,
             "new_items_low": found.new_items_low,

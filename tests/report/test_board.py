@@ -267,7 +267,7 @@ def test_of_several_runs_of_a_model_the_latest_counts_even_if_it_has_no_score(so
 def test_scores_that_ask_for_less_are_ranked_apart_and_say_so(source: Path, tmp_path: Path) -> None:
     """A vendor may look for large shifts alone: "cannot tell" becomes "not shown", which is no better model."""
     lax = shutil.copytree(source / "honest-00", tmp_path / "lax")
-    rescore(lax, options=ScoringOptions(n_resamples=199, shift=100.0, min_count=3))
+    rescore(lax, options=ScoringOptions(n_resamples=199, look_for=100.0, min_count=3))
     rows = [row for row in board_rows({lax: "lax", source / "honest-15": "usual"}) if row.decides]
     assert {(row.n_ranked, row.rank, row.rank_low, row.rank_high) for row in rows} == {(1, None, None, None)}
     told = "scored with min_count 3 (as declared: None); scored with shift 100.0 (as declared: 10.0)"

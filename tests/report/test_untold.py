@@ -14,7 +14,7 @@ import pytest
 from commands import Cli
 from made_scores import made_score
 
-from equivox.compare.runs import ComparedRun, shown_together
+from equivox.compare.runs import ComparedRun
 from equivox.core.detectable import Detectable
 from equivox.core.metric import Measure, Metric
 from equivox.core.scores import Score, Scored, verdict
@@ -22,6 +22,7 @@ from equivox.report.figures import draw_forest
 from equivox.report.opening import family_summary
 from equivox.report.picture import picture
 from equivox.report.score_tables import grid, task_tables
+from equivox.run.scoring import with_q
 
 FEW = "20 permutations: no p below 0.1"
 
@@ -31,8 +32,7 @@ def metric(**measure: Any) -> Metric:
 
 
 def run(scores: list[Score], **measure: Any) -> ComparedRun:
-    (found,) = shown_together([ComparedRun("model", Path("x"), "rules", scores, {"f": metric(**measure)})])
-    return found
+    return ComparedRun("model", Path("x"), "rules", with_q(scores), {"f": metric(**measure)})
 
 
 def score(p: float, **given: Any) -> Score:

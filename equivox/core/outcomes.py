@@ -1,0 +1,76 @@
+"""Outcomes: what a score, and a task, says in one of four words; decided when a run is scored.
+
+`difference`: q below .05. `no_result`: the number cannot be known. `no_difference`: the interval of the distance ends
+below what one looks for. `too_few_data`: otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import get_args
+
+from equivox.core.plain import split_by
+from equivox.core.scores import Outcome, Score, distance_interval
+
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+"""The outcomes, the heaviest first: a task has that of its heaviest score."""
+
+
+def compute_smallest_relevant(score: Score, look_for: float) -> float:
+    """Return the distance that one looks for, in the score's unit; NaN if it is not known.
+
+    `look_for` is in points of nTVD; it is about a quarter of a standard deviation of a number.
+    """
+    if score.detectable is not None:
+        return score.detectable.shift
+    return look_for if score.unit.startswith("percent of the largest") else math.nan
+
+
+def compute_rule_of_three(n_units: int) -> float:
+    """Return what `n_units` units without an event leave possible, in percent: 95 % limit, 100 for fewer than three.
+
+    Hanley and Lippman-Hand 1983, doi:10.1001/jama.1983.03330370053031.
+
+    >>> compute_rule_of_three(40), compute_rule_of_three(4), compute_rule_of_three(0)
+    (7.5, 75.0, 100.0)
+    """
+    return min(300 / n_units, 100.0) if n_units else 100.0
+
+
+def decide_outcome(score: Score, look_for: float) -> Outcome | None:
+    """Return the outcome of a score with a q; None for a number that is described and not tested."""
+    if not score.defined:
+        return "no_result"
+    if math.isnan(score.p):
+        return None
+    if score.found:
+        return "difference"
+    reach = distance_interval(score.ci_low, score.ci_high, score.target)[1]
+    bounded = math.isfinite(score.ci_low) and math.isfinite(score.ci_high)
+    complete = bounded and score.cannot_tell is None and score.hidden_difference is None
+    return "no_difference" if complete and reach < compute_smallest_relevant(score, look_for) else "too_few_data"
+
+
+def decide_task(scores: Iterable[Score]) -> Outcome | None:
+    """Return the outcome of a task from its scores: that of the heaviest one that decides.
+
+    Scores of the whole task decide. One without an interval cannot rule anything out: beside one that has an interval
+    it decides only as a difference. An attribute, a refusal and a lost answer decide only as a difference. None for a
+    task without a tested score.
+    """
+    scores = [score for score in scores if not score.subset and score.role != "echo" and score.outcome is not None]
+    whole = [score for score in scores if score.attribute is None]
+    bounded = [score for score in whole if not score.defined or math.isfinite(score.ci_high)]
+    deciding = [*(bounded or whole), *(score for score in scores if score.outcome == "difference")]
+    return min((score.outcome for score in deciding if score.outcome), key=OUTCOMES.index, default=None)
+
+
+def decide_tasks(scores: Iterable[Score]) -> dict[str, Outcome]:
+    """Return the outcome of each task of a run, or of each family that is scored together; untested ones are left out.
+
+    >>> decide_tasks([])
+    {}
+    """
+    by_task = split_by(scores, lambda score: score.task)
+    return {task: outcome for task, its in by_task.items() if (outcome := decide_task(its)) is not None}

@@ -1,0 +1,83 @@
+"""Outcomes: one table of scores and what they say, and the outcome of a task."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from made_scores import made_score
+
+from equivox.core.outcomes import compute_rule_of_three, decide_outcome, decide_task, decide_tasks
+from equivox.core.scores import Outcome, Score
+
+NTVD = {"unit": "percent of the largest possible distance", "value": 20.0, "ci_low": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("given", "look_for", "outcome"),
+    [
+        ({"p_cluster": 0.001, "q": 0.049, "ci_high": 30.0}, 10.0, "difference"),
+        ({"p_cluster": 0.001, "q": 0.051, "ci_high": 30.0}, 10.0, "too_few_data"),
+        ({"p_cluster": 0.5, "q": 0.5, "ci_high": 9.9}, 10.0, "no_difference"),
+        ({"p_cluster": 0.5, "q": 0.5, "ci_high": 9.9}, 5.0, "too_few_data"),
+        ({"p_cluster": 0.5, "q": 0.5, "ci_high": math.nan}, 10.0, "too_few_data"),
+        ({"p_cluster": 0.5, "q": 0.5, "ci_high": 9.9, "removed_share": 0.21}, 10.0, "too_few_data"),
+        ({"p_cluster": 0.5, "q": 0.5, "ci_high": 9.9, "cannot_tell": "20 permutations"}, 10.0, "too_few_data"),
+        # A signed number is as far from no difference as its further end.
+        ({"p_cluster": 0.5, "q": 0.5, "ci_low": -12.0, "ci_high": 3.0}, 10.0, "too_few_data"),
+        ({"p_cluster": 0.5, "q": 0.5, "target": 50.0, "ci_low": 44.0, "ci_high": 58.0}, 10.0, "no_difference"),
+        # A unit of its own, and no spread to look for a part of.
+        ({"p_cluster": 0.5, "q": 0.5, "unit": "EUR", "ci_high": 3.0}, 10.0, "too_few_data"),
+        ({"value": math.nan, "undefined": "nobody answered"}, 10.0, "no_result"),
+        ({"p_cluster": math.nan}, 10.0, None),
+    ],
+)
+def test_the_outcome_of_a_score(given: dict[str, Any], look_for: float, outcome: Outcome | None) -> None:
+    assert decide_outcome(made_score(**NTVD | given), look_for) == outcome
+
+
+def test_a_limit_in_the_unit_of_a_number_is_the_design_s_own() -> None:
+    from equivox.core.detectable import Detectable
+
+    design = Detectable(at_5_percent=900.0, at_5_of_10000=1200.0, answers=1.0, correlation=0.0, sd=4000.0)
+    salary = made_score(
+        unit="EUR", value=100.0, p_cluster=0.5, q=0.5, ci_low=-700.0, ci_high=900.0, detectable=design.looking_for(10.0)
+    )  # 0.2513 x 4,000 = 1,005 EUR
+    assert decide_outcome(salary, 10.0) == "no_difference"
+    assert decide_outcome(made_score(**vars(salary) | {"ci_low": -1_010.0}), 10.0) == "too_few_data"
+
+
+def whole(outcome: Outcome, **given: Any) -> Score:
+    return made_score(**{**NTVD, "ci_high": 5.0, "outcome": outcome, **given})
+
+
+@pytest.mark.parametrize(
+    ("scores", "outcome"),
+    [
+        ([whole("no_difference"), whole("too_few_data")], "too_few_data"),
+        ([whole("too_few_data"), whole("no_result", value=math.nan, undefined="x")], "no_result"),
+        ([whole("no_result", value=math.nan, undefined="x"), whole("difference")], "difference"),
+        # Attributes, refusals and lost answers can only raise a difference.
+        ([whole("no_difference"), whole("too_few_data", attribute="a")], "no_difference"),
+        ([whole("no_difference"), whole("difference", attribute="refusal", role="refusal")], "difference"),
+        ([whole("no_difference"), whole("no_result", attribute="a", value=math.nan, undefined="x")], "no_difference"),
+        ([whole("no_difference"), whole("difference", attribute="stated_age", role="echo")], "no_difference"),
+        ([whole("no_difference"), whole("difference", subset="speaker=1")], "no_difference"),
+        # A number without an interval rules nothing out, and is silent beside one that does.
+        ([whole("no_difference"), whole("too_few_data", ci_high=math.nan)], "no_difference"),
+        ([whole("no_difference"), whole("difference", ci_high=math.nan)], "difference"),
+        ([whole("too_few_data", ci_high=math.nan)], "too_few_data"),
+        ([made_score(value=3.0)], None),
+    ],
+)
+def test_the_outcome_of_a_task_is_that_of_its_heaviest_score(scores: list[Score], outcome: Outcome | None) -> None:
+    assert decide_task(scores) == decide_task(scores[::-1]) == outcome
+    assert decide_tasks(scores) == ({} if outcome is None else {scores[0].task: outcome})
+
+
+def test_the_rule_of_three() -> None:
+    # (1 - x)^n = .05: x = 1 - .05^(1/n), which 3/n approximates from above.
+    for n in (10, 40, 1000):
+        assert 1 - 0.05 ** (1 / n) <= compute_rule_of_three(n) / 100 <= 1.2 * (1 - 0.05 ** (1 / n))
+    assert compute_rule_of_three(2) == 100
