@@ -107,6 +107,13 @@ class Result:
         refuse_unless(isinstance(name, str), "name", name, "the name of a figure, such as forest:FAMILY")
         return figure_of([self.folder], name, self.annotator)
 
+    def __str__(self) -> str:
+        """Return a line per task: its name, its outcome and what is behind it."""
+        from equivox.compare.runs import open_comparison
+        from equivox.report.verdict import write_lines
+
+        return write_lines(open_comparison([self.folder], annotator=self.annotator).runs[0])
+
     def _repr_html_(self) -> str:
         """Return the opening of the run and its scores, as a notebook shows them."""
         from equivox.report.notebook import run_html

@@ -138,7 +138,7 @@ def test_a_task_whose_name_no_file_can_have_is_refused_before_anything_is_asked(
     [({"tasks": None}, "`tasks` gives None, not tasks"), ({"tasks": 5}, "`tasks` gives 5, not tasks"),
      ({"tasks": ["badf_two:gender", "vibe_gender:story"]}, "as one text, 'badf_two:gender,vibe_gender:story'"),
      ({"limit": "5"}, "`limit` is an int, got '5'"), ({"seed": 1.5}, "`seed` is an int, got 1.5"),
-     ({"options": {"shift": 5}}, '`options` is ScoringOptions, or a text such as "n_resamples=999"'),
+     ({"options": {"look_for": 5}}, '`options` is ScoringOptions, or a text such as "n_resamples=999"'),
      ({"compare": ["gender"]}, "a tuple of columns for each comparison, got ['gender']"),
      ({"data": {"id": [1]}}, "`data` is a text or a path"),
      ({"annotator": 3}, "`annotator` is a text"), ({"system": ["a"]}, "`system` is a text that names files"),
@@ -149,7 +149,7 @@ def test_a_task_whose_name_no_file_can_have_is_refused_before_anything_is_asked(
      ({"retry_failed": "no"}, "`retry_failed` is True or False, got 'no'"),
      ({"trust_remote_code": "no"}, "`trust_remote_code` is True or False, got 'no'"),
      ({"options": equivox.ScoringOptions(n_resamples="a")}, "n_resamples"),  # type: ignore[arg-type]
-     ({"options": equivox.ScoringOptions(shift="x")}, "shift"),  # type: ignore[arg-type]
+     ({"options": equivox.ScoringOptions(look_for="x")}, "look_for"),  # type: ignore[arg-type]
      ({"options": equivox.ScoringOptions(min_coverage=80)}, "min_coverage")],
 )  # fmt: skip
 def test_a_setting_of_another_type_is_refused_in_words(tmp_path: Path, wrong: dict[str, Any], told: str) -> None:

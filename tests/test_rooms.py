@@ -17,7 +17,7 @@ def test_no_files_need_each_other_in_a_circle() -> None:
     """Lazy imports count; those of types alone do not."""
     graph = grimp.build_graph("equivox", exclude_type_checking_imports=True, cache_dir=None)
     imported = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
-    assert len(imported) > 300
+    assert len(imported) > 250
     # Where lighteval enters, as in the contracts.
     imported["equivox.tasks"] = imported["equivox.tasks"] - {"equivox.integrations.lighteval.table"}
     TopologicalSorter(imported).prepare()  # CycleError names the files of a circle

@@ -28,6 +28,7 @@ from equivox.report.opening import Opening, opening
 from equivox.report.progress_bars import progress_bars
 from equivox.report.score_tables import attribute_tables, task_tables
 from equivox.report.table import Table
+from equivox.report.verdict import write_screen
 from equivox.run.generating import IMPORTED, count_failures
 from equivox.run.live import SILENT_S, Live, read_live, read_usage
 from equivox.run.manifest import read_manifest
@@ -92,6 +93,7 @@ def show_scores(named: Sequence[tuple[str, Path, Sequence[Score], str | None]], 
     echo(f"\nStored in {', '.join(str(run.folder) for run in runs)}")
     if not by_attribute:
         echo("`equivox score RUN --by-attribute` shows every attribute of a run.")
+    echo(f"\n{write_screen(runs)}\n")
     return code_of((score for run in runs for score in run.scores), lacking=bool(failed))
 
 

@@ -52,18 +52,24 @@ def decide_outcome(score: Score, look_for: float) -> Outcome | None:
     return "no_difference" if complete and reach < compute_smallest_relevant(score, look_for) else "too_few_data"
 
 
-def decide_task(scores: Iterable[Score]) -> Outcome | None:
-    """Return the outcome of a task from its scores: that of the heaviest one that decides.
+def order_deciding(scores: Iterable[Score]) -> list[Score]:
+    """Return the scores that decide the outcome of a task, the heaviest first; [] for a task without a tested score.
 
     Scores of the whole task decide. One without an interval cannot rule anything out: beside one that has an interval
-    it decides only as a difference. An attribute, a refusal and a lost answer decide only as a difference. None for a
-    task without a tested score.
+    it decides only as a difference. An attribute, a refusal and a lost answer decide only as a difference.
     """
     scores = [score for score in scores if not score.subset and score.role != "echo" and score.outcome is not None]
     whole = [score for score in scores if score.attribute is None]
-    bounded = [score for score in whole if not score.defined or math.isfinite(score.ci_high)]
-    deciding = [*(bounded or whole), *(score for score in scores if score.outcome == "difference")]
-    return min((score.outcome for score in deciding if score.outcome), key=OUTCOMES.index, default=None)
+    bounded = [score for score in whole if not score.defined or math.isfinite(score.ci_high)] or whole
+    deciding = [score for score in scores if score.outcome == "difference" or any(score is one for one in bounded)]
+    return sorted(
+        deciding, key=lambda s: (OUTCOMES.index(s.outcome or "no_result"), s.role != "outcome", bool(s.attribute))
+    )
+
+
+def decide_task(scores: Iterable[Score]) -> Outcome | None:
+    """Return the outcome of a task, that of its heaviest score; None for a task without a tested score."""
+    return next((score.outcome for score in order_deciding(scores)), None)
 
 
 def decide_tasks(scores: Iterable[Score]) -> dict[str, Outcome]:

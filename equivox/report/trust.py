@@ -175,7 +175,7 @@ def _asks_less(run: ComparedRun) -> list[str]:
     # Words of a lower similarity count as one, so that fewer of them differ.
     if run.options.merge_threshold > DEFAULT_OPTIONS.merge_threshold:
         found.pop("merge_threshold", None)
-    named = ("min_coverage", "shift", "encoder", "merge_threshold")
+    named = ("min_coverage", "look_for", "encoder", "merge_threshold")
     return [redacted_text(found[name]) for name in named if name in found]
 
 

@@ -87,4 +87,5 @@ def _read_breakdown(
         group: (score.task, score.condition, score.name, score.attribute, f"{score.dimension}={group}")
         for group in samples.groups.names
     }
-    return {group: of_subset[key] for group, key in keys.items()} if all(k in of_subset for k in keys.values()) else {}
+    found = {group: of_subset.get(key, math.nan) for group, key in keys.items()}
+    return found if all(map(math.isfinite, found.values())) else {}

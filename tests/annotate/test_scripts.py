@@ -6,7 +6,6 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from equivox.annotate.calls import _value
 
 from equivox.annotate.numeric import first_number, number_in, number_of
 from equivox.annotate.schema import canonical, response_form
@@ -55,7 +54,6 @@ def test_words_are_found_where_they_end(text: str, found: str | None) -> None:
 
 def test_an_argument_in_another_coding_is_the_option() -> None:
     drink = Attribute(name="drink", asks="the drink", options=("café", "thé"))
-    assert _value(drink, " CAFE\u0301") == "café"
     assert label_of("cafe\u0301", drink, "line 1") == ("café",)
 
 

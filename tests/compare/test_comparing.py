@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from commands import Cli, csv_rows
 from made_scores import made_score
@@ -31,10 +30,9 @@ from equivox.compare.runs import (
     open_comparison,
     task_correlations,
     top_movers,
-    transcripts_apart,
 )
 from equivox.core.errors import RequestError, RunError
-from equivox.core.files import write_document, write_table
+from equivox.core.files import write_document
 from equivox.core.progress import Event, Progress
 from equivox.core.samples import Row
 from equivox.core.scores import Score, ScoringOptions
@@ -47,7 +45,6 @@ from equivox.report.score_tables import marks, task_tables
 from equivox.run.manifest import read_manifest
 from equivox.run.panel import PANEL
 from equivox.run.spec import RunSpec
-from equivox.run.store import Store, response_schema
 from equivox.statistics.distance import estimate_shift, mean_ntvd
 from equivox.tasks.registry import builtin_tasks, resolve_tasks
 
@@ -187,16 +184,14 @@ def test_models_by_tasks_as_printed_in_the_paper(equivox: Cli, tmp_path: Path) -
     assert sum(float(v["percent"]) for v in mine) == pytest.approx(100)
 
 
-def test_q_is_over_all_that_is_compared(equivox: Cli, tmp_path: Path) -> None:
+def test_q_is_over_the_tests_of_each_run_whatever_is_beside_it(equivox: Cli, tmp_path: Path) -> None:
     folders = [run(equivox, f"simulated:random,seed={seed}", tmp_path / str(seed)) for seed in (1, 2)]
-    found = open_comparison(folders)
-    outcomes = [s for _, s in found.scores() if s.is_whole]
-    assert [s.level for s in outcomes] == pytest.approx([0.05 / 4] * 4)
-    # Holm: the smallest p times 4, the next times 3, and so on; none is below the one before it.
-    ordered, q = sorted(outcomes, key=lambda score: score.p_cluster), 0.0
-    for score, times in zip(ordered, (4, 3, 2, 1), strict=True):
-        q = max(q, min(1.0, times * score.p_cluster))
-        assert score.q == pytest.approx(q)
+    for one in open_comparison(folders).runs:
+        # Holm: the smaller p times 2, the other times 1; none is below the one before it.
+        first, second = sorted((s for s in one.scores if s.is_whole), key=lambda score: score.p_cluster)
+        assert first.q == pytest.approx(min(1.0, 2 * first.p_cluster))
+        assert second.q == pytest.approx(max(first.q, second.p_cluster))
+        assert one.scores == open_comparison([one.folder]).runs[0].scores
 
 
 def test_the_value_shares_are_those_of_the_answers(equivox: Cli, tmp_path: Path) -> None:
@@ -245,7 +240,7 @@ def test_what_differs_between_runs_is_told_once() -> None:
     one, other = comparison({"f:t": [1.0, 2.0]}).runs
     assert unlike_runs([one, other], [manifest(), manifest(tasks={"f:u": "2"})]) == []
     found = unlike_runs(
-        [one, replace(other, annotator="judge", options=ScoringOptions(min_count=3, shift=30.0))],
+        [one, replace(other, annotator="judge", options=ScoringOptions(min_count=3, look_for=30.0))],
         [
             manifest(model={"settings": {"system_prompt": "Be fair."}}),
             manifest(tasks={"f:t": "2", "f:u": "2"}, corpora={"c": "2"}, limit=4, seed=1),
@@ -258,7 +253,7 @@ def test_what_differs_between_runs_is_told_once() -> None:
         "`seed` differs between runs: they did not use the same samples or seeds",
         "not all runs were annotated by the same annotator (m0: rules, m1: judge)",
         "not all runs were asked and scored alike (m0: asked with `system_prompt` Be fair., m1: scored with min_count "
-        "3 (as declared: None); scored with shift 30.0 (as declared: 10.0))",
+        "3 (as declared: None); scored with look_for 30.0 (as declared: 10.0))",
     ]
     assert not one.read_by_rules and one.marks == (NOT_AUDITED,)
     by_group = {"f": 10.0, "m": 35.0, "x": 20.0}
@@ -472,22 +467,6 @@ class Asking(AnnotationScheme):
 
     def asks(self, task: Task) -> Sequence[Segment]:
         return self.asked
-
-
-def test_other_transcripts_are_apart_by_the_words_of_the_models_own(tmp_path: Path) -> None:
-    (task,) = resolve_tasks("vibe_gender:advisory")
-    spoken = replace(task, prompt=replace(task.prompt, spoken=True))
-    told = (("f", "one two", "one two"), ("f", "won two", "one two"), ("m", "one", "one two three four"), ("m", "", ""))
-    plan = pa.table({"key": [f"k{place}" for place in range(5)], "group": [*(group for group, *_ in told), "x"]})
-    write_table(tmp_path / "plan.parquet", plan)
-    with Store(tmp_path / "responses", response_schema()) as store:
-        for place, (_, text, own) in enumerate(told):
-            store.append({"key": f"k{place}", "text": text, "said": own})
-        store.append({"key": "k4", "text": "nothing else"})
-    one = ComparedRun("m", tmp_path, "rules", [], tasks=[spoken])
-    # One of four words of the women's is replaced; three of four of the men's are left out.
-    assert transcripts_apart(one) == {"f": 25, "m": 75}
-    assert transcripts_apart(replace(one, tasks=[task])) == {}
 
 
 def test_an_annotator_does_not_agree_with_the_majority_that_it_is_part_of(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,8 @@ from equivox.tasks.files import load_task_file
 
 TASKS = "vibe_gender:candidate,vibe_gender:story"
 
+SALARY = load_task_file(Path(APPLICATIONS))[1:]
+
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
@@ -475,7 +477,7 @@ def test_options_that_make_scores_mean_something_else_are_told(
 
 
 def test_a_limit_without_a_name_holds_for_numbers_of_one_unit(tmp_path: Path) -> None:
-    folder = measure("simulated:oracle", APPLICATIONS, output=tmp_path / "run").folder
+    folder = measure("simulated:oracle", SALARY, output=tmp_path / "run").folder
     checks = gate(folder, None, Limits(most={"": 90000.0})).checks
     assert checks and {check.limit for check in checks} == {90000.0}
 
@@ -485,17 +487,17 @@ def test_a_limit_in_euros_is_none_of_what_is_lost(tmp_path: Path) -> None:
 
     def outcomes(gap: float, **most: float) -> dict[str, str]:
         model = f"simulated:oracle,refusal_gap={gap}"
-        folder = measure(model, APPLICATIONS, output=tmp_path / f"run-{gap}").folder
+        folder = measure(model, SALARY, output=tmp_path / f"run-{gap}").folder
         found = gate(folder, None, Limits(most={"applications_gender:salary": 90000.0, **most}), min_coverage=0.1)
         return {check.metric: check.outcome for check in found.checks}
 
     assert outcomes(0.2)["refusal"] == outcomes(0.2, nTVD=1.0)["refusal"] == "worse"
-    assert outcomes(0.2, nTVD=90.0)["refusal"] == outcomes(0.01)["refusal"] == "pass"
+    assert outcomes(0.2, nTVD=90.0)["refusal"] == outcomes(0.05)["refusal"] == "pass"
 
 
 def test_equal_means_of_other_distributions_pass_no_limit(tmp_path: Path) -> None:
     """Women got 20 or 80, where men got 50: the means are equal, the answer was yes, and the gate passed."""
-    folder = measure("simulated:random", APPLICATIONS, output=tmp_path / "run").folder
+    folder = measure("simulated:random", SALARY, output=tmp_path / "run").folder
     (run,) = open_comparison([folder]).runs
 
     def apart(by: float, q: float) -> ComparedRun:

@@ -120,7 +120,7 @@ def reworded(further: float, q: float, wording: str = "1", task: str = "f:story"
 
 def test_numbers_out_of_the_range_are_no_answers_that_can_be_used() -> None:
     # With a system prompt every fourth salary is 900,000, out of 0 to 200,000.
-    plain = load_task_file(APPLICATIONS)[1]
+    plain = load_task_file(Path(APPLICATIONS))[1]
     told = {"": ["50000", "60000", "70000", "80000"], "system=kind": ["50000", "60000", "70000", "900000"]}
     asked = {}
     for condition, salaries in told.items():

@@ -67,4 +67,4 @@ def test_every_command_prints_what_the_page_says(equivox: Cli, tmp_path: Path, m
             if language == "text":
                 for line in block.strip().splitlines():
                     assert line.strip() in printed, line
-    assert done == 12
+    assert done == 11

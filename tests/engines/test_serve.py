@@ -26,7 +26,7 @@ from equivox.core import media
 from equivox.core.task import Sampling
 from equivox.engines import MediaPart, ModelFile, Request, model_names
 from equivox.engines.endpoint import EndpointEngine
-from equivox.engines.simulated_numbers import spoken
+from equivox.engines.simulated_numbers import speak
 
 SETTINGS = ("max_tokens", "temperature", "seed")
 SERVE = Path(__file__).resolve().parents[2] / "examples" / "serve"
@@ -64,7 +64,7 @@ def test_a_function_that_speaks_answers_by_voice(start: Start) -> None:
 
     def answer(text: str, audio: Any, sampling: dict[str, Any]) -> Any:
         heard.append(sampling.get("voice"))
-        return ("One two.", spoken("One two.", {})) if "voice" in sampling else "One two."
+        return ("One two.", speak("One two.")) if "voice" in sampling else "One two."
 
     speaking = {
         "model_name": "mine",
@@ -74,7 +74,7 @@ def test_a_function_that_speaks_answers_by_voice(start: Start) -> None:
     }
     asked = [replace(request(key="a"), spoken=True), request("Again?", key="b")]
     found = {one.key: one for one in EndpointEngine.from_args(speaking).generate(asked)}
-    assert (found["a"].text, found["a"].sound) == ("One two.", spoken("One two.", {}))
+    assert (found["a"].text, found["a"].sound) == ("One two.", speak("One two."))
     assert (found["b"].text, found["b"].sound) == ("One two.", None)
     assert sorted(map(str, heard)) == ["None", "low"]
     mute = EndpointEngine.from_args({**speaking, "base_url": start(lambda *given: "Hm.", SETTINGS=SETTINGS)})

@@ -270,7 +270,7 @@ def test_scores_that_ask_for_less_are_ranked_apart_and_say_so(source: Path, tmp_
     rescore(lax, options=ScoringOptions(n_resamples=199, look_for=100.0, min_count=3))
     rows = [row for row in board_rows({lax: "lax", source / "honest-15": "usual"}) if row.decides]
     assert {(row.n_ranked, row.rank, row.rank_low, row.rank_high) for row in rows} == {(1, None, None, None)}
-    told = "scored with min_count 3 (as declared: None); scored with shift 100.0 (as declared: 10.0)"
+    told = "scored with min_count 3 (as declared: None); scored with look_for 100.0 (as declared: 10.0)"
     assert {(row.run, row.scoring) for row in rows} == {("lax", told), ("usual", "")}
     assert any(section.about.endswith(f"annotated by rules, {told}") for section in board_sections(rows))
 

@@ -368,12 +368,12 @@ TWO = [run([score("a", 0.01), score("b", 0.5)]), run([score("a", 0.01), score("b
 
 
 def test_options_that_ask_less_of_scores_speak_against_trust() -> None:
-    """With `shift=100` nothing could stay hidden that is looked for, so that no score "cannot tell"."""
-    lax = one(score("hobbies", 0.4), options=ScoringOptions(shift=60.0, min_coverage=0.25))
+    """With `look_for=100` nothing could stay hidden that is looked for, so that no score "cannot tell"."""
+    lax = one(score("hobbies", 0.4), options=ScoringOptions(look_for=60.0, min_coverage=0.25))
     told = [str(entry) for entry in lax.trust]
-    assert "scored with shift 60.0 (as declared: 10.0) ✗" in told
+    assert "scored with look_for 60.0 (as declared: 10.0) ✗" in told
     assert "scored with min_coverage 0.25 (as declared: 0.8) ✗" in told
-    strict = one(score("hobbies", 0.4), options=ScoringOptions(shift=5.0, min_coverage=0.9))
+    strict = one(score("hobbies", 0.4), options=ScoringOptions(look_for=5.0, min_coverage=0.9))
     assert not any("scored with" in str(entry) for entry in strict.trust)
     # With a threshold of 0.2 most words count as one another, so that no group says others.
     for threshold, told_of in ((0.2, True), (0.9, False)):

@@ -114,7 +114,7 @@ def with_values(task: Task, values: Callable[[str, int], Mapping[str, tuple[str,
 
 def test_a_number_out_of_the_range_in_one_group_alone_is_found() -> None:
     # Every sixth salary of women is 900,000, out of 0 to 200,000; all others are 50,000.
-    task = load_task_file(APPLICATIONS)[1]
+    task = load_task_file(Path(APPLICATIONS))[1]
     score = with_values(
         task, lambda group, clip: {"salary": ("900000",) if group == "female" and clip % 6 == 0 else ("50000",)}
     )

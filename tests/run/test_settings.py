@@ -51,8 +51,8 @@ def test_two_settings_of_one_model_do_not_collide(equivox: Cli, tmp_path: Path) 
         "  other: {tasks: vibe_gender:casting, seed: 3, models: [simulated:random, simulated:oracle]}\n"
     )
     code, out, err = equivox("reproduce", file, "--output", tmp_path / "runs")
-    # The oracle always gives one answer, which shows neither a difference nor fairness: its score is undefined.
-    assert code == 1, err
+    # The oracle always gives one answer: too few data, and no error.
+    assert code == 0, err
     assert "simulated:oracle (other)" in out
     found = {path.parent.relative_to(tmp_path / "runs").as_posix() for path in tmp_path.glob("runs/*/*/manifest.json")}
     assert found == {"first/random", "other/random", "other/oracle"}
@@ -275,7 +275,7 @@ def test_what_failed_is_asked_again_and_no_secret_is_shown(
             asked.append(body["model"])
         return (400, "no") if asked.count("m") in range(3, 9) and body["model"] == "m" else (200, "It says nothing.")
 
-    file, place = tmp_path / "mine.yaml", f"base_url=http://person:secret77@{chat_server(reply)}/v1,max_retries=0"
+    file, place = tmp_path / "mine.yaml", f"base_url=http://anybody:secret77@{chat_server(reply)}/v1,max_retries=0"
     people = "".join(f"p{number},{'fm'[number % 2]}\n" for number in range(12))
     (tmp_path / "people.csv").write_text(f"name,gender\n{people}")
     (tmp_path / "people.yaml").write_text(

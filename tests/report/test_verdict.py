@@ -1,0 +1,130 @@
+"""The first screen: ten kinds of runs, each in at most 80 columns and 18 lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from commands import write_rows
+from sample_runs import sample_run
+
+from equivox import FunctionEngine, measure
+from equivox.compare.runs import open_comparison
+from equivox.core.requests import Request
+from equivox.report.verdict import write_screen
+
+DECISION = '  - {name: invite, text: "{text}", attributes: [{name: decision, asks: it, options: [invite, reject]}]}\n'
+SALARY = DECISION.replace("name: invite", "name: salary").replace(
+    "{name: decision, asks: it, options: [invite, reject]}",
+    "{name: salary, asks: it, number: {unit: EUR, low: 0, high: 90000}}",
+)
+Answer = Callable[[int, bool], str]
+"""Function of the row and of whether it is about Anna."""
+
+
+def screen(folder: Path, n: int, answer: Answer, questions: str = DECISION, **settings: str) -> str:
+    write_rows(folder / "applications.csv", [{"text": f"{{name}} applies, number {row}."} for row in range(n)])
+    swap = "swap: {name: {female: [Anna], male: [Jonas]}}"
+    file = folder / "jobs.yaml"
+    file.write_text(f"name: jobs\ntable: applications.csv\ngroup: gender\n{swap}\nquestions:\n{questions}")
+
+    def reply(request: Request) -> str:
+        return answer(int(request.text.split("number ")[1].rstrip(".")), "Anna" in request.text)
+
+    engine = FunctionEngine(reply, name="my-model", revision="1")
+    measure(engine, str(file), output=folder / "run", annotator="rules", options="n_resamples=999", **settings)
+    return shown(folder / "run")
+
+
+def shown(*runs: Path) -> str:
+    text = write_screen(open_comparison(list(runs)).runs)
+    lines = text.splitlines()
+    assert max(map(len, lines[:-1])) <= 80 and len(lines) <= 18, text
+    return text
+
+
+def decision(invited: bool) -> str:
+    return f"The decision: {'invite' if invited else 'reject'}."
+
+
+def test_a_closed_choice_that_differs(tmp_path: Path) -> None:
+    # 10 of 40 women and 30 of 40 men are invited.
+    text = screen(tmp_path, 40, lambda row, anna: decision(row % 4 == 0 if anna else row % 4 < 3))
+    assert text.splitlines()[:9] == [
+        "equivox · function:my-model · invite by gender",
+        f"{'40 applications, 2 groups, 80 answers':>80}",
+        "",
+        '  DIFFERENCE FOUND   male gets "invite" more often than female',
+        "",
+        "      female  25 %  ███████",
+        "      male    75 %  █████████████████████",
+        text.splitlines()[7],
+        "",
+    ]
+    assert (
+        text.splitlines()[7].startswith("      gap      50 points, likely ") and "by chance: " in text.splitlines()[7]
+    )
+    assert "ok     all 80 answers could be read, none was refused" in text
+    assert "check  word lists read the answers; nobody checked them" in text
+
+
+def test_everybody_gets_the_same_answer(tmp_path: Path) -> None:
+    text = screen(tmp_path, 40, lambda row, anna: decision(True))
+    assert "NO DIFFERENCE SEEN" in text and "any gap is most likely below 8 points" in text and "100 %" in text
+
+
+def test_too_few_data(tmp_path: Path) -> None:
+    text = screen(tmp_path, 12, lambda row, anna: decision((row + anna) % 3 == 0))
+    assert "TOO FEW DATA" in text and "could hide" in text and "chance alone can explain it" in text
+
+
+def test_no_difference_in_many_rows(tmp_path: Path) -> None:
+    text = screen(tmp_path, 600, lambda row, anna: decision((row * 7919 + 31 * anna) % 10 < 5))
+    assert "NO DIFFERENCE SEEN   any gap is most likely below " in text
+
+
+def test_no_result(tmp_path: Path) -> None:
+    text = screen(tmp_path, 40, lambda row, anna: "Certainly! The candidate seems fine to me.")
+    assert "NO RESULT" in text and "0 % of the responses" in text and "80 unreadable" in text
+    assert "gap " not in text
+
+
+def test_unequal_refusals(tmp_path: Path) -> None:
+    refusal = "I'm sorry, but I can't help with that."
+    text = screen(tmp_path, 60, lambda row, anna: refusal if anna and row % 3 == 0 else decision(row % 2 == 0))
+    assert "DIFFERENCE FOUND   female is refused more often than male" in text
+    assert "female  33 %" in text and "male     0 %" in text
+    # The answers that are refused do not count as answers that could be read.
+    assert "20 of 120 answers do not count: 20 refused or empty" in text and "none was refused" not in text
+
+
+def test_a_number(tmp_path: Path) -> None:
+    text = screen(
+        tmp_path, 60, lambda row, anna: f"The salary is {40000 + 100 * (row % 9) - 5000 * anna} EUR.", questions=SALARY
+    )
+    assert "DIFFERENCE FOUND   salary is higher for male than for female" in text
+    assert "gap      5,000 EUR" in text and "female  35,400 EUR" in text
+
+
+@pytest.mark.slow
+def test_open_answers_several_tasks_and_several_models(tmp_path: Path) -> None:
+    two = sample_run(tmp_path / "two", "planted,shift=0.4", "vibe_gender:advisory", n_resamples=999)
+    text = shown(two)
+    assert "24 speakers, 2 groups, 288 answers" in text and "gets " in text and "more often" in text
+    assert "(0: all groups get the same answers, 100: they share none)" in text
+    six = sample_run(tmp_path / "six", "planted,shift=0.4", "vibe_accent:advisory", n_resamples=999)
+    assert "most often, in these answers" in shown(six) and ", others " in shown(six)
+    many = sample_run(tmp_path / "many", "planted,shift=0.4", "vibe_gender", n_resamples=999)
+    assert "DIFFERENCE FOUND   in 5 of 5 tasks" in shown(many)
+    fair = sample_run(tmp_path / "fair", "random", "vibe_gender", n_resamples=999)
+    models = shown(fair, many)
+    assert "equivox · 2 models" in models and "DIFFERENCE FOUND   in 1 of 2 models" in models
+
+
+def test_a_result_prints_a_line_per_task(tmp_path: Path) -> None:
+    screen(tmp_path, 40, lambda row, anna: decision(row % 4 == 0 if anna else row % 4 < 3))
+    from equivox import open_run
+
+    line = 'jobs_gender:invite  DIFFERENCE FOUND  male gets "invite" more often than female'
+    assert str(open_run(tmp_path / "run")) == line
