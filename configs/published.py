@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -13,9 +14,6 @@ FOLDER = "published"
 """The folder of the packaged files, below `configs/`."""
 
 
-Drawing = Literal["bars", "stacked", "bubbles", "correlations"]
-
-
 class _Form(BaseModel):
     """A part of a file of published tables; unknown fields are refused."""
 
@@ -23,15 +21,15 @@ class _Form(BaseModel):
 
 
 class Source(_Form):
-    """Source of a cell's number. A field that is not given is taken from the column, row, block or table around.
+    """Source of a cell's number; the column, row, block or table, in this order, give its fields.
 
-    `model`, `setting` and `annotator` choose the run and whose annotations count. `family`, `task` and `condition` name
-    the task; without `task` the whole family is meant. The number is then a score (`score`, with its `subset`), or an
-    entry of a stored table (`table`, the row for which `where` holds, and its `column`; with `add_up` the sum over all
-    such rows), or a total over the scores of the row relative to the block's models (`cohort_total`; `cohort` names the
-    published models). `places` is the number of printed decimals. `with_p` says that the paper prints a p-value beside.
-    `sides` names whom a positive and a negative number favour, where the paper prints magnitudes. `marks` says what the
-    paper marks in a column of a block: both ends, or the lowest (bold) and the second lowest (underlined) number.
+    `model`, `setting` and `annotator` choose the run and the annotations. `family`, `task` and `condition` name the
+    task; without `task` it is the whole family. The number is a score (`score`, `subset`), an entry of a stored table
+    (`table`, the row for which `where` holds, and its `column`; with `add_up` the sum over all such rows), or a total
+    over the scores of the row relative to the block's models (`cohort_total`; `cohort` names the published models).
+    `places` is the number of printed decimals. `with_p` says that the paper prints a p-value beside. `sides` names the
+    groups that a positive and a negative number favour, where the paper prints magnitudes. `marks` says what the paper
+    marks in a column of a block: both ends, or the lowest (bold) and the second lowest (underlined) number.
     """
 
     model: str = ""
@@ -55,19 +53,8 @@ class Source(_Form):
 
     def within(self, *around: Source) -> Source:
         """Return this source with the fields that it leaves open taken from `around`, the nearest first."""
-        fields: dict[str, Any] = {}
-        for source in (self, *around):
-            fields = {**{name: getattr(source, name) for name in source.model_fields_set}, **fields}
-        return Source(**fields)
-
-    def without_model(self) -> Source:
-        """Return this source with the model left open."""
-        return Source(**{name: getattr(self, name) for name in self.model_fields_set - {"model"}})
-
-    @property
-    def key(self) -> str:
-        """The given fields as text: two sources with one key choose the same."""
-        return self.model_dump_json(exclude_unset=True)
+        fields = [source.model_dump(exclude_unset=True) for source in (*reversed(around), self)]
+        return Source(**{name: value for field in fields for name, value in field.items()})
 
     @property
     def task_name(self) -> str:
@@ -80,11 +67,12 @@ class Block(_Form):
     """Rows of a table that stand together: their label, and their numbers by row, in the order of the columns.
 
     `p` holds the printed p-values, by row and column. A figure prints no numbers: its block has all rows of the table.
+    The block of a table of findings has its entries by column, the first one first.
     """
 
     label: str = ""
     select: Source = Source()
-    published: dict[str, list[float | None]] = {}
+    published: dict[str, list[float | None] | list[str]] = {}
     stars: dict[str, list[int]] = {}
     p: dict[str, dict[str, float]] = {}
 
@@ -92,82 +80,63 @@ class Block(_Form):
 class PublishedTable(_Form):
     """One table of a paper. Its columns and rows say where their numbers come from, its blocks hold the numbers.
 
-    A table with `draw` is a figure of the paper: its numbers are drawn in that form, a panel per block, along an axis
-    called `unit`.
+    A table with `draw` is a figure of the paper, a panel per block: bars along an axis called `unit`, or how the
+    columns correlate over the rows. A table of `findings` has lists as cells: the rows of this stored table, by rank.
     """
 
     name: str = Field(pattern=r"^[a-z0-9_.]+$")
     caption: str
     select: Source = Source()
-    draw: Drawing | None = None
+    draw: Literal["", "bars", "correlations"] = ""
     unit: str = ""
+    findings: str = ""
     columns: dict[str, Source] = Field(min_length=1)
-    rows: dict[str, Source] = Field(min_length=1)
+    rows: dict[str, Source] = Field(default={"": Source()}, min_length=1)
     blocks: list[Block] = Field(default=[Block()], min_length=1)
 
     @model_validator(mode="after")
-    def _consistent(self) -> PublishedTable:
-        if self.select.model or any(column.model for column in self.columns.values()):
-            raise ValueError("a model is chosen by rows or by blocks")
+    def _check(self) -> PublishedTable:
+        if len({block.label for block in self.blocks}) < len(self.blocks):
+            raise ValueError("two blocks have one label")
         for block in self.blocks:
             where = f"block {block.label!r}"
+            kind, known = ("columns", self.columns) if self.findings else ("rows", self.rows)
+            for row, printed in [*block.published.items(), *block.stars.items()]:
+                if row not in known:
+                    raise ValueError(f"{where} has numbers of {row!r}, which is not in `{kind}`")
+                if len(printed) != len(self.columns) and not self.findings:
+                    raise ValueError(f"{where}, {row}: {len(printed)} numbers for {len(self.columns)} columns")
+            if unknown := [name for printed in block.p.values() for name in printed if name not in self.columns]:
+                raise ValueError(f"{where} has a p of {unknown[0]!r}, which is not in `columns`")
             if not self.draw and not block.published:
                 raise ValueError(f"{where} has no numbers; only a figure (`draw`) may leave them out")
-            if unknown := [name for own in block.p.values() for name in own if name not in self.columns]:
-                raise ValueError(f"{where} has a p of {unknown[0]!r}, which is not in `columns`")
-            printed = [(row, len(own)) for kind in (block.published, block.stars) for row, own in kind.items()]
-            for row, width in printed or [(row, len(self.columns)) for row in self.rows]:
-                if row not in self.rows:
-                    raise ValueError(f"{where} has numbers of {row!r}, which is not in `rows`")
-                if width != len(self.columns):
-                    raise ValueError(f"{where}, {row}: {width} numbers for {len(self.columns)} columns")
-                if bool(block.select.model) == bool(self.rows[row].model):
-                    raise ValueError(f"{where}, {row}: the model is named by the row or by the block, by one of them")
-        labels = [block.label for block in self.blocks]
-        if len(set(labels)) < len(labels):
-            raise ValueError("two blocks have one label")
+            by_block = bool(block.select.within(self.select).model)
+            by_column = any(column.model for column in self.columns.values())
+            if by_column or any(bool(row.model) == by_block for row in self.rows.values()):
+                raise ValueError(f"{where}: the model is named by the row or by the block, by one of them")
         return self
 
-    def rows_of(self, block: Block) -> list[str]:
-        """Return the rows of a block."""
-        return list(block.published or self.rows)
+    def cells(self) -> Iterator[dict[str, Any]]:
+        """Yield the cells row by row: labels, `source`, what is printed, and the `block_of_others`.
 
-    def source(self, block: Block, row: str, column: str) -> Source:
-        """Return where the number of a cell comes from."""
-        return self.columns[column].within(self.rows[row], block.select, self.select)
-
-
-class _ListBlock(_Form):
-    """Lists that stand together: their label, and their entries by column, the first one first."""
-
-    label: str
-    select: Source = Source()
-    published: dict[str, list[str]]
-
-
-class PublishedList(_Form):
-    """One table of a paper whose cells are lists of findings, such as the strongest associations.
-
-    `table` is the stored table of a family that has the findings, by their rank.
-    """
-
-    name: str = Field(pattern=r"^[a-z0-9_.]+$")
-    caption: str
-    table: str
-    select: Source = Source()
-    columns: dict[str, Source] = Field(min_length=1)
-    blocks: list[_ListBlock] = Field(min_length=1)
-
-    @model_validator(mode="after")
-    def _consistent(self) -> PublishedList:
+        That is what labels the block of a model that the paper does not have, behind its name; None if such a model has
+        a row in this block.
+        """
         for block in self.blocks:
-            if list(block.published) != list(self.columns):
-                raise ValueError(f"block {block.label!r} has lists of {list(block.published)}, not of the columns")
-        return self
-
-    def source(self, block: _ListBlock, column: str) -> Source:
-        """Return where the findings of a cell come from."""
-        return self.columns[column].within(block.select, self.select)
+            others = block.label if block.select.where else block.select.setting
+            for row in self.rows if self.findings or not block.published else block.published:
+                for position, (column, source) in enumerate(self.columns.items()):
+                    printed = block.published.get(column if self.findings else row)
+                    yield {
+                        "block": block.label,
+                        "row": row,
+                        "column": column,
+                        "source": source.within(self.rows[row], block.select, self.select),
+                        "published": printed if self.findings or printed is None else printed[position],
+                        "stars_published": block.stars[row][position] if row in block.stars else None,
+                        "p_published": block.p.get(row, {}).get(column),
+                        "block_of_others": None if self.rows[row].model else others,
+                    }
 
 
 class PublishedPaper(_Form):
@@ -181,7 +150,6 @@ class PublishedPaper(_Form):
     annotator: str = ""
     stand_ins: dict[str, str] = {}
     tables: list[PublishedTable] = Field(min_length=1)
-    lists: list[PublishedList] = []
 
 
 def published_names() -> list[str]:

@@ -133,8 +133,8 @@ def _run_all(settings: Sequence[Setting], output: Path, workers: Workers, *, qui
 
 def _show_tables(paper: str, finished: Sequence[Finished], folder: Path) -> None:
     """Write the paper's tables from these runs and print them; runs that failed are named in the tables."""
-    from equivox.compare.published import TableRun, reproduced
-    from equivox.report.published_tables import cell_tables, write_tables
+    from equivox.compare.papers import TableRun, fill_tables
+    from equivox.report.papers import cell_tables, write_tables
 
     runs = [
         TableRun(
@@ -144,8 +144,9 @@ def _show_tables(paper: str, finished: Sequence[Finished], folder: Path) -> None
         for run in finished
         if run.error is None
     ]  # fmt: skip
-    show_tables(cell_tables(reproduced(paper, runs)))
-    written = write_tables(paper, runs, folder)
+    tables = fill_tables(paper, runs)
+    show_tables(cell_tables(tables))
+    written = write_tables(tables, folder)
     echo(f"\n{len(written)} files in {folder}")
 
 
