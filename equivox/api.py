@@ -203,8 +203,8 @@ def measure(
         Function that is called with an `Event`: the stage, the number done, the total, and what failed.
     **settings
         The settings of a run by the names of the options of `equivox run`: `data`, `limit`, `seed`, `annotator`,
-        `compare`, `conditions`, `system`, `sampling`, `retry_failed`, `stop_after`, `workers`, `ray_address`,
-        `trust_remote_code`, see `equivox.run.spec.RunSpec`; and `options`, the `ScoringOptions`.
+        `compare`, `conditions`, `system`, `sampling`, `retry_failed`, `redo_judge`, `stop_after`, `workers`,
+        `ray_address`, `trust_remote_code`, see `equivox.run.spec.RunSpec`; and `options`, the `ScoringOptions`.
 
     Raises
     ------

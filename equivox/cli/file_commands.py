@@ -12,6 +12,7 @@ import typer
 from equivox.cli.options import (
     QuietOption,
     RayAddressOption,
+    RedoJudgeOption,
     ScoringOption,
     TrustOption,
     data_option,
@@ -55,6 +56,7 @@ def reproduce(
     ] = None,
     ray_address: RayAddressOption = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help=TYPED["retry_failed"][1])] = False,
+    redo_judge: RedoJudgeOption = False,
     trust_remote_code: TrustOption = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Run nothing; print what the runs would ask, and what is missing.")
@@ -69,7 +71,7 @@ def reproduce(
         file, data=data, limit=limit, annotators=split_models(annotator or "") or None, scoring=scoring
     )
     settings = [
-        replace(setting, trust_remote_code=trust_remote_code, retry_failed=retry_failed)
+        replace(setting, trust_remote_code=trust_remote_code, retry_failed=retry_failed, redo_judge=redo_judge)
         for setting in settings_of(opened, resolve_tasks, models=split_models(models or ""), tasks=tasks)
     ]
     output = output or Path("runs") / Path(file).stem

@@ -224,5 +224,6 @@ RayAddressOption = Annotated[
     str | None,
     typer.Option(metavar="ADDRESS", help="The Ray cluster that the workers run on; this machine by default."),
 ]
+RedoJudgeOption = Annotated[bool, typer.Option("--redo-judge", help=TYPED["redo_judge"][1])]
 ByAttributeOption = Annotated[bool, typer.Option("--by-attribute", help="Show every attribute too.")]
 AuditedOption = Annotated[str | None, typer.Option(help="The annotator to check; the run's annotator by default.")]

@@ -12,6 +12,7 @@ from equivox.cli.options import (
     ByAttributeOption,
     QuietOption,
     RayAddressOption,
+    RedoJudgeOption,
     RunArgument,
     ScoringOption,
     WorkersOption,
@@ -21,6 +22,7 @@ from equivox.cli.output import show_tables
 from equivox.core.errors import RequestError
 from equivox.core.requests import Workers
 from equivox.core.scores import Score, ScoringOptions
+from equivox.core.segments import select_redone
 from equivox.core.variants import parse_comparisons
 from equivox.report.progress_bars import progress_bars
 from equivox.run.spec import scoring_of
@@ -64,6 +66,8 @@ def annotate(
         typer.Option(metavar="A,B,C", help="Combine three or more of the run's annotators by majority instead."),
     ] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Annotate again what failed before.")] = False,
+    redo_judge: RedoJudgeOption = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Repeat all annotations by this annotator.")] = False,
     scoring: ScoringOption = None,
     workers: WorkersOption = 1,
     ray_address: RayAddressOption = None,
@@ -79,12 +83,15 @@ def annotate(
     if (annotator is None) == (panel is None):
         raise RequestError("give `--annotator NAME`, or `--panel A,B,C` with annotators that the run has")
     options = scored_with(run) if scoring is None else scoring_of(scoring)
+    redo = select_redone(retry_failed=retry_failed, redo_judge=redo_judge, fresh=fresh)
     if panel is not None:
+        if redo:
+            raise RequestError("`--panel` asks nobody, so nothing is repeated; leave out `--fresh` and its like")
         return _panel(run, names_in(panel), options)
     with progress_bars(quiet=quiet) as progress:
         scores = annotate_run(
             run, str(annotator), options,
-            retry_failed=retry_failed, workers=Workers(workers, ray_address), progress=progress,
+            redo=redo, workers=Workers(workers, ray_address), progress=progress,
         )  # fmt: skip
     code = _show(run, scores, annotator_name(str(annotator)))
     show_agreement(run, read_tasks(run))

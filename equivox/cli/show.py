@@ -22,7 +22,7 @@ from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.core.text import how_many
 from equivox.core.variants import is_intervention
-from equivox.report.failures import annotation_failures, request_failures
+from equivox.report.failures import annotation_failures, find_unreadable_reply, request_failures
 from equivox.report.numbers import DASH, in_words, score_interval
 from equivox.report.opening import Opening, opening
 from equivox.report.progress_bars import progress_bars
@@ -87,7 +87,7 @@ def show_scores(named: Sequence[tuple[str, Path, Sequence[Score], str | None]], 
             show_tables(attribute_tables(run))
         counted = count_annotation_failures(run.folder, run.annotator)
         _show_losses(run, unread=bool(counted[0]))
-        failed += _show_annotation_failures(run.annotator, *counted)
+        failed += _show_annotation_failures(run.folder, run.annotator, *counted)
         _show_usage(run.folder)
         _show_whose(run)
     echo(f"\nStored in {', '.join(str(run.folder) for run in runs)}")
@@ -233,7 +233,9 @@ def show_status(folder: Path, tasks: Sequence[Task]) -> int:
     _show_failures(folder)
     if live is not None:
         echo(f"  {live_line(live, time.time())}")
-    unannotated = sum([_show_annotation_failures(name, *count_annotation_failures(folder, name)) for name in names])
+    unannotated = sum(
+        [_show_annotation_failures(folder, name, *count_annotation_failures(folder, name)) for name in names]
+    )
     _show_usage(folder)
     if missing and (live is None or live.age(time.time()) > SILENT_S):
         echo("Give the command that began this run again to go on.")
@@ -304,12 +306,16 @@ def live_line(live: Live, now: float) -> str:
     )
 
 
-def _show_annotation_failures(annotator: str, failures: Counter[str], invalid: Counter[str]) -> int:
-    """Print what an annotator failed on, by its errors; return how often it failed."""
-    for line in annotation_failures(annotator, failures, invalid, example=True):
+def _show_annotation_failures(folder: Path, annotator: str, failures: Counter[str], unreadable: Counter[str]) -> int:
+    """Print what an annotator failed on, one unreadable reply, and the repair; return how often it failed."""
+    for line in annotation_failures(annotator, failures, unreadable):
         echo(f"  {line}")
-    if failures:
-        echo("  What failed says nothing and is in no score; --retry-failed asks it again.", "yellow")
+    if unreadable and (reply := find_unreadable_reply(folder, annotator)) is not None:
+        echo(f"    such as: {reply}")
+    if failures or unreadable:
+        echo(
+            "  Fix the judge, then repeat its command with --redo-judge: it repeats these annotations alone.", "yellow"
+        )
     return failures.total()
 
 

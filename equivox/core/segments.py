@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
 from equivox.core.attributes import REFUSAL, Attribute, WorkedExample
 from equivox.core.errors import RequestError
@@ -23,6 +23,16 @@ if TYPE_CHECKING:
 Status = Literal["parsed", "refused", "empty", "unparsed", "failed"]
 """`refused`: the text declines; `empty`: no text; `unparsed`: could not be annotated; `failed`: the annotator gave no
 answer; only `parsed` has values."""
+
+STATUSES: frozenset[Status] = frozenset(get_args(Status))
+
+
+def select_redone(*, retry_failed: bool, redo_judge: bool, fresh: bool = False) -> frozenset[Status]:
+    """Return the statuses of the stored annotations that are made again."""
+    if fresh:
+        return STATUSES
+    return frozenset({"failed", "unparsed"} if redo_judge else {"failed"} if retry_failed else ())
+
 
 WHOLE = ""
 """The name of the segment for the whole response, whose status is that of the response; every scheme has it."""

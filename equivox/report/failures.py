@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 from equivox.core.scores import Score
-from equivox.core.text import how_many
+from equivox.core.text import how_many, visible
 from equivox.report.numbers import shortened
 from equivox.report.verdicts import LOST_ROLES, lost_shares, untold_gap
+from equivox.run.store import count_annotation_failures
 
 
 def told_gap(score: Score) -> str:
@@ -24,16 +26,21 @@ def request_failures(failures: Counter[str], shown: int) -> list[str]:
     return _by_error("failed", failures, shown, "`responses` in the run")
 
 
-def annotation_failures(annotator: str, failures: Counter[str], invalid: Counter[str], *, example: bool) -> list[str]:
-    """Return what an annotator failed on, by its errors, and how often what it wrote was no valid form.
-
-    With `example` the most frequent invalid form is quoted; it may hold words of an answer.
-    """
+def annotation_failures(annotator: str, failures: Counter[str], unreadable: Counter[str]) -> list[str]:
+    """Return what an annotator failed on, by its errors, and how many of its replies could not be read."""
     lines = _by_error(f"{annotator} failed", failures, 5, f"`annotations/{annotator}` in the run")
-    for written, _ in invalid.most_common(1):
-        quoted = f", such as: {shortened(written, 80)}" if example else ""
-        lines.append(f"{annotator} filled in no valid form for {how_many(invalid.total(), 'text')}{quoted}")
+    if unreadable:
+        lines.append(f"{annotator}: {how_many(unreadable.total(), 'reply')} could not be read")
     return lines
+
+
+def find_unreadable_reply(folder: Path, annotator: str) -> str | None:
+    """Return a judge's most frequent unreadable reply in a run; None without one.
+
+    It is one line of at most 80 characters, safe for a terminal. It may hold words of an answer.
+    """
+    _, unreadable = count_annotation_failures(folder, annotator)
+    return next((shortened(visible(reply), 80) for reply, _ in unreadable.most_common(1)), None)
 
 
 def _by_error(failed: str, failures: Counter[str], shown: int, where: str) -> list[str]:

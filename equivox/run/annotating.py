@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from equivox.core.annotation import Annotation, Annotator, Job, annotation_key, grouped
 from equivox.core.attributes import OTHER, UNSTATED, Attribute
@@ -25,6 +25,7 @@ from equivox.core.plugins import told_in_one_line
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.samples import ENDED, UNANNOTATED, segment_columns
 from equivox.core.segments import (
+    STATUSES,
     Segment,
     SegmentAnnotation,
     SegmentTool,
@@ -53,7 +54,6 @@ FOLLOW_UP = "follow up"
 SIMULATED = "simulated"
 """The engine whose responses can be annotated by special rules (`Task.simulate`)."""
 
-_STATUSES = frozenset(get_args(Status))
 _BLOCK = 8192
 """Number of responses that are annotated together; their segments stay in memory until the last is annotated."""
 
@@ -64,7 +64,7 @@ def annotate(
     annotator: Annotator,
     *,
     engine: str,
-    retry_failed: bool = False,
+    redo: Collection[Status] = (),
     progress: Progress = no_progress,
 ) -> None:
     """Annotate the responses of the run in `folder` that lack an annotation, and write the tables of samples.
@@ -73,7 +73,8 @@ def annotate(
 
     The manifest states no hashes from here until the run is scored. The annotator's identity is stored beside its
     annotations, so that they can be scored later without it. Annotations by another version of the same annotator stay
-    in the store and no longer count. `retry_failed` asks again what the annotator failed on before.
+    in the store and no longer count. Annotations with a status in `redo` are made again; each stays until the new one
+    is stored.
     """
     name = annotator.identity.name
     columns = ("key", "text", "finish_reason")
@@ -90,7 +91,7 @@ def annotate(
         store=Store(annotations_folder(folder, name), annotation_schema()),
         shared=Store(annotations_folder(folder, TOOLS), annotation_schema()),
         progress=progress,
-        retry_failed=retry_failed,
+        redo=redo,
     )
     before = dict(annotator.usage)
     try:
@@ -143,13 +144,15 @@ class _Stage:
     store: Store
     shared: Store
     progress: Progress
-    retry_failed: bool
+    redo: Collection[Status]
     done: int = 0
     total: int = 0
     failed: int = 0
     annotated: list[Any] = field(default_factory=list)
     again: set[str] = field(default_factory=set)
     """The keys of annotations that failed before and are asked again."""
+    redone: set[str] = field(default_factory=set)
+    """The keys of annotations that were made in this stage, which no later task repeats; empty if none is repeated."""
 
     def report(self, done: int) -> None:
         """Report that `done` responses are annotated."""
@@ -185,11 +188,12 @@ class _Stage:
             return pa.schema([schema.field(name) for name in columns]).empty_table()
         tables = [store.table(columns) for store in (self.store, self.shared)]
         stored = pa.concat_tables([t.filter(pc.is_in(t["response_key"], value_set=keys)) for t in tables])
-        if not self.retry_failed:
+        if not self.redo:
             return stored
-        failed = pc.equal(stored["status"], "failed")
+        again = pc.and_not(_is_among(stored["status"], self.redo), _is_among(stored["key"], self.redone))
+        failed = pc.and_(again, pc.equal(stored["status"], "failed"))
         self.again.update(stored.filter(failed)["key"].to_pylist())
-        return stored.filter(pc.invert(failed))
+        return stored.filter(pc.invert(again))
 
     def _block(
         self, task: Task, plan: pa.Table, responses: pa.Table, requested: Sequence[bool], stored: pa.Table
@@ -263,6 +267,8 @@ class _Stage:
                     instant.append(annotation.as_record())
                 else:
                     (self.shared if segment.alone else self.store).append(annotation.as_record())
+                if self.redo:
+                    self.redone.add(annotation.key)
                 made[annotation.key] = SegmentAnnotation(annotation.status, annotation.by_attribute())
                 self.failed += annotation.status == "failed"
                 # A response counts as soon as its share of the answers is there.
@@ -341,7 +347,7 @@ def _told(jobs: Sequence[Job], annotator: Annotator) -> Iterator[Annotation]:
             raise RunError(f"{annotator.named} yielded {what}; what was stored stays")
         attributes = job.segment.attributes
         asked = named.get(id(attributes)) or named.setdefault(id(attributes), {one.name: one for one in attributes})
-        known = annotation.status in _STATUSES and all(_can_be(value, asked) for value in annotation.values)
+        known = annotation.status in STATUSES and all(_can_be(value, asked) for value in annotation.values)
         if known and len(annotation.values) > 1:
             given = Counter(value.attribute for value in annotation.values)
             known = all(given[one.name] <= one.count for one in attributes)
@@ -372,22 +378,36 @@ def _status(segment: Segment, values: Sequence[Value]) -> Status:
     return "parsed"
 
 
+def _is_among(column: pa.ChunkedArray, values: Collection[str]) -> pa.ChunkedArray:
+    return pc.is_in(column, value_set=pa.array(sorted(values), pa.string()))
+
+
 def _stored_segment(record: Mapping[str, Any]) -> SegmentAnnotation:
     return SegmentAnnotation(record["status"], grouped((v["attribute"], v["value"]) for v in record["values"]))
 
 
-def stored_follow_ups(folder: Path, annotator: str) -> dict[str, SegmentAnnotation]:
-    """Return an annotator's answers to follow-up questions by key; those that it failed on are left out.
+def stored_follow_ups(folder: Path, annotator: str, *, redo: Collection[Status] = ()) -> dict[str, SegmentAnnotation]:
+    """Return an annotator's answers to follow-up questions by key; failed ones and those to `redo` are left out.
 
     Such a question is about a finding instead of one response.
     """
     answers = Store(annotations_folder(folder, annotator), annotation_schema()).where("response_key", [""])
-    return {r["key"]: _stored_segment(r) for r in answers.to_pylist() if r["status"] != "failed"}
+    return {r["key"]: _stored_segment(r) for r in answers.to_pylist() if r["status"] not in {"failed", *redo}}
 
 
-def ask(folder: Path, segments: Sequence[Segment], annotator: Annotator, *, progress: Progress = no_progress) -> None:
-    """Ask `annotator` each question in `segments` that it has not answered yet; every answer is stored at once."""
-    answers = stored_follow_ups(folder, annotator.identity.name)
+def ask(
+    folder: Path,
+    segments: Sequence[Segment],
+    annotator: Annotator,
+    *,
+    redo: Collection[Status] = (),
+    progress: Progress = no_progress,
+) -> None:
+    """Ask `annotator` each question in `segments` that it has not answered yet; every answer is stored at once.
+
+    Answers with a status in `redo` are asked for again.
+    """
+    answers = stored_follow_ups(folder, annotator.identity.name, redo=redo)
     jobs: dict[str, Job] = {}
     for segment in segments:
         if (key := annotation_key(annotator.identity, segment, "")) not in answers:

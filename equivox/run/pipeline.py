@@ -12,7 +12,7 @@ RUN/tasks.json      the tasks
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ from equivox.core.progress import Progress, no_progress
 from equivox.core.redact import remember_secrets
 from equivox.core.requests import EngineIdentity
 from equivox.core.scores import DEFAULT_OPTIONS, Score, ScoringOptions
-from equivox.core.segments import check_tools
+from equivox.core.segments import Status, check_tools
 from equivox.core.task import Task
 from equivox.core.task_checks import refuse_unable
 from equivox.core.variants import sampling_settings
@@ -77,7 +77,7 @@ def execute(
         run.plan = run.plan.part([])
         return_freed_memory()
         return annotate_and_score(
-            spec.output, run.tasks, annotator, spec.options, retry_failed=spec.retry_failed, progress=progress
+            spec.output, run.tasks, annotator, spec.options, redo=spec.redone_statuses, progress=progress
         )
 
 
@@ -207,6 +207,7 @@ def _checked(
     sendable = plan.requests(pending[plan.usable[pending]])
     if len(pending):
         check(engine, sendable)
+    if len(pending) or spec.redo_judge:
         check(annotator, tasks)
         check_tools(tasks)
     return_freed_memory()
@@ -236,11 +237,14 @@ def annotate_and_score(
     options: ScoringOptions,
     *,
     others: Sequence[str] = (),
-    retry_failed: bool,
+    redo: Collection[Status] = (),
     progress: Progress = no_progress,
 ) -> list[Score]:
-    """Annotate the responses in `folder` that `annotator` has not annotated yet, then score its annotations."""
-    annotate_responses(folder, tasks, annotator, options, retry_failed=retry_failed, progress=progress)
+    """Annotate the responses in `folder` that `annotator` has not annotated yet, then score its annotations.
+
+    Annotations with a status in `redo` are made again.
+    """
+    annotate_responses(folder, tasks, annotator, options, redo=redo, progress=progress)
     return score(folder, tasks, annotator.identity.name, options, others=others, progress=progress)
 
 
@@ -250,10 +254,13 @@ def annotate_responses(
     annotator: Annotator,
     options: ScoringOptions,
     *,
-    retry_failed: bool,
+    redo: Collection[Status] = (),
     progress: Progress = no_progress,
 ) -> None:
-    """Annotate the responses in `folder` that `annotator` has not annotated yet, and ask it about the findings."""
+    """Annotate the responses in `folder` that `annotator` has not annotated yet, and ask it about the findings.
+
+    Annotations with a status in `redo` are made again.
+    """
     engine = str(read_manifest(folder)["identity"]["model"]["engine"])
     before = dict(annotator.usage)
 
@@ -263,8 +270,8 @@ def annotate_responses(
             note_served_models(folder, annotator.engine, annotator.identity.name)
 
     with afterwards(note), noting(folder, progress, annotator=annotator.identity.name) as noted:
-        annotate(folder, tasks, annotator, engine=engine, retry_failed=retry_failed, progress=noted)
-        follow_up(folder, tasks, annotator, options, progress=noted)
+        annotate(folder, tasks, annotator, engine=engine, redo=redo, progress=noted)
+        follow_up(folder, tasks, annotator, options, redo=redo, progress=noted)
 
 
 def annotate_run(
@@ -272,20 +279,21 @@ def annotate_run(
     annotator: str,
     options: ScoringOptions = DEFAULT_OPTIONS,
     *,
-    retry_failed: bool = False,
+    redo: Collection[Status] = (),
     workers: Workers | None = None,
     progress: Progress = no_progress,
 ) -> list[Score]:
-    """Annotate a finished run with another annotator and score its annotations; those of others stay unchanged."""
+    """Annotate a finished run with another annotator and score its annotations; those of others stay unchanged.
+
+    Annotations with a status in `redo` are made again.
+    """
     tasks = read_tasks(folder)
     with freed(open_annotator(annotator, workers)) as opened:
         check(opened, tasks)
         check_tools(tasks)
         with writing(folder):
             others = _others(folder, opened.identity.name)
-            return annotate_and_score(
-                folder, tasks, opened, options, others=others, retry_failed=retry_failed, progress=progress
-            )
+            return annotate_and_score(folder, tasks, opened, options, others=others, redo=redo, progress=progress)
 
 
 def rescore(

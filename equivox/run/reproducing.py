@@ -141,7 +141,7 @@ def _read(runs: Sequence[Finished], name: str, evaluations: int, workers: Worker
                     with writing(run.folder):
                         annotate_responses(
                             run.folder, run.tasks, annotator, run.spec.options,
-                            retry_failed=run.spec.retry_failed, progress=progress,
+                            redo=run.spec.redone_statuses, progress=progress,
                         )  # fmt: skip
 
 

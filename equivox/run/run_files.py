@@ -80,8 +80,8 @@ class Setting:
     """One setting of a run file: its fields, and the tasks that its models run.
 
     `name` is empty if the file has no settings; otherwise it is the folder that the runs of the setting go into.
-    `trust_remote_code` is the user's consent to code of the models' repositories, and `retry_failed` the wish to ask
-    again what failed before, which no file can give.
+    `trust_remote_code` is the user's consent to code of the models' repositories; `retry_failed` and `redo_judge` are
+    wishes to repeat what failed or could not be read. No file can give them.
     """
 
     name: str
@@ -89,6 +89,7 @@ class Setting:
     tasks: Sequence[Task]
     trust_remote_code: bool = False
     retry_failed: bool = False
+    redo_judge: bool = False
 
     @property
     def varied(self) -> list[Task]:
@@ -106,6 +107,7 @@ class Setting:
             annotator=first if file.evaluations == 1 else f"{first}@1",
             trust_remote_code=self.trust_remote_code,
             retry_failed=self.retry_failed,
+            redo_judge=self.redo_judge,
             options=file.scoring,
             **{name: getattr(file, name) for name in TYPED if name in RunFile.model_fields},
         )

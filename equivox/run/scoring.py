@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from equivox.core.plugins import told_in_one_line
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import DEFAULT_OPTIONS, Score, Scored, ScoringOptions, family_of, scoring_options
-from equivox.core.segments import Segment
+from equivox.core.segments import Segment, Status
 from equivox.core.task import Task
 from equivox.core.text import inert_record
 from equivox.core.version import __version__
@@ -308,9 +308,12 @@ def follow_up(
     annotator: Annotator,
     options: ScoringOptions,
     *,
+    redo: Collection[Status] = (),
     progress: Progress = no_progress,
 ) -> None:
     """Ask `annotator` the tasks' questions about their findings that have no answer yet; each answer is stored.
+
+    Answers with a status in `redo` are asked for again.
 
     The annotator `rules` is not asked, because rules cannot answer such questions.
     """
@@ -322,7 +325,7 @@ def follow_up(
     for members, asked in asking:
         with told_in_one_line(f"the follow-up of the metric {members[0].metric.name}"):
             segments += asked.questions([(task, samples[task.name]) for task in members], options)
-    ask(folder, segments, annotator, progress=progress)
+    ask(folder, segments, annotator, redo=redo, progress=progress)
 
 
 def scores_path(folder: Path, annotator: str | None) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from equivox.core.fields import checked_fields, parse_model_args, refuse_unless
 from equivox.core.progress import STOP_AFTER
 from equivox.core.requests import Workers
 from equivox.core.scores import DEFAULT_OPTIONS, ScoringOptions, scoring_options
+from equivox.core.segments import Status, select_redone
 from equivox.core.task import Task
 from equivox.core.variants import (
     AS_DECLARED,
@@ -54,6 +55,7 @@ TYPED: Mapping[str, tuple[type, str]] = {
     "annotator": (str, "Annotator of the responses: a name, a YAML file, or a model; `rules` for simulated models."),
     "options": (str, SCORING_HELP),
     "retry_failed": (bool, "Ask again what failed before: the model, and the annotator."),
+    "redo_judge": (bool, "Repeat the annotations that could not be read; stored responses stay."),
     "stop_after": (
         int,
         "Stop after so many fatal failures in a row (no key, quota, connection), by default 20; 0: never.",
@@ -87,7 +89,9 @@ _KINDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "model": (_text, "the name of a model, a text"),
     "output": (lambda value: isinstance(value, str | Path), "the folder of the run, a text or a path"),
     **dict.fromkeys(("limit", "seed", "stop_after"), (_int, "an int")),
-    **dict.fromkeys(("retry_failed", "trust_remote_code"), (lambda value: isinstance(value, bool), "True or False")),
+    **dict.fromkeys(
+        ("retry_failed", "redo_judge", "trust_remote_code"), (lambda value: isinstance(value, bool), "True or False")
+    ),
     "data": (_text, "a text or a path: `sample`, or a folder"),
     "annotator": (_text, "a text, such as a name or a YAML file"),
     "compare": (
@@ -129,6 +133,7 @@ class RunSpec:
     annotator: str = "rules"
     options: ScoringOptions = DEFAULT_OPTIONS
     retry_failed: bool = False
+    redo_judge: bool = False
     stop_after: int = STOP_AFTER
     workers: Workers = field(default_factory=Workers, compare=False)
     trust_remote_code: bool = field(default=False, compare=False)
@@ -170,6 +175,11 @@ class RunSpec:
             workers=workers if isinstance(workers, Workers) else Workers(workers, address),
             **given,
         )
+
+    @property
+    def redone_statuses(self) -> Collection[Status]:
+        """The statuses of the stored annotations that are made again."""
+        return select_redone(retry_failed=self.retry_failed, redo_judge=self.redo_judge)
 
     @property
     def varied(self) -> list[Task]:

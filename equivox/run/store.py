@@ -369,8 +369,17 @@ def stored_annotator(folder: Path, name: str) -> AnnotatorIdentity:
 
 
 def count_annotation_failures(folder: Path, name: str) -> tuple[Counter[str], Counter[str]]:
-    """Count the texts that `name` failed on, by the error, and those for which its output was no valid form, by it."""
-    table = Store(annotations_folder(folder, name), annotation_schema()).table(("status", "output"))
+    """Count the texts that `name` failed on, by the error, and those for which its output was no valid form, by it.
+
+    Of two versions of the annotator that read the same text, the later counts.
+    """
+    columns = ("key", "response_key", "task", "segment", "status", "output")
+    table = Store(annotations_folder(folder, name), annotation_schema()).table(columns)
+    # A question about findings belongs to no response.
+    text = pc.if_else(pc.equal(table["response_key"], ""), table["key"], table["response_key"])
+    table = _latest(
+        table.set_column(0, "key", pc.binary_join_element_wise(text, table["task"], table["segment"], "\n"))
+    )
     failed, unparsed = (table.filter(pc.equal(table["status"], status))["output"] for status in ("failed", "unparsed"))
     # Rules write nothing that could be invalid.
     return Counter(failed.fill_null("no reason given").to_pylist()), Counter(unparsed.drop_null().to_pylist())

@@ -68,7 +68,7 @@ def test_errors_that_are_not_listed_are_counted() -> None:
         "failed 4 times: error 5",
         "… and 1 other reason, see `responses` in the run",
     ]
-    assert annotation_failures("judge", errors, Counter(), example=False)[4:] == [
+    assert annotation_failures("judge", errors, Counter())[4:] == [
         "judge failed 5 times: error 4",
         "… and 2 other reasons, see `annotations/judge` in the run",
     ]

@@ -261,8 +261,8 @@ def test_a_failed_annotation_is_asked_again_on_request_alone(tmp_path: Path, mon
     for again in (
         lambda: annotate(tmp_path, [task], annotator, engine="simulated"),
         lambda: annotate_run(tmp_path, "noting", FEW),
-        lambda: annotate_run(tmp_path, "noting", FEW, retry_failed=True),
-        lambda: annotate_run(tmp_path, "noting", FEW, retry_failed=True),
+        lambda: annotate_run(tmp_path, "noting", FEW, redo={"failed"}),
+        lambda: annotate_run(tmp_path, "noting", FEW, redo={"failed"}),
     ):
         again()
         asked.append(len(annotator.asked))

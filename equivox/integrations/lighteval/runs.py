@@ -238,7 +238,7 @@ class Runs:
     def scores(self, folder: Path, tasks: Sequence[Task]) -> list[Score]:
         """Annotate and score the run in `folder` exactly as `equivox run` does, and return its scores."""
         with freed(open_annotator(self.settings.annotator)) as annotator, writing(folder):
-            return annotate_and_score(folder, tasks, annotator, DEFAULT_OPTIONS, retry_failed=False)
+            return annotate_and_score(folder, tasks, annotator, DEFAULT_OPTIONS)
 
     def _plan(self, tasks: Sequence[Task], identity: EngineIdentity) -> Plan:
         try:

@@ -234,7 +234,7 @@ def _failures(comparison: Comparison) -> Iterator[str]:
     for run in comparison.runs:
         annotated = count_annotation_failures(run.folder, run.annotator)
         lines = request_failures(count_failures(run.folder), 5)
-        for line in (*lines, *annotation_failures(run.annotator, *annotated, example=False)):
+        for line in (*lines, *annotation_failures(run.annotator, *annotated)):
             yield f"{run.model}: {line}"
 
 
