@@ -141,15 +141,16 @@ def by_place(units: Sequence[Unit]) -> list[Unit]:
         return list(units)
     shared = {OTHER, UNSTATED}.union(set.intersection(*map(set, offered)))
 
-    def placed(label: Label, options: Sequence[str]) -> Label:
-        return tuple(value if value in shared else f"option {options.index(value) + 1}" for value in label)
+    def placed(unit: Unit, label: Label) -> Label:
+        places = {value: f"option {place}" for place, value in enumerate(unit.attribute.options, 1)}
+        return tuple(value if value in shared else places[value] for value in label)
 
     return [
         replace(
             unit,
-            given=None if unit.given is None else placed(unit.given, unit.attribute.options),
-            people={name: placed(label, unit.attribute.options) for name, label in unit.people.items()},
-            decided=None if unit.decided is None else placed(unit.decided, unit.attribute.options),
+            given=unit.given and placed(unit, unit.given),
+            people={name: placed(unit, label) for name, label in unit.people.items()},
+            decided=unit.decided and placed(unit, unit.decided),
         )
         for unit in units
     ]

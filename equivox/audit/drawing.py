@@ -204,9 +204,12 @@ def draw_sheet(
 
     A response with several segments at the stage, such as two profiles, is there once for each. Of questions about
     findings `n` are drawn for every run, whatever `per` says: they belong to no response. With `judge` the annotator's
-    lists stand below, and people are asked for their precision and recall. RequestError for an unknown stage, if the
-    annotator answered nothing there, and for `judge` where it gave no lists.
+    lists stand below, and people are asked for their precision and recall. Of the stage in which wordings are merged,
+    wordings are drawn. RequestError for an unknown stage, if the annotator answered nothing there, and for `judge`
+    where it gave no lists.
     """
+    if stage == UNIFY and all(map(_tables_of, folders)):
+        return _draw_merged(folders, n=n, seed=seed, annotator=annotator)
     if stage is None:
         answers = draw(folders, n=n, per=per, seed=seed, annotator=annotator)
         return _judged_answers(answers) if judge else answers
@@ -285,21 +288,13 @@ def _questions(
     ]
 
 
-def is_unify(stage: str | None, folders: Sequence[Path]) -> bool:
-    """Return whether the stage is the merging of wordings, and the runs have one."""
-    return stage == UNIFY and all(_tables_of(folder) for folder in folders)
-
-
 def _tables_of(folder: Path) -> dict[str, str]:
     """Return the name of the table of merged wordings of each family of a run that has one."""
-    found = {}
-    for task in read_tasks(folder):
-        if task.metric.follow_up is not None and task.metric.follow_up.merged:
-            found[family_of(task.name)] = task.metric.follow_up.merged
-    return found
+    asking = [(task, task.metric.follow_up) for task in read_tasks(folder)]
+    return {family_of(task.name): asked.merged for task, asked in asking if asked is not None and asked.merged}
 
 
-def draw_merged(folders: Sequence[Path], *, n: int, seed: int = 0, annotator: str | None = None) -> list[Drawn]:
+def _draw_merged(folders: Sequence[Path], *, n: int, seed: int, annotator: str | None) -> list[Drawn]:
     """Return `n` wordings of every task and category, whole clusters at a time, in random order.
 
     A cluster is drawn whole, because wordings that are drawn one by one hardly ever share one; it is cut at `n`.
@@ -386,11 +381,6 @@ def questions_at(
             if segment.name == stage and answer is not None and answer.status in SEEN:
                 found.setdefault(segment.digest, (members[0], segment, answer))
     return list(found.values())
-
-
-def drawn_counts(drawn: Sequence[Drawn]) -> Counter[tuple[str, str]]:
-    """Count the responses on a sheet by model and group."""
-    return Counter((one.model, one.row.group) for one in drawn)
 
 
 def choices_of(attribute: Attribute) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from equivox.audit.labels import (
     ADJUDICATED,
     KEY_FILE,
     Key,
+    Label,
     by_person,
     csv_of,
     label_files,
@@ -36,9 +37,6 @@ from equivox.run.opening import open_run
 from equivox.run.pipeline import writing
 from equivox.run.recomputing import Compared
 
-Rows = Sequence[tuple[str, str, str]]
-"""Item, attribute and label of each label."""
-
 
 def annotators_of(folder: Path, annotator: str | None) -> dict[Path, str]:
     """Return the annotator that labels in `folder` check, for each run: `annotator`, or else the run's own."""
@@ -58,42 +56,46 @@ def score_audit(folder: Path, files: Sequence[Path], annotator: str | None = Non
     key = read_key(folder)
     units = units_of(folder, key, files, annotator)
     by_attribute = split_by(units, lambda unit: unit.attribute.name)
-    raters = sorted({name for unit in units for name in unit.people})
     stage = next((entry["stage"] for entry in key.values() if "stage" in entry), "")
-    if not stage:
-        return Audit(
-            raters=raters,
-            n_responses=len({unit.item for unit in units if unit.is_labelled}),
-            attributes=[attribute_audit(name, members) for name, members in by_attribute.items()],
-            scores=corrected_scores(by_attribute, annotator),
-        )
+    attributes = [
+        with_lists(attribute_audit(name, by_place(members)), members) if stage else attribute_audit(name, members)
+        for name, members in by_attribute.items()
+    ]
     return Audit(
-        raters=raters,
+        raters=sorted({name for unit in units for name in unit.people}),
         n_responses=len({(unit.run, unit.response or unit.item) for unit in units if unit.is_labelled}),
-        attributes=[
-            with_lists(attribute_audit(name, by_place(members)), members) for name, members in by_attribute.items()
-        ],
-        scores=(),
+        attributes=attributes,
+        scores=() if stage else corrected_scores(by_attribute, annotator),
         stage=stage,
     )
 
 
-def is_judged(key: Key) -> bool:
-    """Return whether people judge the annotator's lists, rather than label what it labelled."""
-    return any(entry.get("judged") for entry in key.values())
+def is_about_shares(key: Key) -> bool:
+    """Return whether people judge what the annotator did on a sheet, rather than label what it labelled."""
+    return any(entry.get("judged") or entry.get("stage") == UNIFY for entry in key.values())
 
 
-def score_judged(folder: Path, key: Key, files: Sequence[Path]) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """Return the means of the shares that people give of what the annotator gave, 0 to 1, by stage or family.
+def score_shares(folder: Path, files: Sequence[Path]) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """Return what people say of the annotator's lists, or of its clusters of wordings, as shares from 0 to 1.
 
-    Each text counts once, with the mean of its judges. Of each measure there are `name`, `value`, the number of texts
-    `n`, and `low` to `high`, a 95 % interval over texts: NaN if all labels are equal or there are fewer than two. The
-    second counts, by folder, what nobody judged. RequestError as in `units_of`, and for a label that is no number from
-    0 to 1.
+    Each measure has `name`, `value`, the number of texts `n`, and `low` to `high`, a 95 % interval over texts: NaN for
+    clusters, if all labels are equal, or of fewer than two. The second counts, by folder, what nobody judged.
+    RequestError as in `units_of`, and for a share that is no number from 0 to 1.
     """
+    key = read_key(folder)
+    if any(entry.get("judged") for entry in key.values()):
+        asked, shares = people_labels(folder, key, files, _share)
+        n, measures = len(shares), _mean_shares(key, shares)
+    else:
+        asked, meanings = people_labels(folder, key, files, label_of)
+        n, measures = len(meanings), _measure_clusters(key, meanings)
+    return measures, {folder.name: len(asked) - n} if len(asked) > n else {}
+
+
+def _mean_shares(key: Key, people: Mapping[tuple[str, str], Mapping[str, float]]) -> list[dict[str, Any]]:
+    """Return the mean of each share by stage or family; a text counts once, with the mean of its judges."""
     from equivox.statistics.intervals import mean_interval
 
-    asked, people = people_labels(folder, key, files, _share)
     by_name: dict[str, list[float]] = {}
     for (item, name), given in people.items():
         decided, entry = given.get(ADJUDICATED), key[item]
@@ -103,8 +105,7 @@ def score_judged(folder: Path, key: Key, files: Sequence[Path]) -> tuple[list[di
     for name, values in by_name.items():
         low, high = mean_interval(values, rng=np.random.default_rng(0))
         measures.append({"name": name, "value": fmean(values), "n": len(values), "low": low, "high": high})
-    missing = len(asked) - len(people)
-    return measures, {folder.name: missing} if missing else {}
+    return measures
 
 
 def _share(text: str, attribute: Attribute, where: str) -> float:
@@ -117,20 +118,13 @@ def _share(text: str, attribute: Attribute, where: str) -> float:
     return share
 
 
-def is_merged(key: Key) -> bool:
-    """Return whether a sheet is one of wordings."""
-    return any(entry.get("stage") == UNIFY for entry in key.values())
+def _measure_clusters(key: Key, given: Mapping[tuple[str, str], Mapping[str, Label]]) -> list[dict[str, Any]]:
+    """Return homogeneity, completeness and V-measure of clusters against the meanings that people name.
 
-
-def score_merged(folder: Path, key: Key, files: Sequence[Path]) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """Return homogeneity, completeness and V-measure of the clusters against the meanings that people name, 0 to 1.
-
-    Meanings are compared within a task and category, person by person; of several people the means are given. The form
-    is that of `score_judged`, without intervals.
+    Meanings are compared within a task and category, person by person; of several people the means are given.
     """
     from equivox.statistics import clustering
 
-    asked, given = people_labels(folder, key, files, label_of)
     by_person: dict[str, list[tuple[str, tuple[str, str]]]] = {}
     for (item, _), people in given.items():
         place, cluster = key[item]["counted_as"]
@@ -138,12 +132,10 @@ def score_merged(folder: Path, key: Key, files: Sequence[Path]) -> tuple[list[di
             by_person.setdefault(person, []).append((f"{place} {label}", (place, cluster)))
     found = [clustering([said for said, _ in own], [cluster for _, cluster in own]) for own in by_person.values()]
     names = ("homogeneity", "completeness", "V-measure")
-    measures = [
+    return [
         {"name": f"{UNIFY}: {name}", "value": fmean(values), "n": len(given), "low": NAN, "high": NAN}
         for name, values in zip(names, zip(*found, strict=True), strict=True)
     ]
-    missing = len(asked) - len(given)
-    return measures, {folder.name: missing} if missing else {}
 
 
 def store_audit(folder: Path, files: Sequence[Path], audit: Audit, annotators: Mapping[Path, str]) -> list[Path]:
@@ -182,7 +174,7 @@ def kept_audits(run: Path) -> Iterator[tuple[Path, dict[str, Any], Audit]]:
     for path in audit_files(run):
         stated, place = read_document(path), path.parent
         if not isinstance(stated.get("annotator"), str):
-            raise RequestError(f"{AUDIT_FILE} of {run.name} is damaged; `equivox audit score` writes it anew")
+            raise RequestError(f"{AUDIT_FILE} of {run.name} is damaged; `equivox label score --store` writes it anew")
         if any(Path(entry["run"]) != run.resolve() for entry in read_key(place).values()):
             raise RequestError(f"the labels in {AUDIT_FOLDER}/{place.name} of {run.name} are about another run")
         yield path, stated, score_audit(place, label_files(place), stated["annotator"])
@@ -204,7 +196,7 @@ def _document(audit: Audit, run: Path, annotator: str) -> dict[str, Any]:
     return document | {"scores": kept}
 
 
-def _replace(place: Path, folder: Path, key: Key, labels: Mapping[str, Rows]) -> None:
+def _replace(place: Path, folder: Path, key: Key, labels: Mapping[str, Sequence[Sequence[str]]]) -> None:
     if place.is_dir() and place.resolve() != folder.resolve():
         shutil.rmtree(place)
     write_document(place / KEY_FILE, key)

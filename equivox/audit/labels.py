@@ -80,7 +80,7 @@ def read_key(folder: Path) -> Key:
         found.pop(CHECKSUM, None)  # of a key that is kept with a run
         return {item: {**entry, "run": str((folder / entry["run"]).resolve())} for item, entry in found.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise RequestError(f"{folder} has no readable {KEY_FILE}; name the folder that `audit label` wrote") from None
+        raise RequestError(f"{folder} has no readable {KEY_FILE}; name the folder that `label draw` wrote") from None
 
 
 def label_files(folder: Path) -> list[Path]:

@@ -1,15 +1,16 @@
 """A label folder: what was drawn as a table for people, its media, and the key that says what each item is.
 
-Nothing but the key tells group, model or annotation.
+Nothing but the key tells group, model or annotation: words that tell the group are masked. Media show the person.
 """
 
 from __future__ import annotations
 
-import base64
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +18,22 @@ from equivox.audit.drawing import Drawn, choices_of
 from equivox.audit.labels import KEY_FILE, csv_of
 from equivox.core.errors import RequestError
 from equivox.core.files import write_text, write_whole
+from equivox.core.lazy import pa, pc
 from equivox.core.media import MediaError, checked_image, compact_audio
-from equivox.core.task import DataSource, placeholders_of
-from equivox.core.text import inert
+from equivox.core.plain import split_by
+from equivox.core.task import CROSSED, placeholders_of
+from equivox.core.text import inert, masked
 from equivox.core.variants import SILENCE, TEXT_ONLY
-from equivox.dataset_builders.corpus import Corpus, Sample, table_in
+from equivox.dataset_builders.corpus import Sample, table_in
 from equivox.dataset_builders.opening import open_corpus
 from equivox.run.opening import data_of
+from equivox.run.plan import read_plan
 
 CSV_FILE = "sheet.csv"
 """The items as a table; each person fills in a copy."""
-MEDIA_FOLDER = "media"
 
 _Corpora = dict[tuple[str, str], Mapping[str, Sample]]
-_WITHOUT = "leave it out: `audit label --no-media`, `report` without `--examples`"
+_WITHOUT = "leave it out: `label draw --no-media`, `report` without `--examples`"
 
 ENDINGS = {"audio/ogg": ".ogg", "image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp", "image/gif": ".gif"}
 """The types of media that people get, and the endings of their files."""
@@ -47,7 +50,7 @@ def write_sheet(drawn: Sequence[Drawn], folder: Path, *, data: str | None = None
     drawn = with_texts(drawn, data) if media else drawn
     write_text(folder / CSV_FILE, f"\ufeff{sheet_csv(drawn)}")  # by this mark a spreadsheet knows UTF-8
     for item, (mime, content) in sent.items():
-        place = folder / MEDIA_FOLDER / f"{item}{ENDINGS.get(mime, '')}"
+        place = folder / "media" / f"{item}{ENDINGS.get(mime, '')}"
         write_whole(place, partial(Path.write_bytes, data=content))
     write_text(folder / KEY_FILE, json.dumps(key_of(drawn), indent=1, ensure_ascii=False) + "\n")
 
@@ -78,15 +81,11 @@ def key_of(drawn: Sequence[Drawn]) -> dict[str, dict[str, Any]]:
 def _stage_of(one: Drawn) -> dict[str, Any]:
     if one.segment is None:
         return {}
-    asked = [{**asdict(attribute), "words": ()} for attribute in one.attributes]
-    for entry in asked:
-        if entry["number"] is None:
-            del entry["number"]
     return {
         "stage": one.stage,
         "segment": one.segment.name,
         "question": one.segment.digest,
-        "attributes": asked,
+        "attributes": [{**asdict(attribute), "words": ()} for attribute in one.attributes],
         "judged": one.judged,
         **({"counted_as": one.counted_as} if one.counted_as else {}),
     }
@@ -95,21 +94,44 @@ def _stage_of(one: Drawn) -> dict[str, Any]:
 def sheet_csv(drawn: Sequence[Drawn]) -> str:
     """Return the items as CSV: a row per item and attribute; the third column is empty, for the label."""
     rows = [["item", "attribute", "label", "what to say", "choices", "response", "prompt"]]
+    plans = {run: read_plan(run) for run in {one.run for one in drawn}}
     for one in drawn:
+        masks = masks_of(one, plans[one.run])
+        said = [inert(masked(text, masks)) for text in (one.text, one.prompt)]
         for attribute in one.attributes:
             most = str(attribute.count) if attribute.at_least is None else f"up to {attribute.count}"
             many = f" ({most} values, separated by ;)" if attribute.is_list else ""
             stated = "a few words" if attribute.number is None else attribute.number.described
             anything = "a number from 0 to 1" if one.judged else f"{stated}, or unstated"
             choices = " / ".join(choices_of(attribute)) or anything
-            said = [inert(text) for text in (str(one.text), one.prompt)]
             rows.append([one.item, attribute.name, "", attribute.asks + many, choices, *said])
     return csv_of(rows)
 
 
-def data_uri(mime: str, content: bytes) -> str:
-    """Return a file as an address that holds its bytes."""
-    return f"data:{mime};base64,{base64.b64encode(content).decode()}"
+def masks_of(one: Drawn, plan: pa.Table) -> dict[str, str]:
+    """Return the words that tell the group of an item, each with its mask: `[group]`, or `[name]` of a swapped name.
+
+    They are the groups, the words of swaps, and what the versions of a swapped text do not share. Choices stay.
+    """
+    groups = plan["group"].unique().drop_null().to_pylist()
+    masks: dict[str, str] = {}
+    for swaps in one.task.data.swap.values():
+        unit = split_by(plan.filter(pc.equal(plan["cluster"], one.row.cluster)).to_pylist(), lambda row: row["group"])
+        for name, by_group in swaps.items():
+            groups += by_group
+            literal = [[word for word in words if not placeholders_of(word)] for words in by_group.values()]
+            versions = [[row.get(f"metadata.{name}") or "" for row in rows] for rows in unit.values()]
+            words = {*chain(*literal), *_unshared(literal), *_unshared(versions)}
+            masks |= dict.fromkeys(words, f"[{name}]")
+    masks |= {word: "[group]" for group in groups for word in (group, *group.split(CROSSED))}
+    offered = " ".join(choice for attribute in one.attributes for choice in choices_of(attribute))
+    return {word: mask for word, mask in masks.items() if word and masked(offered, {word: ""}) == offered}
+
+
+def _unshared(versions: Sequence[Iterable[str]]) -> set[str]:
+    """Return the words that some of several versions have, and not all of them."""
+    words = [set(re.findall(r"\w+", " ".join(texts).casefold())) for texts in versions]
+    return set.union(*words) - set.intersection(*words) if words else set()
 
 
 def media_of(drawn: Sequence[Drawn], data: str | None) -> dict[str, tuple[str, bytes]]:
@@ -149,7 +171,14 @@ def _sample(one: Drawn, data: str | None, corpora: _Corpora) -> Sample:
     where = data or data_of(one.run, one.task.data)
     place = (one.task.data.corpus, str(where))
     if place not in corpora:
-        corpora[place] = {sample.sample_id: sample for sample in _corpus(one.task.data, data, where).samples}
+        try:
+            corpus = open_corpus(table_in(one.task.data, data), where)
+        except RequestError as error:
+            if one.task.data.table is None:
+                raise
+            moved = "if the corpus was moved, name the folder of its table with `--data`"
+            raise RequestError(f"{error}; {moved}, or {_WITHOUT}") from error
+        corpora[place] = {sample.sample_id: sample for sample in corpus.samples}
     sample = corpora[place].get(one.row.sample_id)
     if sample is None:
         raise RequestError(
@@ -157,15 +186,3 @@ def _sample(one: Drawn, data: str | None, corpora: _Corpora) -> Sample:
             f"name the data of the run with `--data`, or {_WITHOUT}"
         )
     return sample
-
-
-def _corpus(source: DataSource, data: str | None, where: str | None) -> Corpus:
-    """Return the corpus of a run; a custom table is looked for in the folder `data`, if that is given."""
-    try:
-        return open_corpus(table_in(source, data), where)
-    except RequestError as error:
-        if source.table is None:
-            raise
-        raise RequestError(
-            f"{error}; if the corpus was moved, name the folder of its table with `--data`, or {_WITHOUT}"
-        ) from error

@@ -144,7 +144,12 @@ def _audit(name: str, document: Mapping[str, Any]) -> StoredAudit:
         surely={one["attribute"]: _surely(one) for one in document["attributes"]},
         unsettled=max(map(_unsettled, document["attributes"]), default=0),
         groups={one["attribute"]: frozenset(one["by_group"]) for one in document["attributes"]},
-        unequal=_unequal({one["attribute"]: one.get("p_groups") for one in document["attributes"]}),
+        # An annotator's errors depend on the group, by Bonferroni's correction.
+        unequal=[
+            one["attribute"]
+            for one in document["attributes"]
+            if (p := one.get("p_groups")) is not None and p * len(document["attributes"]) < LEVEL
+        ],
         corrected={(one.task, one.attribute): one for one in scores},
     )
 
@@ -171,11 +176,6 @@ def _surely(audited: Mapping[str, Any]) -> float:
 def _unsettled(audited: Mapping[str, Any]) -> int:
     """Return how many answers people are split on or passed over."""
     return int(audited.get("split", 0) + audited.get("unlabelled", 0))
-
-
-def _unequal(p_groups: Mapping[str, float | None]) -> list[str]:
-    """Return the attributes in which an annotator's errors depend on the group, by Bonferroni's correction."""
-    return [name for name, p in p_groups.items() if p is not None and p * len(p_groups) < LEVEL]
 
 
 OF_THE_SCORE = ("estimate", "own_low", "own_high")

@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from equivox.cli import (
-    audit_commands,
     check_commands,
     data_commands,
     engine_commands,
     file_commands,
     hub_commands,
+    label_commands,
     power_command,
     result_commands,
     run_commands,
@@ -55,7 +55,7 @@ COMMANDS = {
         result_commands.view,
         result_commands.report,
         hub_commands.submit,
-        audit_commands.app,
+        label_commands.app,
     ),
     "Before a run": (
         power_command.power,

@@ -42,7 +42,7 @@ from equivox.run.plan import COLUMN, read_plan
 from equivox.run.scoring import families, read_records, read_scores, scored_with
 from equivox.statistics import adjust, correlations
 
-NOT_AUDITED = "annotator not audited: no labels from people are stored with a run; `equivox audit` measures its errors"
+NOT_AUDITED = "annotator not audited: no labels from people are stored with a run; `equivox label` measures its errors"
 """The mark of scores whose annotator may err."""
 
 HEARD_RATE = 16_000

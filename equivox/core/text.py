@@ -6,7 +6,7 @@ import codecs
 import json
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TextIO
 
 _PLAIN = {"−": "-", "–": "-", "—": "--", "×": "x", "→": "->", "≥": ">=", "≤": "<=", "…": "...", "’": "'", "α": "alpha"}
@@ -77,6 +77,20 @@ def inert(text: str) -> str:
     ("'=1+1", 'a=1')
     """
     return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def masked(text: str, masks: Mapping[str, str]) -> str:
+    """Return a text with masks in place of words, in whatever case, and never inside of other words.
+
+    >>> masked("Anna, Annabel and _ANNA_", {"Anna": "[name]"})
+    '[name], Annabel and _[name]_'
+    """
+    if not masks:
+        return text
+    mask_of = {word.casefold(): mask for word, mask in masks.items()}
+    words, letter = "|".join(map(re.escape, sorted(masks, key=len, reverse=True))), r"[^\W_]"
+    pattern = re.compile(rf"(?<!{letter})(?:{words})(?!{letter})", re.IGNORECASE)
+    return pattern.sub(lambda found: mask_of.get(found[0].casefold(), "[group]"), text)
 
 
 def inert_record(record: dict[str, Any]) -> dict[str, Any]:

@@ -119,7 +119,7 @@ def _named(score: AdjustedScore) -> str:
 
 
 def stage_table(measures: Sequence[Mapping[str, Any]], left_out: Mapping[str, int]) -> Table:
-    """Return how people judge the annotator's lists, a line per attribute, see `equivox.audit.kept.score_judged`."""
+    """Return how people judge the annotator's lists, a line per attribute, see `equivox.audit.kept.score_shares`."""
     return Table(
         caption="stages against people",
         columns=("measure", "value", "interval", "labels"),

@@ -2,7 +2,7 @@
 
 `association_list` counts the associations of a list. `annotated_stories`, `exclusivity_labels` and
 `cluster_labels` check BADF's annotator against people (arXiv 2508.01412, appendix H): how often each stage is right.
-`equivox audit` takes the labels of a run.
+`equivox label` takes the labels of a run.
 """
 
 from __future__ import annotations

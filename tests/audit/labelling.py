@@ -10,7 +10,7 @@ from commands import csv_rows, write_rows
 
 from equivox.run.store import stored_annotations
 
-LABEL = ("audit", "label")
+LABEL = ("label", "draw")
 AUDIT = (*LABEL, "--per", "model,group")
 Labeller = Callable[[dict[str, str], dict[str, str]], str]
 

@@ -96,7 +96,7 @@ def test_people_who_agree(sheet: Path, run: Path, equivox: Cli) -> None:
         if score.attribute:
             assert any("no error was seen in the labels of female, male" in note for note in score.notes)
             assert "points wide" in score.notes[-1]
-    out = equivox.done("audit", "score", sheet, labels, "--no-store")
+    out = equivox.done("label", "score", sheet, labels)
     assert not (run / "audit").exists()
     assert "competency" in out and "labels a group" in out and "female 3" in out
     stored = json.loads((sheet / "audit.json").read_text())
@@ -273,7 +273,7 @@ def test_wrong_labels_are_one_line(case: str, sheet: Path, run: Path, equivox: C
     old, new, hint = WRONG_LABELS[case]
     labels = fill(sheet, run, lambda row, _: "junior novice" if row["attribute"] == "competency" else "")
     labels.write_text(labels.read_text().replace(old, new))
-    assert hint in equivox.refused("audit", "score", sheet, labels)
+    assert hint in equivox.refused("label", "score", sheet, labels)
     assert not (sheet / "audit.json").exists()
 
 

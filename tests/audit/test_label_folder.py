@@ -120,7 +120,7 @@ def test_an_annotator_that_errs_on_one_group_alone_has_no_good_mark(run: Path, t
             return known["read"]
         return next(option for option in ("junior novice", "exceptional expert") if option != known["read"])
 
-    equivox.done("audit", "score", sheet, fill(sheet, run, say))
+    equivox.done("label", "score", sheet, fill(sheet, run, say), "--store")
     (audit,) = stored_audits(run, "rules")
     # Of 120 answers to women 30 were misread, of 120 to men none: 210 of 240 are met, surely more than the 80 % for a
     # good mark.
@@ -136,7 +136,7 @@ def test_an_attribute_that_nobody_labelled_is_not_checked(run: Path, tmp_path: P
     sheet = tmp_path / "sheet"
     equivox.done(*LABEL, run, "--n", 40, "--per", "task,group", "--no-media", "--output", sheet)
     labels = fill(sheet, run, lambda row, known: "" if row["attribute"] == "cultural_fit" else known["read"])
-    out = equivox.done("audit", "score", sheet, labels)
+    out = equivox.done("label", "score", sheet, labels, "--store")
     told = trust_in_audits(run)
     assert told.mark == "bad" and told.text.endswith("; no label is about cultural_fit")
     (audit,) = stored_audits(run, "rules")
@@ -159,7 +159,7 @@ def audited(equivox: Cli, run: Path, n: int) -> Path:
     sheet = run.parent / "sheet"
     equivox.done(*LABEL, run, "--n", n, "--per", "task,group", "--no-media", "--output", sheet)
     labels_like_the_annotator(sheet, run)
-    equivox.done("audit", "score", sheet)
+    equivox.done("label", "score", sheet, "--store")
     return sheet
 
 
@@ -209,7 +209,7 @@ def test_labels_of_chosen_answers_give_no_good_mark_and_correct_nothing(run: Pat
         chosen.append(row["attribute"] != "competency" or next(given) % 3 != 0)
         return known["read"] if chosen[-1] else ""
 
-    out = equivox.done("audit", "score", sheet, fill(sheet, run, met_alone))
+    out = equivox.done("label", "score", sheet, fill(sheet, run, met_alone), "--store")
     (audit,) = stored_audits(run, "rules")
     assert audit.agreement["competency"] == 100 and chosen.count(False) == 40
     # Wilson 1927, z = 1.95996: (80 + z² / 2 - z √(80 · 40 / 120 + z² / 4)) / (120 + z²).
@@ -230,7 +230,7 @@ def test_decisions_about_what_nobody_labelled_are_no_check_by_people(run: Path, 
     equivox.done(*LABEL, run, "--n", 40, "--per", "task,group", "--no-media", "--output", sheet)
     labels_like_the_annotator(sheet, run).rename(sheet / "adjudicated.csv")
     told = "competency of .* is decided, and nobody has labelled it"
-    assert re.search(told, equivox.refused("audit", "score", sheet))
+    assert re.search(told, equivox.refused("label", "score", sheet))
     assert not (run / "audit").exists()
 
 
@@ -239,7 +239,7 @@ def test_who_labels_the_top_of_the_sheet_passes_nothing_over(run: Path, equivox:
     equivox.done(*LABEL, run, "--n", 60, "--per", "task,group", "--no-media", "--output", sheet)
     top = {row["item"] for row in rows_of(sheet)[: len(rows_of(sheet)) // 2]}
     labels = fill(sheet, run, lambda row, known: known["read"] if row["item"] in top else "")
-    equivox.done("audit", "score", sheet, labels)
+    equivox.done("label", "score", sheet, labels, "--store")
     (audit,) = stored_audits(run, "rules")
     assert (audit.n_responses, audit.unsettled, trust_in_audits(run).mark) == (60, 0, "good")
 
@@ -255,14 +255,14 @@ def test_who_says_that_an_answer_declines_need_not_say_that_it_states_nothing(ru
             return known["read"]
         return "yes" if row["attribute"] == "refusal" else ""
 
-    equivox.done("audit", "score", sheet, fill(sheet, run, say))
+    equivox.done("label", "score", sheet, fill(sheet, run, say), "--store")
     (audit,) = stored_audits(run, "rules")
     # The annotator read values in 40 of 120 answers, which have none.
     assert (audit.unsettled, audit.agreement["competency"]) == (0, pytest.approx(100 * 80 / 120))
     equivox.done("verify", run, "--data", "sample", "--quiet")
     # Nothing is passed over by people who label nothing but refusals.
     alone = fill(sheet, run, lambda row, known: "yes" if row["attribute"] == "refusal" else "")
-    equivox.done("audit", "score", sheet, alone)
+    equivox.done("label", "score", sheet, alone, "--store")
     (audit,) = stored_audits(run, "rules")
     assert (audit.unsettled, [*audit.agreement]) == (0, ["refusal"])
 
@@ -281,7 +281,7 @@ def test_labels_of_one_model_say_nothing_of_how_another_was_read(run: Path, equi
         met[given == "junior novice"] += 1
         return "junior novice"
 
-    equivox.done("audit", "score", sheet, filled(sheet / "labels-Ana.csv", rows_of(sheet), say))
+    equivox.done("label", "score", sheet, filled(sheet / "labels-Ana.csv", rows_of(sheet), say), "--store")
     assert sum(met) == 40
     for folder, share in ((run, 100 * met[1] / 40), (well, 100)):
         (audit,) = stored_audits(folder, "rules")
@@ -290,7 +290,7 @@ def test_labels_of_one_model_say_nothing_of_how_another_was_read(run: Path, equi
     # A run of which nobody labelled an answer keeps nothing.
     shutil.rmtree(run / "audit")
     own = [row for row in rows_of(sheet) if key[row["item"]]["run"] == str(well.resolve())]
-    equivox.done("audit", "score", sheet, filled(sheet / "labels-Ana.csv", own, say))
+    equivox.done("label", "score", sheet, filled(sheet / "labels-Ana.csv", own, say), "--store")
     assert not (run / "audit").exists() and (well / "audit").exists()
 
 
@@ -298,7 +298,7 @@ def test_an_audit_stays_with_its_run(run: Path, tmp_path: Path, equivox: Cli) ->
     sheet = tmp_path / "sheet"
     equivox.done(*LABEL, run, "--n", 40, "--per", "task,group", "--no-media", "--output", sheet)
     labels_like_the_annotator(sheet, run)
-    code, out, err = equivox("audit", "score", sheet)
+    code, out, err = equivox("label", "score", sheet, "--store")
     assert (code, err) == (0, "")
     kept = run / "audit" / "answers"
     assert str(kept / "audit.json") in out and str(sheet / "audit.json") in out
@@ -343,7 +343,7 @@ def test_an_audit_stays_with_its_run(run: Path, tmp_path: Path, equivox: Cli) ->
     # It is computed again from what is kept, and gives the same.
     before = read_document(kept / "audit.json")
     shutil.rmtree(sheet)
-    equivox.done("audit", "score", kept)
+    equivox.done("label", "score", kept, "--store")
     assert read_document(kept / "audit.json") == before
 
 

@@ -17,7 +17,7 @@ from sample_runs import sample_run
 
 from equivox import cli
 from equivox.annotate.model import ModelAnnotator
-from equivox.audit.kept import score_audit, score_judged
+from equivox.audit.kept import score_audit, score_shares
 from equivox.audit.labels import Unit, read_key
 from equivox.core.errors import RequestError
 from equivox.core.files import read_table, write_table
@@ -118,7 +118,7 @@ def test_people_and_annotator_are_compared_by_attribute(narratives: Path, tmp_pa
     (entry,) = score_audit(sheet, [lee]).attributes
     assert (entry.n, entry.unlabelled) == (8, 2) and entry.agreement == pytest.approx(62.5)
     assert all(said.startswith("option ") or said == "NA" for pair in entry.errors for said in pair[:2])
-    out = equivox.done("audit", "score", sheet, lee)
+    out = equivox.done("label", "score", sheet, lee)
     assert "at the stage narrative against 1 person (lee), 8 responses" in out and "62.5" in out
     assert json.loads((sheet / "audit.json").read_text())["stage"] == "narrative"
 
@@ -166,15 +166,15 @@ def test_people_judge_the_annotators_lists(stories: Path, tmp_path: Path, equivo
                lambda row, own=own: next(own) if row["attribute"] == "character_1 precision" else "")  # type: ignore[misc]
         for name, own in said.items()
     ]  # fmt: skip
-    measures, left_out = score_judged(sheet, read_key(sheet), files)
+    measures, left_out = score_shares(sheet, files)
     # (1 + 0.5) / 2 and (0.5 + 0.5) / 2 are 0.75 and 0.5; their mean is 0.625. 12 were asked, 2 are judged.
     (measure,) = measures
     assert (measure["name"], measure["value"], measure["n"]) == ("refine: character_1 precision", 0.625, 2)
     assert left_out == {"sheet": 10}
-    code, out, err = equivox("audit", "score", sheet, *files)
+    code, out, err = equivox("label", "score", sheet, *files)
     assert code == 0 and "0.6250" in out and "10 texts of sheet" in out, err
     filled(files[0], rows, lambda row: "1.5")
-    assert "is a number from 0 to 1, got '1.5'" in equivox.refused("audit", "score", sheet, files[0])
+    assert "is a number from 0 to 1, got '1.5'" in equivox.refused("label", "score", sheet, files[0])
     err = equivox.refused(*AUDIT, stories, "--judge", "-o", tmp_path / "x")
     assert "is annotated in stages; name one by `--stage` for `--judge`" in err
 
@@ -190,7 +190,7 @@ def test_people_judge_how_phrases_were_split(tmp_path: Path, equivox: Cli) -> No
     assert {row["attribute"] for row in rows} == {"character_1 accuracy", "character_2 accuracy"}
     assert len({row["item"] for row in rows}) == len(places) > 1
     files = [filled(tmp_path / "kim.csv", rows, lambda row: "0.5" if row["attribute"][10] == "1" else "1")]
-    measures, left_out = score_judged(sheet, read_key(sheet), files)
+    measures, left_out = score_shares(sheet, files)
     assert [(m["name"], m["value"]) for m in sorted(measures, key=lambda one: one["name"])] == [
         ("decompose: character_1 accuracy", 0.5), ("decompose: character_2 accuracy", 1.0),
     ]  # fmt: skip
@@ -216,7 +216,7 @@ def test_people_name_what_wordings_mean(tmp_path: Path, equivox: Cli) -> None:
     assert "glad" not in "".join(row["response"] for row in rows if "happy" in row["response"])  # blind to the cluster
     means = {"glad": "joy", "happy": "joy", "joyful": "joy", "tired": "weary"}
     files = [filled(tmp_path / "kim.csv", rows, lambda row: means[row["response"].partition(": ")[2]])]
-    out = equivox.done("audit", "score", sheet, *files)
+    out = equivox.done("label", "score", sheet, *files)
     # No cluster mixes meanings: homogeneity 1. H(clusters) = 1.5 bits, H(meanings) = 0.8113, both together 1.5:
     # completeness 1 - (1.5 - 0.8113) / 1.5 = 0.5409, V = 2 * 0.5409 / 1.5409 = 0.7020.
     for name, value in (("homogeneity", "1.0000"), ("completeness", "0.5409"), ("V-measure", "0.7020")):
@@ -235,11 +235,11 @@ def test_people_verify_what_was_extracted(tmp_path: Path, equivox: Cli) -> None:
     # Of the first dimension one answer of ten has one wrong hobby of three: (9 + 2/3) / 10.
     first = next(row["item"] for row in rows if key[row["item"]]["task"].startswith("vibe_gender"))
     files = [filled(tmp_path / "kim.csv", rows, lambda row: "0.6667" if row["item"] == first else "1")]
-    measures, _ = score_judged(sheet, key, files)
+    measures, _ = score_shares(sheet, files)
     found = {measure["name"]: (measure["n"], measure["value"]) for measure in measures}
     assert found["vibe_gender: hobby correct"] == (10, pytest.approx(0.96667, abs=1e-5))
     assert found["vibe_accent: hobby correct"] == (10, 1.0)
-    code, out, err = equivox("audit", "score", sheet, *files)
+    code, out, err = equivox("label", "score", sheet, *files)
     assert code == 0 and "vibe_gender: hobby correct" in out and "0.9667" in out, err
 
 

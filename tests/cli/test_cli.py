@@ -106,7 +106,7 @@ def test_usage_errors_are_one_line_too(equivox: Cli) -> None:
         equivox.refused(*arguments)
 
 
-@pytest.mark.parametrize("group", ["data", "audit"])
+@pytest.mark.parametrize("group", ["data", "label"])
 def test_a_group_of_commands_alone_shows_them_and_says_that_one_is_missing(equivox: Cli, group: str) -> None:
     code, out, err = equivox(group)
     assert code == 2 and f"equivox {group}" in out
@@ -338,7 +338,7 @@ def test_a_place_in_a_run_is_known_by_whatever_name_it_is_called(
     # What goes below the working folder unless it is named goes into no run, either.
     for command in (("run", "simulated:", "vibe_gender:story"), ("data", "push", "crema_d", "--repo", "x/y")):
         assert f"is in the run {run}" in equivox.refused(*command, "--data", "sample")
-    assert "is in the run" not in equivox.refused("audit", "label", run)  # whose answers go beside the run
+    assert "is in the run" not in equivox.refused("label", "draw", run)  # whose answers go beside the run
     assert sorted(path.name for path in run.rglob("*")) == ["manifest.json", "tables", "tasks.json"]
 
 

@@ -83,7 +83,7 @@ def line(path: tuple[str, ...], command: Any, run: Path, place: Path) -> list[st
 
 
 def test_the_registry_names_the_commands_that_open_runs() -> None:
-    expected = {"status", "compare", "gate", "verify", "view", "report", "submit", "audit label",
+    expected = {"status", "compare", "gate", "verify", "view", "report", "submit", "label draw",
                 "data push", "score", "annotate", "leaderboard"}  # fmt: skip
     assert set(COMMANDS) >= DECIDING
     assert expected <= set(COMMANDS)

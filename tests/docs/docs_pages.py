@@ -27,7 +27,7 @@ WORKED = [page for page in PAGES if page.name.startswith(("add_", "ci", "quickst
 
 _FILE = re.compile(r"# (?P<path>[\w/]+\.(?:py|yaml))\n")
 _CACHES = (plugins.added, plugins.plugin_packages, registry._added_tasks, opening.openers)
-GROUPS_OF_COMMANDS = frozenset({"data", "tasks", "audit"})
+GROUPS_OF_COMMANDS = frozenset({"data", "tasks", "label"})
 
 
 def blocks(page: Path, language: str) -> list[str]:

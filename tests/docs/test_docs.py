@@ -64,7 +64,7 @@ def can_run(words: list[str]) -> bool:
         return words[1].startswith("simulated:") and "sample" in words
     if words[0] == "reproduce":
         return "sample" in words and "simulated:biased" in words
-    if words[0] in {"vllm", "annotate", "audit"}:
+    if words[0] in {"vllm", "annotate", "label"}:
         return False
     if words[0] == "data":
         listed = words == ["data", "build"]

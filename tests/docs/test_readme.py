@@ -56,7 +56,7 @@ def test_commands_on_real_models_know_their_options_and_names(page: Path) -> Non
             assert words[words.index("--annotator") + 1] in annotator_names()
         if words[0] == "reproduce":
             assert open_run_file(words[1])
-        elif words[0] != "audit":
+        elif words[0] != "label":
             assert resolve_tasks(words[2])
 
 

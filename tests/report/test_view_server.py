@@ -195,12 +195,12 @@ def test_labels_kept_with_a_run_are_a_screen(run: Path, tmp_path: Path, equivox:
     found = screen([run], tmp_path / "before", "labels/0")
     assert "no labels of people are kept" in found["problem"]
     folder, sheet = shutil.copytree(run, tmp_path / "run"), tmp_path / "sheet"
-    equivox.done("audit", "label", folder, "--n", 6, "--no-media", "--output", sheet)
+    equivox.done("label", "draw", folder, "--n", 6, "--no-media", "--output", sheet)
     rows = csv_rows(sheet / "sheet.csv")
     for row in rows:
         row["label"] = "unstated" if row["attribute"] == "hobby" else "no"
     write_rows(sheet / "labels-ana.csv", rows)
-    equivox.done("audit", "score", sheet)
+    equivox.done("label", "score", sheet, "--store")
     assert screens(folder, tmp_path / "after") == ["labels", "gate"]
     found = screen([folder], tmp_path / "after", "labels/0")
     agreement, corrected = found["tables"]

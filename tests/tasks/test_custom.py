@@ -233,7 +233,7 @@ def test_a_corpus_that_was_moved_is_found_by_data(clip_corpus: Corpus, equivox: 
     for name in ("clips", "clips.csv"):
         (tmp_path / name).rename(home / name)
     report = ("report", run, "--examples", 1, "--output", tmp_path / "report.html")
-    export = ("audit", "label", "--per", "model,group", run, "--n", 1, "--output", tmp_path / "audit")
+    export = ("label", "draw", "--per", "model,group", run, "--n", 1, "--output", tmp_path / "audit")
     for command in (report, export):
         assert "name the folder of its table with `--data`" in equivox.refused(*command)
         equivox.done(*command, "--data", home)

@@ -115,19 +115,19 @@ def test_people_who_label_read_what_was_asked(tmp_path: Path, equivox: Cli) -> N
     """Not the placeholder of the task file; and nobody is sent to a folder of recordings that is not there."""
     (task,) = load_task_file(task_file(tmp_path, f"group: gender\n{SWAP}{QUESTION}", cvs(150)))
     measure("simulated:random", task, output=tmp_path / "run", options="n_resamples=99")
-    code, out, err = equivox("audit", "label", tmp_path / "run", "--n", 5)
+    code, out, err = equivox("label", "draw", tmp_path / "run", "--n", 5)
     assert code == 0 and "media/" not in out, err
     prompts = {row["prompt"] for row in csv_rows(tmp_path / "run-labels" / "sheet.csv")}
-    assert len(prompts) == 10
-    assert all(re.fullmatch(r"(\w+) has worked for \d years\. Should we invite \1\?", prompt) for prompt in prompts)
+    assert len(prompts) > 3
+    assert all(re.fullmatch(r"\[name\] has worked for \d years\. Should we invite \[name\]\?", one) for one in prompts)
     page = tmp_path / "page.html"
     equivox.done("report", tmp_path / "run", "--examples", 1, "-o", page)
     assert "has worked for" in page.read_text() and "{cv}" not in page.read_text()
     (tmp_path / "cvs.csv").rename(tmp_path / "elsewhere.csv")
     equivox.done("report", tmp_path / "run", "--examples", 1, "-o", page)
     assert "{cv}" in page.read_text()
-    assert "--no-media" in equivox.refused("audit", "label", tmp_path / "run", "--n", 5, "--output", tmp_path / "other")
-    equivox.done("audit", "label", tmp_path / "run", "--no-media", "--output", tmp_path / "other")
+    assert "--no-media" in equivox.refused("label", "draw", tmp_path / "run", "--n", 5, "--output", tmp_path / "other")
+    equivox.done("label", "draw", tmp_path / "run", "--no-media", "--output", tmp_path / "other")
 
 
 def test_what_a_task_of_a_table_asks_is_told(tmp_path: Path, equivox: Cli) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 from equivox.audit.drawing import Drawn, draw
-from equivox.audit.sheet import data_uri, media_of, with_texts
+from equivox.audit.sheet import media_of, with_texts
 from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.errors import RequestError
 from equivox.core.lazy import NDArray, np
@@ -96,6 +97,7 @@ def _example(
     one: Drawn, model: str, medium: tuple[str, bytes] | None, annotations: Sequence[tuple[str, Row]]
 ) -> dict[str, Any]:
     mime, data = medium or ("", b"")
+    uri = f"data:{mime};base64,{base64.b64encode(data).decode()}"
     return {
         "model": model,
         "task": one.task.name,
@@ -103,8 +105,8 @@ def _example(
         "prompt": one.prompt,
         "response": one.text,
         "annotations": [_annotation(annotator, row) for annotator, row in annotations],
-        "audio": data_uri(mime, data) if mime.startswith("audio/") else "",
-        "image": data_uri(mime, data) if mime.startswith("image/") else "",
+        "audio": uri if mime.startswith("audio/") else "",
+        "image": uri if mime.startswith("image/") else "",
     }
 
 

@@ -48,7 +48,7 @@ def _label_tables(run: Path) -> list[Table]:
     for _, _, audit in kept_audits(run):
         tables += [stage_audit_table(audit)] if audit.stage else audit_tables(audit)
     if not tables:
-        raise RequestError("no labels of people are kept with this run; `equivox audit label` draws answers for them")
+        raise RequestError("no labels of people are kept with this run; `equivox label draw` draws answers for them")
     return tables
 
 

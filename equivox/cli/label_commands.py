@@ -1,10 +1,11 @@
-"""`equivox audit`: check an annotator against people."""
+"""`equivox label`: check an annotator against people."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,12 +16,12 @@ from equivox.core.files import write_text
 from equivox.core.plain import as_plain
 
 app = typer.Typer(
-    name="audit", help="Check an annotator against people: answers out, labels back.", no_args_is_help=True
+    name="label", help="Check an annotator against people: answers out, labels back.", no_args_is_help=True
 )
 
 
 @app.command(cls=Command)
-def label(
+def draw(
     runs: Annotated[list[Path], runs_argument("Folders of runs.", every=True)],
     output: Annotated[
         Path | None, output_option("The label folder; RUN-labels beside the run by default.", here=False)
@@ -48,29 +49,26 @@ def label(
         typer.Option("--media/--no-media", help="Give people what was sent: recordings, pictures, texts of a table."),
     ] = True,
 ) -> None:
-    """Draw answers for people to label, as a table; nothing tells group, model or annotation."""
-    from equivox.audit.drawing import draw_merged, draw_sheet, drawn_counts, is_unify
+    """Draw answers for people to label, as a table; the group is masked, model and annotation are left out."""
+    from equivox.audit.drawing import draw_sheet
     from equivox.audit.sheet import refuse_used, write_sheet
 
     first = runs[0].resolve()
     folder = output or first.parent / f"{first.name}-labels{f'-{stage}' if stage else ''}"
     refuse_used(folder)
-    if is_unify(stage, runs):
-        drawn = draw_merged(runs, n=n, seed=seed, annotator=annotator)
-    else:
-        drawn = draw_sheet(runs, stage, n=n, per=names_in(per), seed=seed, annotator=annotator, judge=judge)
+    drawn = draw_sheet(runs, stage, n=n, per=names_in(per), seed=seed, annotator=annotator, judge=judge)
     write_sheet(drawn, folder, data=data, media=media)
-    for (model, group), count in sorted(drawn_counts(drawn).items()):
+    for (model, group), count in sorted(Counter((one.model, one.row.group) for one in drawn).items()):
         echo(f"{model}  {group or 'all'}: {count} answers")
     also = " and media/" if (folder / "media").exists() else ""
     echo(f"\nGive {folder / 'sheet.csv'}{also} to people who label; they fill in the column `label`.")
-    echo(f"Labels come back with `equivox audit score {folder} FILE…`, a file per person.")
+    echo(f"Labels come back with `equivox label score {folder} FILE…`, a file per person.")
     echo(f"Keep {folder / 'key.json'}: it tells which response is which.")
 
 
 @app.command("score", cls=Command)
 def score_sheet(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that `audit label` wrote.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that `label draw` wrote.")],
     labels: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -79,39 +77,31 @@ def score_sheet(
         ),
     ] = None,
     annotator: AuditedOption = None,
-    store: Annotated[
-        bool, typer.Option("--store/--no-store", help="Keep the labels and the result with the run.")
-    ] = True,
+    store: Annotated[bool, typer.Option("--store", help="Keep labels and result with the run.")] = False,
 ) -> None:
     """Compare the annotator with people: agreement, κ, α, its errors, and their effect on each interval."""
-    from equivox.audit.kept import (
-        annotators_of,
-        is_judged,
-        is_merged,
-        score_audit,
-        score_judged,
-        score_merged,
-        store_audit,
-    )
+    from equivox.audit.kept import annotators_of, is_about_shares, score_audit, score_shares, store_audit
     from equivox.audit.labels import label_files, read_key
     from equivox.audit.sheet import CSV_FILE
     from equivox.audit.stored import AUDIT_FILE
     from equivox.report.audit_tables import audit_tables, stage_audit_table, stage_table
 
-    files, key = labels or label_files(folder) or [folder / CSV_FILE], read_key(folder)
-    if is_judged(key) or is_merged(key):
-        if annotator is not None:
-            raise RequestError("`annotator` says nothing here: its answers were on the sheet; leave it out")
-        measures, left_out = (score_merged if is_merged(key) else score_judged)(folder, key, files)
-        document = {"measures": as_plain(measures), "left_out": left_out}
-        write_text(folder / "audit.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    files, annotators = labels or label_files(folder) or [folder / CSV_FILE], annotators_of(folder, annotator)
+    stored: list[Path] = []
+    if is_about_shares(read_key(folder)):
+        if annotator is not None or store:
+            raise RequestError("this sheet shows the annotator's answers; leave out `--annotator` and `--store`")
+        measures, left_out = score_shares(folder, files)
+        document: dict[str, Any] = {"measures": as_plain(measures), "left_out": left_out}
         show_tables([stage_table(measures, left_out)])
-        echo(f"\nStored in {folder / 'audit.json'}")
-        return
-    audit = score_audit(folder, files, annotator)
-    show_tables([stage_audit_table(audit)] if audit.stage else audit_tables(audit))
-    kept = store_audit(folder, files, audit, annotators_of(folder, annotator)) if store else []
-    if folder.resolve() not in kept:
-        write_text(folder / AUDIT_FILE, json.dumps(audit.as_dict(), indent=1, ensure_ascii=False) + "\n")
-        kept = [folder, *kept]
-    echo(f"\nStored in {' and '.join(str(place / AUDIT_FILE) for place in kept)}")
+    else:
+        audit = score_audit(folder, files, annotator)
+        document = audit.as_dict()
+        show_tables([stage_audit_table(audit)] if audit.stage else audit_tables(audit))
+        stored = store_audit(folder, files, audit, annotators) if store else []
+    if annotators.keys().isdisjoint(folder.resolve().parents):  # labels in a run are read, and the run is unchanged
+        write_text(folder / AUDIT_FILE, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+        stored = [folder, *stored]
+    echo("".join(f"\nStored in {place / AUDIT_FILE}" for place in stored))
+    if not store:
+        echo("No run was changed; with `--store` labels and result are kept with it.")
