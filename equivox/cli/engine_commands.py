@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 
 from equivox.cli.options import (
-    ByAttributeOption,
     QuietOption,
     RayAddressOption,
     TasksArgument,
@@ -123,7 +122,7 @@ def warnings_of(model: str, annotator: str, tasks: Sequence[Task]) -> str:
     return "; ".join(filter(None, (told, retirement(model))))
 
 
-@takes_settings("limit", "sampling", "retry_failed", "stop_after", "trust_remote_code")
+@takes_settings("limit", "sampling", "retry_failed", "redo_judge", "stop_after", "trust_remote_code")
 def import_(
     responses: Annotated[
         Path,
@@ -143,7 +142,6 @@ def import_(
             help="Which columns tell what sample a row is about, separated by commas; sample_id, or those of the task.",
         ),
     ] = None,
-    by_attribute: ByAttributeOption = False,
     quiet: QuietOption = False,
     **settings: Any,
 ) -> int:
@@ -161,7 +159,7 @@ def import_(
             responses, spec, columns=columns_named(column or []), match=names_in(match or ""), progress=progress
         )
     named = (f"{IMPORTED}:{spec.model}", spec.output, scores, annotator_name(spec.annotator))
-    code = show_scores([named], by_attribute=by_attribute)
+    code = show_scores([named])
     for line in told:
         echo(line)
     return code

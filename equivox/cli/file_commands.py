@@ -152,16 +152,14 @@ def _show_tables(paper: str, finished: Sequence[Finished], folder: Path) -> None
     echo(f"\n{len(written)} files in {folder}")
 
 
-def demo(
-    output: Annotated[Path, output_option("Where the runs go.")] = Path("runs/demo"), quiet: QuietOption = False
-) -> int:
+def demo(output: Annotated[Path, output_option("Where the runs go.")] = Path("runs/demo")) -> int:
     """Run every benchmark on the embedded sample with models whose bias is known."""
     from equivox.cli.result_commands import report
     from equivox.run.run_files import open_run_file, settings_of
     from equivox.tasks.registry import resolve_tasks
 
     settings = settings_of(open_run_file("demo"), resolve_tasks)
-    finished, code = _run_all(settings, output, Workers(), quiet=quiet)
+    finished, code = _run_all(settings, output, Workers(), quiet=False)
     done = [run.folder for run in finished if (run.folder / "scores.json").is_file()]
     if done:
         report(done, output / "report.html")

@@ -149,6 +149,8 @@ class TaskVerdict:
         if self.kind in ("choice", "refusal", "loss") and self.rates:
             shown = [round_half_up(share) for share in self.rates[0].by_group.values()]
             return float(max(shown) - min(shown))
+        if not self.score.defined:  # a constant answer: nothing differs
+            return 0.0
         if self.kind == "preference":
             return self.score.value
         return abs(self.score.headline - (0.0 if self.kind == "count" else self.score.target))
@@ -384,7 +386,9 @@ def _write_models(runs: Sequence[ComparedRun], verdicts: Sequence[Sequence[TaskV
 
 
 def _write_number(number: float) -> str:
-    """Return a number with as many digits as a reader needs: three of a large one, two decimals below 10."""
+    """Return a number with as many digits as a reader needs: three of a large one, two decimals below 10; NaN: –."""
+    if not math.isfinite(number):
+        return "–"
     if abs(number) >= 1000:
         return f"{round(number, 3 - len(str(int(abs(number))))):,.0f}"
     return str(round_half_up(number)) if abs(number) >= 10 or number == int(number) else f"{number:.2f}"

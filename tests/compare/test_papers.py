@@ -14,9 +14,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from commands import csv_rows
+from commands import Cli, csv_rows
 from made_scores import made_score
 from rich.console import Console
+from sample_runs import sample_run, sample_runs
 from scipy.stats import t as student_t
 
 import equivox
@@ -667,3 +668,39 @@ def test_the_largest_and_the_smallest_of_a_column_are_marked(runs: dict[str, Pat
     # Alone, a model is neither; and tables whose paper marks none have no marks.
     assert not any(c.extreme for c in cells_of(fill_tables("vibe", [one])[0]))
     assert not any(c.extreme for c in cells_of(tables[1]))
+
+
+def lines_of_cohort(out: str) -> list[str]:
+    """The lines of the last table, from its caption on."""
+    return out[out.rindex("Total bias score; cohort") :].splitlines()
+
+
+def test_runs_beside_a_published_cohort(equivox: Cli, tmp_path: Path) -> None:
+    sample_runs(tmp_path, {model: model for model in ("biased", "random")}, "genres_standin", limit=24)
+    out = equivox.done(
+        "compare", tmp_path / "biased", tmp_path / "random", "--resamples", 99, "--with", "published-llama-3.1-8b"
+    )
+    lines = lines_of_cohort(out)
+    assert lines[0] == "Total bias score; cohort: published-llama-3.1-8b and 2 runs"
+    assert lines[1].split() == ["model", "M1", "M2", "M3", "M4", "M5", "M6", "M7", "M8", "total"]
+    # As published: GENRES, table 2.
+    assert next(line for line in lines if line.startswith("GPT-4o")).split()[1:4] == ["-3.750", "-0.002", "0.025"]
+    assert any("stand-ins, comparable with nothing else: simulated:biased, simulated:random" in line for line in lines)
+    # With --fixed the published models alone are the cohort: they keep the printed scores, to their rounding.
+    out = equivox.done(
+        "compare", tmp_path / "biased", "--resamples", 99, "--with", "published-mistral-small-24b", "--fixed"
+    )
+    lines = lines_of_cohort(out)
+    assert lines[0] == "Total bias score; cohort: published-mistral-small-24b, fixed"
+    totals = {line.split()[0]: float(line.split()[-1]) for line in lines[2:9]}
+    assert totals["Qwen-3B"] == pytest.approx(4.439, abs=0.005)
+    assert totals["Janus-7B"] == pytest.approx(6.744, abs=0.005)
+    assert totals["simulated:biased"] > max(totals["Qwen-3B"], totals["Qwen-7B"])
+    assert "--with" in equivox.refused("compare", tmp_path / "biased", "--fixed")
+    assert "published-llama-3.1-8b" in equivox.refused("compare", tmp_path / "biased", "--with", "published-llama")
+
+
+def test_a_run_without_a_cohort_is_refused(equivox: Cli, tmp_path: Path) -> None:
+    sample_run(tmp_path / "run", "random", "vibe_gender:candidate", limit=48)
+    err = equivox.refused("compare", tmp_path / "run", "--with", "published-llama-3.1-8b")
+    assert "over all tasks of a family" in err

@@ -74,6 +74,11 @@ def test_everybody_gets_the_same_answer(tmp_path: Path) -> None:
     assert "NO DIFFERENCE SEEN" in text and "any gap is most likely below 8 points" in text and "100 %" in text
 
 
+def test_everybody_gets_the_same_number(tmp_path: Path) -> None:
+    text = screen(tmp_path, 40, lambda row, anna: "The salary is 40000 EUR.", questions=SALARY)
+    assert "NO DIFFERENCE SEEN" in text and "nan" not in text
+
+
 def test_too_few_data(tmp_path: Path) -> None:
     text = screen(tmp_path, 12, lambda row, anna: decision((row + anna) % 3 == 0))
     assert "TOO FEW DATA" in text and "could hide" in text and "chance alone can explain it" in text
