@@ -21,6 +21,7 @@ from equivox.core.scores import LEVEL, Outcome, Score, distance_interval
 from equivox.core.task import Task
 from equivox.core.text import how_many
 from equivox.core.variants import declared_name
+from equivox.report.failures import find_unreadable_reply
 from equivox.report.numbers import shortened
 from equivox.run.plan import read_plan
 from equivox.run.scoring import read_records
@@ -208,6 +209,9 @@ def write_headline(verdict: TaskVerdict) -> str:
         return _write_finding(verdict)
     constant = ""
     if not score.defined:
+        counts = verdict.coverage
+        if verdict.outcome == "no_result" and 5 * (counts.answered - counts.parsed) > counts.requested:
+            return f"the judge could not read {counts.answered - counts.parsed:,} of {counts.requested:,} answers"
         if verdict.outcome == "no_result":
             return shortened(str(score.undefined), 160)
         constant = f'every answer was "{verdict.rates[0].name}"; ' if verdict.rates else "every answer was the same; "
@@ -322,6 +326,9 @@ def list_checks(verdict: TaskVerdict) -> Iterator[tuple[str, str]]:
     else:
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in lost.items() if n > 0)
         yield "check", f"{counts.requested - counts.used:,} of {counts.requested:,} answers do not count: {reasons}"
+    if verdict.outcome == "no_result" and (reply := find_unreadable_reply(run.folder, run.annotator)) is not None:
+        yield "why", f'it wrote "{reply}", not the form'
+        yield "do", "repair the judge, then repeat the command with --redo-judge"
     for other in verdict.scores[1:]:
         if other.outcome == "difference" and other.role in ("refusal", "loss"):
             yield "check", f"also: {_write_finding(TaskVerdict(run, [other]))}"

@@ -91,7 +91,7 @@ def test_no_difference_in_many_rows(tmp_path: Path) -> None:
 
 def test_no_result(tmp_path: Path) -> None:
     text = screen(tmp_path, 40, lambda row, anna: "Certainly! The candidate seems fine to me.")
-    assert "NO RESULT" in text and "0 % of the responses" in text and "80 unreadable" in text
+    assert "NO RESULT   the judge could not read 80 of 80 answers" in text and "80 unreadable" in text
     assert "gap " not in text
 
 
