@@ -26,18 +26,8 @@ def test_a_single_task_in_every_condition(equivox: Cli, every_condition: Path, t
     shown = set(re.findall(r'<article data-model="[^"]*" data-task="([^"]*)"', page))
     assert shown == {f"vibe_gender:candidate{condition}" for condition in ("", "@silence", "@text_only")}
     assert "Models side by side" not in page
-    equivox.done(
-        "audit",
-        "label",
-        "--per",
-        "model,group",
-        every_condition,
-        "--n",
-        1,
-        "--no-media",
-        "--output",
-        tmp_path / "sheet",
-    )
+    draw = ("label", "draw", "--per", "model,group", every_condition, "--n", 1, "--no-media")
+    equivox.done(*draw, "--output", tmp_path / "sheet")
 
 
 def test_arms_are_tested_each_with_its_own(equivox: Cli, every_condition: Path, tmp_path: Path) -> None:
