@@ -348,7 +348,9 @@ def list_checks(verdict: TaskVerdict) -> Iterator[tuple[str, str]]:
 
 
 def _write_tasks(verdicts: Sequence[TaskVerdict]) -> list[str]:
-    """Return the lines about several tasks of one model."""
+    """Return the lines about several tasks of one model, or about none that was tested."""
+    if not verdicts:
+        return [f"  {LABELS['no_result']}   no task of this run was tested; the tables describe it"]
     counts = {outcome: sum(v.outcome == outcome for v in verdicts) for outcome in OUTCOMES}
     outcome, *others = (outcome for outcome in OUTCOMES if counts[outcome])
     also = "".join(_OTHERS[other].format(counts[other]) for other in others)
