@@ -274,8 +274,10 @@ def test_headlines_count_what_is_about_people(browser: Any, report: Path) -> Non
     card = section.locator(".verdicts")
     told = dict(zip(card.locator("dt").all_inner_texts(), card.locator("dd").all_inner_texts(), strict=True))
     # slbs alone is tested: parity deviation is its test again, position bias is about the order of options.
-    # The sample has ten contexts: enough for one test, too few among all that this report shows.
-    assert told["? simulated:biased"].startswith("This design cannot tell. No p below 0.002, and with all tests")
+    # Ten contexts are enough among few other tests of the run, and too few where the rest shows nothing.
+    assert told["● simulated:biased"].startswith("Yes. By slbs 100 %")
+    planted = told["? simulated:planted,shift=0.3"]
+    assert planted.startswith("This design cannot tell. No p below 0.002, and with all tests of the run")
     assert told["? simulated:oracle"].startswith("This design cannot tell. No cluster shows a difference")
     card = page.locator("main > section", has=page.locator("h2", has_text="genres")).locator(".verdicts")
     told = dict(zip(card.locator("dt").all_inner_texts(), card.locator("dd").all_inner_texts(), strict=True))
