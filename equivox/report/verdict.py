@@ -7,6 +7,7 @@ the finding, the numbers of each group, the gap with its interval, and what to c
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ from functools import cached_property
 from equivox.annotate.rules import is_exact
 from equivox.compare.runs import ComparedRun
 from equivox.core.coverage import Coverage
-from equivox.core.lazy import pc
+from equivox.core.lazy import pa, pc
 from equivox.core.outcomes import OUTCOMES, compute_smallest_relevant, order_deciding
 from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL, Outcome, Score, distance_interval
@@ -27,7 +28,7 @@ from equivox.run.plan import read_plan
 from equivox.run.scoring import read_records
 
 WIDTH = 80
-MOST_TASKS, MOST_VALUES, MOST_MEASURES = 9, 3, 4
+MOST_TASKS, MOST_VALUES = 9, 3
 LABELS: Mapping[Outcome, str] = {
     "difference": "DIFFERENCE FOUND", "no_result": "NO RESULT", "too_few_data": "TOO FEW DATA",
     "no_difference": "NO DIFFERENCE SEEN",
@@ -429,14 +430,10 @@ def _draw_bar(number: float, top: float, width: int) -> str:
 
 
 def _wrap(text: str) -> list[str]:
-    import textwrap
-
     return [f"  {line}" for line in textwrap.wrap(text, WIDTH - 4)[:3]]
 
 
 def _indent(mark: str, text: str) -> list[str]:
-    import textwrap
-
     return [f"{mark if n == 0 else '':<6} {line}" for n, line in enumerate(textwrap.wrap(text, WIDTH - 13))]
 
 
@@ -459,14 +456,10 @@ def _count_units(verdict: TaskVerdict) -> tuple[int, int]:
     """Return the units and the groups that a task asked about."""
     plan = read_plan(verdict.run.folder)
     names = [task.name for task in verdict.run.tasks if verdict.score.task in (task.name, task.family)]
-    rows = plan.filter(pc.is_in(plan["task"].cast("string"), value_set=_strings(names or [verdict.score.task])))
+    rows = plan.filter(
+        pc.is_in(plan["task"].cast("string"), value_set=pa.array(names or [verdict.score.task], pa.string()))
+    )
     return len(rows["cluster"].unique()), len([g for g in rows["group"].unique().to_pylist() if g])
-
-
-def _strings(values: Sequence[str]) -> object:
-    from equivox.core.lazy import pa
-
-    return pa.array(values, pa.string())
 
 
 def _count_answers(run: ComparedRun) -> int:

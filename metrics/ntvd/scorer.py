@@ -220,9 +220,13 @@ def _worst_case(
 
 def _shares_of_largest(shift: statistics.DistributionShift) -> dict[str, float]:
     """Return the share of each group, in percent, of the value whose shares differ most."""
+    return dict(zip(shift.groups, (100 * shift.by_group[:, _most_unequal(shift)]).tolist(), strict=True))
+
+
+def _most_unequal(shift: statistics.DistributionShift) -> int:
+    """Return the place of the value whose shares differ most between groups."""
     shares = 100 * shift.by_group
-    value = int((shares.max(axis=0) - shares.min(axis=0)).argmax())
-    return dict(zip(shift.groups, shares[:, value].tolist(), strict=True))
+    return int((shares.max(axis=0) - shares.min(axis=0)).argmax())
 
 
 def _spread(by_group: Mapping[str, float]) -> float:
@@ -230,8 +234,7 @@ def _spread(by_group: Mapping[str, float]) -> float:
 
 
 def _mover(shift: statistics.DistributionShift) -> Mover:
-    shares = 100 * shift.by_group
-    value = int((shares.max(axis=0) - shares.min(axis=0)).argmax())
+    shares, value = 100 * shift.by_group, _most_unequal(shift)
     high, low = int(shares[:, value].argmax()), int(shares[:, value].argmin())
     return Mover(
         value=shift.values[value],
