@@ -225,5 +225,6 @@ RayAddressOption = Annotated[
     typer.Option(metavar="ADDRESS", help="The Ray cluster that the workers run on; this machine by default."),
 ]
 RedoJudgeOption = Annotated[bool, typer.Option("--redo-judge", help=TYPED["redo_judge"][1])]
-ByAttributeOption = Annotated[bool, typer.Option("--by-attribute", help="Show every attribute too.")]
+DetailsOption = Annotated[bool, typer.Option("--details", help="Print every number before the first screen.")]
+ExplainOption = Annotated[str | None, typer.Option(metavar="NAME", help="Explain a column of --details, and stop.")]
 AuditedOption = Annotated[str | None, typer.Option(help="The annotator to check; the run's annotator by default.")]

@@ -19,6 +19,8 @@ EXIT_DONE, EXIT_INCOMPLETE, EXIT_REQUEST, EXIT_INTERRUPTED = 0, 1, 2, 130
 
 _WIDTH = 400
 """What a file or another program gets: wider than any table."""
+_COMFORTABLE = 80
+"""Characters of a line of text."""
 
 
 def echo(text: str = "", style: str = "") -> None:
@@ -34,14 +36,12 @@ def echo_error(text: str) -> None:
     print(visible(" ".join(text.split())), file=sys.stderr)
 
 
-def echo_paragraph(text: str) -> None:
-    """Print a text on stdout; a terminal wraps it between words, and indents each line as the first."""
-    if sys.stdout.isatty():
-        indent = " " * (len(text) - len(text.lstrip()))
-        text = textwrap.fill(
-            visible(text), _columns(), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-        )
-    echo(text)
+def show_explanation(column: str) -> int:
+    """Print what a column of the tables means; RequestError for a name that is none."""
+    from equivox.report.frames import explain_column
+
+    echo(textwrap.fill(f"{column}: {explain_column(column)}", _COMFORTABLE))
+    return EXIT_DONE
 
 
 def _columns() -> int:

@@ -7,15 +7,14 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from equivox.cli.options import data_option, output_option, outside, runs_argument
-from equivox.cli.output import EXIT_DONE, echo, echo_error, show_tables
+from equivox.cli.options import DetailsOption, ExplainOption, data_option, output_option, outside, runs_argument
+from equivox.cli.output import EXIT_DONE, echo, echo_error, show_explanation, show_tables
 from equivox.core.errors import RequestError, RunError
 from equivox.core.files import refuse_unusable_file, refuse_unusable_folder, write_text
-from equivox.core.plain import split_by
 from equivox.core.plugins import told_in_one_line
 from equivox.core.redact import redacted_text
 from equivox.core.scores import FEWEST_RESAMPLES, MOST_RESAMPLES
@@ -23,6 +22,9 @@ from equivox.core.text import how_many
 from equivox.core.version import __version__
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from equivox.compare.runs import Comparison
     from equivox.core.metric import Overlap
     from equivox.report.table import Table
 
@@ -46,68 +48,66 @@ def compare(
     fixed: Annotated[
         bool, typer.Option("--fixed", help="The published models alone are the cohort; their scores stay as printed.")
     ] = False,
+    details: DetailsOption = False,
+    explain: ExplainOption = None,
 ) -> int:
-    """Compare runs in the tables of the papers, test models pairwise, and rank them with rank intervals."""
-    from equivox.cli.show import code_of, show_opening, usable
-    from equivox.compare.dimensions import dimension_contrasts
-    from equivox.compare.ranking import judge, judged_records, published_totals
-    from equivox.compare.runs import comparison_records, open_comparison
-    from equivox.report.comparison_tables import (
-        comparison_tables,
-        overlap_tables,
-        paper_tables,
-        published_cohort_tables,
-        verdict_tables,
+    """Compare runs: which is more biased, with ranks and their intervals."""
+    from equivox.cli.show import code_of, usable
+    from equivox.compare.ranking import judge, published_totals
+    from equivox.compare.runs import open_comparison
+    from equivox.report.details import (
+        list_comparison_tables,
+        list_score_grids,
+        make_comparison_frames,
+        make_published_tables,
     )
-    from equivox.report.opening import opening_of
+    from equivox.report.verdict import write_screen
     from equivox.run.opening import by_name
 
+    if explain is not None:
+        return show_explanation(explain)
     if tables is not None:
         refuse_unusable_folder(tables, "tables")
     if fixed and published is None:
         raise RequestError("`fixed` needs a published cohort; name one with `--with`")
-    found, left_out = usable(by_name(runs))
-    comparison = open_comparison([folder for folder, _ in found], left_out)
+    usable_folders, left_out = usable(by_name(runs))
+    comparison = open_comparison([folder for folder, _ in usable_folders], left_out)
     beside = [] if published is None else published_totals(comparison.runs, published, fixed=fixed)
-    named = [(run.model, run.folder) for run in comparison.runs]
-    metrics = {metric.name: metric for metric in comparison.metrics.values()}
-    overlaps: list[Overlap] = []
-    for metric in metrics.values():
-        with told_in_one_line(f"the overlap of the metric {metric.name}"):
-            overlaps += metric.overlap(named) if metric.overlap is not None else ()
-    judged = judge(comparison, n_resamples=resamples)
-    contrasts = dimension_contrasts(comparison)
+    frames = make_comparison_frames(comparison, judge(comparison, n_resamples=resamples), _find_overlaps(comparison))
     if tables is not None:
-        kinds = split_by(overlaps, lambda overlap: overlap.findings)
-        shared = {f"{findings}_overlap": [vars(entry) for entry in kind] for findings, kind in kinds.items()}
-        shared["dimensions"] = [vars(contrast) for contrast in contrasts]
-        _write_tables(
-            tables,
-            {**comparison_records(comparison), **judged_records(judged), **shared},
-            paper_tables(comparison, judged),
-        )
-    show_opening(opening_of(comparison, judged))
-    shown = [*comparison_tables(comparison, contrasts), *verdict_tables(comparison, judged)]
-    for own in [*shown, overlap_tables(overlaps), published_cohort_tables(beside)]:
-        show_tables(own)
-    lacking = any(model in own.totals.undefined for own in beside for model in own.models)
+        _write_tables(tables, frames, {"scores": list_score_grids(comparison.runs)})
+    for shown in list_comparison_tables(frames, details=details).values():
+        show_tables(shown)
+    show_tables(make_published_tables(beside))
+    for caveat in comparison.caveats:
+        echo(f"check  {caveat}", "yellow")
+    echo(f"\n{write_screen(comparison.runs)}\n")
+    lacking = any(model in totals.totals.undefined for totals in beside for model in totals.models)
     return code_of((score for _, score in comparison.scores()), lacking=bool(lacking or left_out))
 
 
-def _write_tables(
-    folder: Path, records: Mapping[str, Sequence[Mapping[str, Any]]], tables: Mapping[str, Sequence[Table]]
-) -> None:
+def _find_overlaps(comparison: Comparison) -> list[Overlap]:
+    """Return the overlaps of the runs' results that their metrics define."""
+    named = [(run.model, run.folder) for run in comparison.runs]
+    overlaps: list[Overlap] = []
+    for metric in {metric.name: metric for metric in comparison.metrics.values()}.values():
+        with told_in_one_line(f"the overlap of the metric {metric.name}"):
+            overlaps += metric.overlap(named) if metric.overlap is not None else ()
+    return overlaps
+
+
+def _write_tables(folder: Path, frames: Mapping[str, DataFrame], tables: Mapping[str, Sequence[Table]]) -> None:
     """Write every number as CSV, and tables as LaTeX, Markdown and HTML, by the names of their files."""
+    from equivox.report.details import list_comparison_tables
     from equivox.report.table import as_csv, as_latex, as_markdown, as_page
 
-    for name, rows in records.items():
-        if rows:
-            write_text(folder / f"{name}.csv", as_csv(rows))
-    for name, own in tables.items():
-        if own:
-            write_text(folder / f"{name}.tex", as_latex(own))
-            write_text(folder / f"{name}.md", as_markdown(own))
-            write_text(folder / f"{name}.html", as_page(own, name))
+    for name, frame in frames.items():
+        write_text(folder / f"{name}.csv", as_csv(frame.to_dict("records")))
+    for name, shown in {**tables, **list_comparison_tables(frames, details=True)}.items():
+        if any(table.rows for table in shown):
+            write_text(folder / f"{name}.tex", as_latex(shown))
+            write_text(folder / f"{name}.md", as_markdown(shown))
+            write_text(folder / f"{name}.html", as_page(shown, name))
 
 
 def report(

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from equivox.cli.options import (
-    ByAttributeOption,
+    DetailsOption,
+    ExplainOption,
     QuietOption,
     RayAddressOption,
     RedoJudgeOption,
@@ -18,7 +19,7 @@ from equivox.cli.options import (
     WorkersOption,
     names_in,
 )
-from equivox.cli.output import show_tables
+from equivox.cli.output import show_explanation, show_tables
 from equivox.core.errors import RequestError
 from equivox.core.requests import Workers
 from equivox.core.scores import Score, ScoringOptions
@@ -39,13 +40,16 @@ def score(
         str | None, typer.Option(help="Compare the stored answers by further columns: accent,gender×accent.")
     ] = None,
     scoring: ScoringOption = None,
-    by_attribute: ByAttributeOption = False,
+    details: DetailsOption = False,
+    explain: ExplainOption = None,
     quiet: QuietOption = False,
 ) -> int:
     """Recompute every number of a run from its stored responses and annotations, without an engine."""
     from equivox.run.pipeline import rescore, use_annotator
     from equivox.run.scoring import scored_with
 
+    if explain is not None:
+        return show_explanation(explain)
     if use is not None and annotator is not None:
         raise RequestError("`--use` scores by that annotator already; leave out `--annotator`")
     further = () if compare is None else parse_comparisons(compare)
@@ -55,7 +59,7 @@ def score(
             scores = use_annotator(run, use, options, progress=progress)
         else:
             scores = rescore(run, annotator=annotator, compare=further, options=options, progress=progress)
-    return _show(run, scores, use or annotator, by_attribute=by_attribute)
+    return _show(run, scores, use or annotator, details=details)
 
 
 def annotate(
@@ -118,11 +122,11 @@ def status(run: RunArgument) -> int:
     return show_status(run, read_tasks(run))
 
 
-def _show(run: Path, scores: Sequence[Score], annotator: str | None, *, by_attribute: bool = False) -> int:
+def _show(run: Path, scores: Sequence[Score], annotator: str | None, *, details: bool = False) -> int:
     """Show the scores of a stored run by `annotator`, None: its own; return 1 if a task's score is undefined."""
     from equivox.cli.show import show_scores
     from equivox.engines import model_label
     from equivox.run.manifest import read_manifest
 
     model = model_label(read_manifest(run)["command"]["model"])
-    return show_scores([(model, run, scores, annotator)], by_attribute=by_attribute)
+    return show_scores([(model, run, scores, annotator)], details=details)

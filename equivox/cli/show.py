@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo, echo_error, echo_paragraph, show_tables
+from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo, echo_error, show_tables
 from equivox.compare.agreement import agreement
 from equivox.compare.believing import believe
 from equivox.compare.runs import ComparedRun, compared_run
@@ -21,12 +21,10 @@ from equivox.core.samples import TRUNCATED, WITHHELD
 from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.core.text import how_many
-from equivox.core.variants import is_intervention
+from equivox.report.details import list_change_tables, list_score_tables
 from equivox.report.failures import annotation_failures, find_unreadable_reply, request_failures
-from equivox.report.numbers import DASH, in_words, score_interval
-from equivox.report.opening import Opening, opening
+from equivox.report.numbers import DASH, in_words
 from equivox.report.progress_bars import progress_bars
-from equivox.report.score_tables import attribute_tables, task_tables
 from equivox.report.table import Table
 from equivox.report.verdict import write_screen
 from equivox.run.generating import IMPORTED, count_failures
@@ -71,28 +69,25 @@ def believe_all(runs: Iterable[Path]) -> None:
             believe(run, progress)
 
 
-def show_scores(named: Sequence[tuple[str, Path, Sequence[Score], str | None]], *, by_attribute: bool = False) -> int:
-    """Print scores and losses of runs; return 1 if a task's score is undefined.
+def show_scores(named: Sequence[tuple[str, Path, Sequence[Score], str | None]], *, details: bool = False) -> int:
+    """Print what runs say: what failed, then the first screen; return 1 if a task has no result.
 
-    `named` holds the model, the folder, the scores of each run, and by which annotator they are, None: by its own.
+    `named` holds the model, the folder, the scores of each run, and by which annotator they are, None: by its own. With
+    `details` every field of every score stands before the screen.
     """
-    runs = [compared_run(*one) for one in named]
-    show_opening(opening(runs))
-    for tables in task_tables(runs):
-        show_tables(tables)
-    _show_changes(runs)
+    runs = [compared_run(*each) for each in named]
+    if details:
+        show_tables(list_score_tables(runs))
+        for run in runs:
+            _show_usage(run.folder)
+    show_tables(list_change_tables(runs))
     failed = 0
     for run in runs:
-        if by_attribute:
-            show_tables(attribute_tables(run))
-        counted = count_annotation_failures(run.folder, run.annotator)
-        _show_losses(run, unread=bool(counted[0]))
-        failed += _show_annotation_failures(run.folder, run.annotator, *counted)
-        _show_usage(run.folder)
-        _show_whose(run)
-    echo(f"\nStored in {', '.join(str(run.folder) for run in runs)}")
-    if not by_attribute:
-        echo("`equivox score RUN --by-attribute` shows every attribute of a run.")
+        _show_failures(run.folder)
+        failed += _show_annotation_failures(
+            run.folder, run.annotator, *count_annotation_failures(run.folder, run.annotator)
+        )
+        _show_annotator(run)
     echo(f"\n{write_screen(runs)}\n")
     return code_of((score for run in runs for score in run.scores), lacking=bool(failed))
 
@@ -120,35 +115,14 @@ def show_older(folder: Path, first: Sequence[Event]) -> None:
         echo(f"{told}; to ask the model as it is now, give another `--output` than {folder}", "yellow")
 
 
-def _show_whose(run: ComparedRun) -> None:
-    """Print how the annotator of these scores becomes the run's own, if it is not."""
+def _show_annotator(run: ComparedRun) -> None:
+    """Print by whom the scores are, if not by the run's annotator, and how that changes."""
     own = read_manifest(run.folder)["command"]["annotator"]
     if run.annotator != own:
         echo(
             f"  These scores are by {run.annotator}. Tables and reports show the scores by {own}, the run's own "
             f"annotator; to change that, give `equivox score {run.folder} --use {run.annotator}`"
         )
-
-
-def _show_changes(runs: Sequence[ComparedRun]) -> None:
-    """Print what system prompts and other wordings changed."""
-    if any(is_intervention(score.condition) for run in runs for score in run.scores):
-        from equivox.report.comparison_tables import condition_tables
-        from equivox.report.interventions import intervention_tests, interventions_in_words
-
-        tests = intervention_tests(runs)
-        show_tables(condition_tables(tests))
-        for line in interventions_in_words(tests):
-            echo(line)
-
-
-def show_opening(first: Opening) -> None:
-    """Print an opening: the question with its answer, a sentence a line, and why to trust them."""
-    echo(f"{first.question} {first.answer}", "bold")
-    for sentence in first.sentences:
-        echo_paragraph(f"  {sentence}")
-    echo_paragraph(f"  Trust: {' · '.join(map(str, first.trust))}")
-    echo()
 
 
 def _show_usage(folder: Path) -> None:
@@ -163,29 +137,6 @@ def _show_usage(folder: Path) -> None:
             f"  the server of {who} was asked {asked}: {usage['prompt_tokens']:.0f} prompt and "
             f"{usage['completion_tokens']:.0f} completion tokens"
         )
-
-
-def _show_losses(run: ComparedRun, *, unread: bool) -> None:
-    told = set()
-    lost = "refused, empty or not annotated" if unread else "refused or empty"
-    for score in run.scores:
-        c = score.coverage
-        losses = (score.task, c.requested, c.generated, c.answered, c.parsed, c.used)
-        if not score.is_whole or c.used == c.requested or losses in told:
-            continue
-        told.add(losses)
-        worst = f"; with any missing answers, {score.name} would be in "
-        worst += score_interval(score.worst_low, score.worst_high, score.unit)
-        no_answer = f" ({c.generated - c.answered} {lost})" if c.answered < c.generated else ""
-        echo(
-            f"  {run.model} {score.task}: {c.requested} requested → {c.generated} generated → {c.answered} answered"
-            f"{no_answer} → {c.parsed} parsed → {c.used} used{worst if math.isfinite(score.worst_low) else ''}"
-        )
-    if served := read_manifest(run.folder).get("served_as"):
-        echo(f"  the server answered as {', '.join(served)}")
-    if run.annotator_answered:
-        echo(f"  the server of the annotator {run.annotator} answered as {run.annotator_answered}")
-    _show_failures(run.folder)
 
 
 def _show_failures(folder: Path) -> None:

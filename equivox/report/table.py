@@ -306,7 +306,7 @@ def as_page(tables: Iterable[Table], title: str) -> str:
     return kept_apart(visible(head + body + Markup("\n</html>\n")))
 
 
-def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
+def as_csv(records: Sequence[Mapping[Any, Any]]) -> str:
     """Return rows of plain values as CSV, with every column that any of them has; None and NaN are empty.
 
     No cell is a formula to a spreadsheet.
