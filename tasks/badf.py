@@ -56,6 +56,13 @@ SETTINGS: Mapping[str, tuple[str, str, Patch | None]] = {
     "badf_openbox": ("two", PAIR, OPEN_BOX),
 }
 """The prompt, the number of characters and the patch of each family."""
+TITLES = {
+    "badf_single": "stories",
+    "badf_two": "stories of two",
+    "badf_balanced": "balanced stories",
+    "badf_negative": "negative stories",
+    "badf_openbox": "open-box stories",
+}
 
 
 def badf_task(family: str, dimension: str) -> Task:
@@ -83,6 +90,9 @@ def badf_task(family: str, dimension: str) -> Task:
         annotation=SCHEME,
         simulate=SimulatedStories(),
         metric=METRIC,
+        title=TITLES[family],
+        unit_name="names",
+        group_labels={"female": "women", "male": "men"} if dimension == "gender" else {},
     )
 
 
@@ -109,6 +119,7 @@ def character_task(family: str, dimension: str) -> Task:
         annotation=AnnotationScheme(attributes=attributes),
         simulate=None,
         metric=NTVD,
+        title="story characters",
     )
 
 

@@ -150,6 +150,9 @@ class _QuestionField(_Form):
     wordings: dict[str, str] | list[str] = {}
     turns: list[_Asked | _TurnField] = []
     spoken: bool = False
+    title: str = ""
+    main_attribute: str = ""
+    says: dict[str, str] = {}
 
 
 class _TaskFile(_Form):
@@ -172,6 +175,8 @@ class _TaskFile(_Form):
     questions: tuple[_QuestionField, ...] = ()
     system: System = ()
     card: str = ""
+    unit_name: str = ""
+    group_labels: dict[str, str] = {}
 
 
 def load_task_file(path: Path) -> list[Task]:
@@ -245,7 +250,8 @@ def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
     # A column may be called as no task can be.
     family = re.sub(r"[\s:/\\,@|]+", "_", f"{declared.name}_{'_'.join(declared.group)}")
     card = declared.card or f"Corpus declared in {path.name}, with the prompts of VIBE (arXiv 2604.17248)."
-    design = {name: getattr(declared, name) for name in ("group", "strata", "blocks", "items")} | {"cluster": unit}
+    shared = ("group", "strata", "blocks", "items", "unit_name", "group_labels")
+    design = {name: getattr(declared, name) for name in shared} | {"cluster": unit}
     tasks = [
         vibe_task(family, prompt, data=data, card=card, **design)
         for prompt in declared.prompts or (() if declared.questions else PROMPTS)
@@ -339,6 +345,9 @@ def _question_task(
         sampling=Sampling(**checked_fields(Sampling, question.sampling, what=f"{where}: sampling")),
         metric=_metric(attributes, where),
         interventions=_wordings(question, where),
+        title=question.title,
+        main_attribute=question.main_attribute,
+        says=question.says,
         **design,
     )
 

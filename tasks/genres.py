@@ -90,6 +90,9 @@ def genres_task(
         annotation=GenresScheme(tools=tools, questions=QUESTIONS),
         simulate=SimulatedNarratives(),
         metric=METRIC,
+        title=RELATIONSHIPS.get(relationship, ""),
+        unit_name="scenes",
+        group_labels={"female": "women", "male": "men"},
     )
 
 

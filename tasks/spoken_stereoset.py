@@ -49,6 +49,10 @@ def all_orders(columns: Mapping[str, Column], rng: random.Random) -> Sequence[Ma
 
 FAMILIES: Mapping[str, Presentations] = {"spoken_stereoset": random_order, "spoken_stereoset_orders": all_orders}
 """The orders of the options in each family."""
+LABELS: Mapping[str, Mapping[str, str]] = {
+    "gender": {"female": "women", "male": "men"},
+    "age": {"elderly": "old speakers", "young": "young speakers"},
+}
 
 
 def stereoset_task(family: str, domain: str) -> Task:
@@ -69,6 +73,9 @@ def stereoset_task(family: str, domain: str) -> Task:
         metric=METRIC,
         # Permuting the groups would change nothing here, because the corpus defines which option is the stereotype.
         conditions=("audio", "text_only", "silence"),
+        title=f"stereotypes of {domain}",
+        unit_name="contexts",
+        group_labels=LABELS.get(domain, {}),
     )
 
 

@@ -16,6 +16,8 @@ Cannot say: Whether a difference harms anyone, or whether it would show in anoth
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from equivox.core.task import AnnotationScheme, DataSource, Task
 from equivox.metrics.ntvd import METRIC
 from equivox.tasks.prompts import load_attributes, load_examples, load_prompts, load_wordings
@@ -25,6 +27,14 @@ L2_ARCTIC = DataSource(corpus="l2_arctic")
 
 PROMPTS, WORDINGS = load_prompts("vibe"), load_wordings("vibe")
 ATTRIBUTES, EXAMPLES = load_attributes("vibe"), load_examples("vibe")
+TITLES = {
+    "story": "story",
+    "advisory": "hobby advice",
+    "candidate": "job interview",
+    "casting": "casting",
+    "shopper": "shopping",
+}
+GENDERS = {"female": "women", "male": "men"}
 
 
 def vibe_task(
@@ -38,6 +48,8 @@ def vibe_task(
     items: tuple[str, ...] = ("sentence",),
     cluster: str = "speaker",
     card: str = __doc__,
+    unit_name: str = "",
+    group_labels: Mapping[str, str] | None = None,
 ) -> Task:
     """Return the VIBE task `<family>:<prompt>` on any corpus, comparing any column of it."""
     return Task(
@@ -54,14 +66,19 @@ def vibe_task(
         annotation=AnnotationScheme(attributes=ATTRIBUTES[prompt], examples=EXAMPLES[prompt]),
         metric=METRIC,
         interventions=WORDINGS[prompt],
+        title=TITLES[prompt],
+        unit_name=unit_name,
+        group_labels=group_labels or {},
     )
 
 
 TASKS: tuple[Task, ...] = tuple(
-    vibe_task(family, prompt, data=data, group=group, strata=strata, blocks=blocks)
-    for family, data, group, strata, blocks in (
-        ("vibe_gender", CREMA_D, ("gender",), ("sentence", "emotion"), ()),
-        ("vibe_accent", L2_ARCTIC, ("accent",), ("sentence",), ("gender",)),
+    vibe_task(
+        family, prompt, data=data, group=group, strata=strata, blocks=blocks, unit_name="speakers", group_labels=labels
+    )
+    for family, data, group, strata, blocks, labels in (
+        ("vibe_gender", CREMA_D, ("gender",), ("sentence", "emotion"), (), GENDERS),
+        ("vibe_accent", L2_ARCTIC, ("accent",), ("sentence",), ("gender",), {}),
     )
     for prompt in PROMPTS
 )

@@ -316,6 +316,10 @@ class Task:
     turn_media
         What is sent with each of these turns besides its text: the column of the corpus that holds a clip or an image
         of the kind that the first turn sends; empty: nothing. Without it no turn but the first sends media.
+    title, unit_name, group_labels, main_attribute, says
+        Words of the screen; they change no request and no number. `title` names the task, `unit_name` its units in the
+        plural (`speakers`), `group_labels` its groups (`female: women`). The values of `main_attribute` are shown
+        first. `says` has a phrase for a value (`invite: are invited`); other values are quoted.
     """
 
     name: str
@@ -341,6 +345,11 @@ class Task:
     interventions: Mapping[str, str] = field(default_factory=dict)
     turns: tuple[str, ...] = ()
     turn_media: tuple[str, ...] = ()
+    title: str = ""
+    unit_name: str = ""
+    group_labels: Mapping[str, str] = field(default_factory=dict)
+    main_attribute: str = ""
+    says: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def family(self) -> str:

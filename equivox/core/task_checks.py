@@ -19,6 +19,8 @@ from equivox.core.variants import MOST_TURNS, SENDS, SYSTEM, WORDING, text_probl
 _NAME = re.compile(r"[^\s:@,|]+:[^@,|]*[^\s@,|]")
 """A name without what has a meaning beside it: `@` begins a condition, a comma another task, `|` few-shot examples."""
 _ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*")
+LONGEST_WORDS = 40
+"""Characters of a title, a label or a phrase on the screen."""
 
 
 def tasks_in(given: object, where: str) -> list[Task]:
@@ -98,6 +100,27 @@ def _problems(task: Task) -> Iterator[str]:
             yield f"`interventions` {condition}: a prompt whose hidden states are replaced has no other wording"
 
     yield from _turn_problems(task)
+    yield from _word_problems(task)
+
+
+def _word_problems(task: Task) -> Iterator[str]:
+    """Yield what is wrong with the words for the screen."""
+    texts = {"title": [task.title], "unit_name": [task.unit_name]}
+    texts |= {"group_labels": [*task.group_labels.values()], "says": [*task.says.values()]}
+    for name, entries in texts.items():
+        for text in entries:
+            if len(text) > LONGEST_WORDS or not text.isprintable():
+                yield f"`{name}` has {text!r:.60}; the screen shows at most {LONGEST_WORDS} characters of one line"
+    if len(set(task.group_labels.values())) < len(task.group_labels):
+        yield f"`group_labels` names two groups alike: {', '.join(task.group_labels.values())}; give each its own label"
+    outcomes = {attribute.name: attribute for attribute in task.outcomes}
+    if task.main_attribute and task.main_attribute not in outcomes:
+        near = nearest(task.main_attribute, outcomes)
+        yield f"`main_attribute` is {task.main_attribute!r}{near}; the attributes are {', '.join(outcomes)}"
+    options = {option for attribute in task.outcomes for option in attribute.options}
+    closed = all(attribute.options for attribute in task.outcomes)
+    if closed and (unknown := sorted({*task.says} - options - {OTHER})):
+        yield f"`says` has {unknown[0]!r}{nearest(unknown[0], options)}; the options are {', '.join(sorted(options))}"
 
 
 def _turn_problems(task: Task) -> Iterator[str]:

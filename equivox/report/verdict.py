@@ -45,9 +45,9 @@ _OTHERS: Mapping[Outcome, str] = {
     "no_difference": "; {} with no difference seen",
 }
 _HEADLINES = {
-    "value": '{most} gets "{value}" more often than {least}',
+    "value": "{most} {says} more often than {least}",
     "mean": "{value} is higher for {most} than for {least}",
-    "refusal": "{most} is refused more often than {least}",
+    "refusal": "{most} {are} refused more often than {least}",
     "loss": "more answers about {most} are lost than about {least}",
     "preference": "{gap} of 100 choices lean one way, where 50 is even",
     "count": "{gap} {value}, where chance gives about {chance}",
@@ -111,12 +111,14 @@ class TaskVerdict:
         """The name of the task and what it compares: `story by gender`."""
         family, _, task = self.score.task.partition(":")
         name = declared_name(task or family)
+        if self.declared is not None and self.declared.name == declared_name(self.score.task):
+            name = self.declared.title or name
         return f"{name} by {self.score.dimension}" if self.score.dimension not in name else name
 
     @cached_property
     def rates(self) -> list[Rate]:
-        """The numbers of each group, the most unequal first."""
-        score = self.score
+        """The numbers of each group, those of the main attribute first, then the most unequal."""
+        score, main = self.score, self._main_attribute
         if score.role == "outcome" and (
             values := read_records(self.run.folder, score.task, "values", self.run.annotator)
         ):
@@ -124,15 +126,44 @@ class TaskVerdict:
             groups = sorted({row["group"] for row in shown})
             counted = split_by(shown, lambda row: (row["attribute"], row["value"]))
             rates = [
-                Rate(str(value), dict.fromkeys(groups, 0.0) | {row["group"]: row["percent"] for row in rows})
-                for (_, value), rows in counted.items()
+                (attribute != main, self._label_rate(str(value), dict.fromkeys(groups, 0.0) | shares))
+                for (attribute, value), rows in counted.items()
+                if (shares := {row["group"]: row["percent"] for row in rows})
             ]
-            return sorted(rates, key=lambda rate: -round(rate.spread, 6))
+            return [rate for _, rate in sorted(rates, key=lambda entry: (entry[0], -round(entry[1].spread, 6)))]
         measure = self.run.measure(score)
         name = measure.title if measure is not None and measure.title else score.name
         if score.parts and name == "mean difference":
             name = score.parts[0]
-        return [Rate(name, score.by_group)] if score.by_group else []
+        return [self._label_rate(name, score.by_group)] if score.by_group else []
+
+    @property
+    def _main_attribute(self) -> str:
+        """The attribute whose values are shown first; empty without one, and if only others differ."""
+        main = "" if self.declared is None else self.declared.main_attribute
+        if self.outcome != "difference":
+            return main
+        tested = (s for s in self.run.scores if s.task == self.score.task and s.attribute == main and not s.subset)
+        return main if any(s.outcome == "difference" for s in tested) else ""
+
+    def _label_rate(self, name: str, by_group: Mapping[str, float]) -> Rate:
+        """Return a line whose groups have their labels; labels that two groups would share are left out."""
+        labelled = {self._labels.get(group, group): number for group, number in by_group.items()}
+        return Rate(name, labelled if len(labelled) == len(by_group) else by_group)
+
+    @property
+    def _labels(self) -> Mapping[str, str]:
+        return {} if self.declared is None else self.declared.group_labels
+
+    def say(self, group: str, value: str, verb: str = "get") -> str:
+        """Return the phrase behind a group: that of the task for a value (`are invited`), or the value in quotes."""
+        phrases = {} if self.declared is None else self.declared.says
+        quoted = f'"{value}"'
+        return phrases.get(value) or (f"{verb}{'' if self.is_plural(group) else 's'} {quoted}" if verb else quoted)
+
+    def is_plural(self, group: str) -> bool:
+        """Return whether a group has a label, which is a plural."""
+        return group in self._labels.values()
 
     @property
     def kind(self) -> str:
@@ -240,17 +271,20 @@ def _write_finding(verdict: TaskVerdict) -> str:
     if verdict.kind == "open" and moved:
         wins: dict[str, str] = {}
         for rate in moved:
-            wins.setdefault(rate.groups[0], f'"{rate.name}"')
+            wins.setdefault(rate.groups[0], rate.name)
         often = "more often" if len(moved[0].by_group) == 2 else "most often, in these answers"
         (first, value), *others = list(wins.items())[:2]
-        return ", ".join([f"{first} gets {value} {often}", *(f"{group} {other}" for group, other in others)])
+        also = [f"{group} {verdict.say(group, other, verb='')}" for group, other in others]
+        return ", ".join([f"{first} {verdict.say(first, value)} {often}", *also])
     facts = {
         "gap": _write_number(verdict.gap),
         "chance": _write_number(verdict.score.target),
         "value": verdict.score.name,
     }
     if moved:
-        facts |= {"value": moved[0].name, "most": moved[0].groups[0], "least": moved[0].groups[-1]}
+        most, value = moved[0].groups[0], moved[0].name
+        facts |= {"value": value, "most": most, "least": moved[0].groups[-1], "says": verdict.say(most, value)}
+        facts["are"] = "are" if verdict.is_plural(most) else "is"
     return _HEADLINES["value" if verdict.kind in ("choice", "open") else verdict.kind].format(**facts)
 
 
@@ -446,6 +480,8 @@ def _round_up(number: int) -> int:
 def _name_units(verdict: TaskVerdict) -> str:
     """Return what the data call the units: speakers, applications; `items` where they have no name."""
     task = verdict.declared
+    if task is not None and task.unit_name:
+        return task.unit_name
     if task is None or task.cluster == "item":
         table = None if task is None else task.data.table
         return table.stem if table is not None and str(table.stem).endswith("s") else "items"
@@ -459,7 +495,9 @@ def _count_units(verdict: TaskVerdict) -> tuple[int, int]:
     rows = plan.filter(
         pc.is_in(plan["task"].cast("string"), value_set=pa.array(names or [verdict.score.task], pa.string()))
     )
-    return len(rows["cluster"].unique()), len([g for g in rows["group"].unique().to_pylist() if g])
+    # Some metrics test other units than those of the plan: contexts within speakers, names within pairs.
+    n_units = max(len(rows["cluster"].unique()), verdict.score.n_clusters)
+    return n_units, len([g for g in rows["group"].unique().to_pylist() if g])
 
 
 def _count_answers(run: ComparedRun) -> int:

@@ -75,6 +75,12 @@ MISTAKES: list[tuple[Task, str]] = [
         replace(GOOD, turns=("And now?",), prompt=replace(GOOD.prompt, spoken=True)),
         "`turns` go on from a text; leave out `spoken`, or the turns",
     ),
+    (replace(GOOD, title="t" * 41), "`title` has 't"),
+    (replace(GOOD, unit_name="two\nlines"), "`unit_name` has 'two\\nlines'"),
+    (replace(GOOD, group_labels={"a": "one", "b": "one"}), "`group_labels` names two groups alike"),
+    (replace(GOOD, main_attribute="nothing"), "`main_attribute` is 'nothing'"),
+    (replace(with_attribute(), says={"nothing": "is it"}), "`says` has 'nothing'"),
+    (replace(GOOD, says="is it"), "`says`"),  # type: ignore[arg-type]
 ]
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import write_rows
@@ -11,8 +14,11 @@ from sample_runs import sample_run
 
 from equivox import FunctionEngine, measure
 from equivox.compare.runs import open_comparison
+from equivox.core.files import read_document, write_document
 from equivox.core.requests import Request
 from equivox.report.verdict import write_screen
+from equivox.run.declarations import TASKS_FILE, read_tasks
+from equivox.run.plan import read_plan
 
 DECISION = '  - {name: invite, text: "{text}", attributes: [{name: decision, asks: it, options: [invite, reject]}]}\n'
 SALARY = DECISION.replace("name: invite", "name: salary").replace(
@@ -116,7 +122,7 @@ def test_a_number(tmp_path: Path) -> None:
 def test_open_answers_several_tasks_and_several_models(tmp_path: Path) -> None:
     two = sample_run(tmp_path / "two", "planted,shift=0.4", "vibe_gender:advisory", n_resamples=999)
     text = shown(two)
-    assert "24 speakers, 2 groups, 288 answers" in text and "gets " in text and "more often" in text
+    assert "24 speakers, 2 groups, 288 answers" in text and " get " in text and "more often" in text
     assert "(0: all groups get the same answers, 100: they share none)" in text
     six = sample_run(tmp_path / "six", "planted,shift=0.4", "vibe_accent:advisory", n_resamples=999)
     assert "most often, in these answers" in shown(six) and ", others " in shown(six)
@@ -125,6 +131,87 @@ def test_open_answers_several_tasks_and_several_models(tmp_path: Path) -> None:
     fair = sample_run(tmp_path / "fair", "random", "vibe_gender", n_resamples=999)
     models = shown(fair, many)
     assert "equivox · 2 models" in models and "DIFFERENCE FOUND   in 1 of 2 models" in models
+
+
+TWO = """\
+  - name: invite
+    text: "{text}"
+    attributes:
+      - {name: decision, asks: it, options: [invite, reject]}
+      - {name: length, asks: it, options: [long, short, none]}
+"""
+LABELLED = {"group_labels": {"female": "women", "male": "men"}}
+WORDS: list[tuple[Mapping[str, Any], str]] = [
+    ({}, 'male gets "invite" more often than female'),
+    (LABELLED, 'men get "invite" more often than women'),
+    ({"says": {"invite": "is invited"}}, "male is invited more often than female"),
+    (LABELLED | {"says": {"invite": "are invited"}}, "men are invited more often than women"),
+    (LABELLED, "      women  25 %  ███████"),
+    ({"title": "invitations"}, "equivox · function:my-model · invitations by gender"),
+    ({"title": "letters by gender"}, "equivox · function:my-model · letters by gender\n"),
+    ({"unit_name": "people"}, "40 people, 2 groups, 80 answers"),
+    # A label that is another group's name would add up both; such labels are not used.
+    ({"group_labels": {"female": "male"}}, "      female  25 %  ███████"),
+]
+
+
+@pytest.fixture(scope="module")
+def unequal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("unequal")
+    screen(folder, 40, lambda row, anna: decision(row % 4 == 0 if anna else row % 4 < 3))
+    return folder / "run"
+
+
+@pytest.mark.parametrize(("words", "line"), WORDS)
+def test_words_of_a_task(words: Mapping[str, Any], line: str, unequal: Path) -> None:
+    (run,) = open_comparison([unequal]).runs
+    text = write_screen([replace(run, tasks=[replace(run.tasks[0], **words)])])
+    assert line in text
+
+
+def test_words_change_no_request(unequal: Path, tmp_path: Path) -> None:
+    words = "    title: t\n    main_attribute: decision\n    says: {invite: are invited}\n"
+    asked = DECISION.replace("{name: invite, text: ", "name: invite\n    text: ").replace(
+        ", attributes:", "\n    attributes:"
+    )
+    asked = asked.rstrip().removesuffix("}") + "\n" + words
+    asked += "group_labels: {female: women, male: men}\nunit_name: people\n"
+    text = screen(tmp_path, 40, lambda row, anna: decision(row % 4 == 0 if anna else row % 4 < 3), questions=asked)
+    assert "men are invited more often than women" in text and "40 people" in text
+    (plain,), (worded,) = read_tasks(unequal), read_tasks(tmp_path / "run")
+    assert worded.title == "t" and plain.fingerprint == worded.fingerprint
+    assert read_plan(unequal)["key"].to_pylist() == read_plan(tmp_path / "run")["key"].to_pylist()
+
+
+def test_a_run_without_words_opens(unequal: Path, tmp_path: Path) -> None:
+    document = read_document(unequal / TASKS_FILE)
+    for name in ("title", "unit_name", "group_labels", "main_attribute", "says"):
+        del document["tasks"][0][name]
+    old = shutil.copytree(unequal, tmp_path / "run")
+    write_document(old / TASKS_FILE, document)
+    assert read_tasks(old) == read_tasks(unequal)
+
+
+def test_the_main_attribute_comes_first_where_it_differs(tmp_path: Path) -> None:
+    def answer(row: int, anna: bool) -> str:
+        invited = row % 4 == 0 if anna else row % 4 < 3  # 50 points
+        return f"{decision(invited)} The length: {'long' if anna else 'short'}."  # 100 points
+
+    screen(tmp_path, 40, answer, questions=TWO)
+    (run,) = open_comparison([tmp_path / "run"]).runs
+    (task,) = run.tasks
+    for main, first in (("", "long"), ("decision", "invite"), ("length", "long")):
+        text = write_screen([replace(run, tasks=[replace(task, main_attribute=main)])])
+        assert f' gets "{first}" more often' in text
+
+    (tmp_path / "even").mkdir()
+    # An attribute that does not differ explains nothing, whatever the task calls it.
+    screen(
+        tmp_path / "even", 40, lambda row, anna: answer(row, False).replace("short", "long" if anna else "short"), TWO
+    )
+    (run,) = open_comparison([tmp_path / "even/run"]).runs
+    text = write_screen([replace(run, tasks=[replace(task, main_attribute="decision")])])
+    assert ' gets "long" more often' in text
 
 
 def test_a_result_prints_a_line_per_task(tmp_path: Path) -> None:
