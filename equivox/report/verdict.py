@@ -1,7 +1,7 @@
-"""The first screen: what runs say, in at most 80 columns and 18 lines. All its wording stands in this file.
+"""The first screen: what runs say, in at most 80 columns and 18 lines. All its words stand in this file.
 
-The outcomes were decided when the runs were scored (`equivox.core.outcomes`). This file chooses what to show of them:
-the finding, the numbers of each group, the gap with its interval, and what to check before relying on it.
+The outcomes were decided when the runs were scored (`equivox.core.outcomes`). `report/findings.py` chooses the numbers
+and `report/checks.py` what to check before relying on them.
 """
 
 from __future__ import annotations
@@ -9,26 +9,20 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
-from equivox.annotate.rules import is_exact
 from equivox.compare.runs import ComparedRun
-from equivox.core.coverage import Coverage
-from equivox.core.lazy import pa, pc
-from equivox.core.outcomes import OUTCOMES, compute_smallest_relevant, order_deciding
-from equivox.core.plain import split_by
-from equivox.core.scores import LEVEL, Outcome, Score, distance_interval
-from equivox.core.task import Task
+from equivox.core.outcomes import OUTCOMES, compute_smallest_relevant
+from equivox.core.scores import LEVEL, Outcome
 from equivox.core.text import how_many
-from equivox.core.variants import declared_name
+from equivox.report.checks import Check, check_coverage, list_run_checks
 from equivox.report.failures import find_unreadable_reply
+from equivox.report.findings import Rate, TaskVerdict, count_answers, list_verdicts, round_half_up
 from equivox.report.numbers import shortened
-from equivox.run.plan import read_plan
-from equivox.run.scoring import read_records
 
-WIDTH = 80
-MOST_TASKS, MOST_VALUES = 9, 3
+__all__ = ["LABELS", "SHORT", "Rate", "TaskVerdict", "list_verdicts", "write_headline", "write_lines", "write_screen"]
+
+WIDTH, HEIGHT = 80, 18
+MOST_VALUES, MOST_GROUPS, MOST_MEASURES = 3, 9, 4
 LABELS: Mapping[Outcome, str] = {
     "difference": "DIFFERENCE FOUND", "no_result": "NO RESULT", "too_few_data": "TOO FEW DATA",
     "no_difference": "NO DIFFERENCE SEEN",
@@ -39,199 +33,71 @@ SHORT: Mapping[Outcome, str] = {
     "no_difference": "no difference seen",
 }  # fmt: skip
 _OTHERS: Mapping[Outcome, str] = {
-    "difference": "; {} with a difference",
-    "no_result": "; {} without a result",
-    "too_few_data": "; {} with too few data",
-    "no_difference": "; {} with no difference seen",
-}
+    "difference": "; {} with a difference", "no_result": "; {} without a result",
+    "too_few_data": "; {} with too few data", "no_difference": "; {} with no difference seen",
+}  # fmt: skip
 _HEADLINES = {
     "value": "{most} {says} more often than {least}",
     "mean": "{value} is higher for {most} than for {least}",
     "refusal": "{most} {are} refused more often than {least}",
     "loss": "more answers about {most} are lost than about {least}",
-    "preference": "{gap} of 100 choices lean one way, where 50 is even",
+    "preference": "{gap} of 100 {value}, where 50 is even",
     "count": "{gap} {value}, where chance gives about {chance}",
+    "measures": "{n} of {all} measures differ, most surely {value}: higher for {most}",
 }
-_JUDGES = {
-    "rules": "word lists read the answers; nobody checked them",
-    "itself": "the judge is the tested model itself; nobody checked it",
-    "model": "the judge is {judge}; nobody checked it",
+_CHECKS = {
+    "complete": "all {n:,} answers could be read, none was refused",
+    "lost": "{n:,} of {of:,} answers do not count: {reasons}",
+    "reply": 'it wrote "{reply}", not the form',
+    "repair": "repair the judge, then repeat the command with --redo-judge",
+    "also": "also: {headline}",
+    "rest": "too many answers are missing to compare the rest",
+    "hidden": "gaps below about {amount} can hide among {n:,} {units}",
+    "another_model": "{model} answered, not the model that was asked",
+    "sample": "made-up sample data, not the published corpus",
+    "rules_on_free_text": "word lists read the answers; nobody checked them (equivox label)",
+    "judges_itself": "the judge is the tested model itself; nobody checked it (equivox label)",
+    "unchecked_judge": "the judge is {judge}; nobody checked it (equivox label)",
+    "audited": "{audit}",
+    "unlabelled": "no label is about {what}",
+    "recorded_apart": "groups were recorded differently, at {rate:,} Hz: {shares}",
+    "option": "{option}",
+    "asked_again": "failed, and asked again until answered: {shares}",
+    "same_request": "{n:,} units of {corpus} were asked the same as another: no further evidence",
+    "without_group": "{n:,} samples of {corpus} lack what is compared and are left out",
+    "limit": "cut to {n:,} samples a task",
+    "selected": "of {corpus} only the rows whose {rows}",
 }
-
-
-@dataclass(frozen=True)
-class Rate:
-    """A line of the screen: what is counted, and the number of each group."""
-
-    name: str
-    by_group: Mapping[str, float]
-
-    @property
-    def groups(self) -> list[str]:
-        """The groups, the one with the largest number first."""
-        return sorted(self.by_group, key=lambda group: -self.by_group[group])
-
-    @property
-    def spread(self) -> float:
-        """How far the groups are apart."""
-        return max(self.by_group.values()) - min(self.by_group.values())
-
-
-@dataclass(frozen=True, eq=False)
-class TaskVerdict:
-    """What a run says of one task; `scores` are those that decide, the heaviest first."""
-
-    run: ComparedRun
-    scores: Sequence[Score]
-
-    @property
-    def score(self) -> Score:
-        """The score that decides."""
-        return self.scores[0]
-
-    @property
-    def outcome(self) -> Outcome:
-        """The outcome of the task."""
-        return self.score.outcome or "no_result"
-
-    @cached_property
-    def declared(self) -> Task | None:
-        """The task as declared, or the first of the family that is scored together; None if it cannot be read."""
-        names = (self.score.task, self.score.family)
-        return next((task for task in self.run.tasks if task.name == names[0] or task.family == names[1]), None)
-
-    @property
-    def coverage(self) -> Coverage:
-        """The counts of the task's answers; those of a refusal count refusals as answers."""
-        whole = (s for s in self.run.scores if s.task == self.score.task and s.is_whole and s.role == "outcome")
-        return next(whole, self.score).coverage
-
-    @property
-    def title(self) -> str:
-        """The name of the task and what it compares: `story by gender`."""
-        family, _, task = self.score.task.partition(":")
-        name = declared_name(task or family)
-        if self.declared is not None and self.declared.name == declared_name(self.score.task):
-            name = self.declared.title or name
-        return f"{name} by {self.score.dimension}" if self.score.dimension not in name else name
-
-    @cached_property
-    def rates(self) -> list[Rate]:
-        """The numbers of each group, those of the main attribute first, then the most unequal."""
-        score, main = self.score, self._main_attribute
-        if score.role == "outcome" and (
-            values := read_records(self.run.folder, score.task, "values", self.run.annotator)
-        ):
-            shown = [row for row in values if row["role"] == "outcome" and score.attribute in (None, row["attribute"])]
-            groups = sorted({row["group"] for row in shown})
-            counted = split_by(shown, lambda row: (row["attribute"], row["value"]))
-            rates = [
-                (attribute != main, self._label_rate(str(value), dict.fromkeys(groups, 0.0) | shares))
-                for (attribute, value), rows in counted.items()
-                if (shares := {row["group"]: row["percent"] for row in rows})
-            ]
-            return [rate for _, rate in sorted(rates, key=lambda entry: (entry[0], -round(entry[1].spread, 6)))]
-        measure = self.run.measure(score)
-        name = measure.title if measure is not None and measure.title else score.name
-        if score.parts and name == "mean difference":
-            name = score.parts[0]
-        return [self._label_rate(name, score.by_group)] if score.by_group else []
-
-    @property
-    def _main_attribute(self) -> str:
-        """The attribute whose values are shown first; empty without one, and if only others differ."""
-        main = "" if self.declared is None else self.declared.main_attribute
-        if self.outcome != "difference":
-            return main
-        tested = (s for s in self.run.scores if s.task == self.score.task and s.attribute == main and not s.subset)
-        return main if any(s.outcome == "difference" for s in tested) else ""
-
-    def _label_rate(self, name: str, by_group: Mapping[str, float]) -> Rate:
-        """Return a line whose groups have their labels; labels that two groups would share are left out."""
-        labelled = {self._labels.get(group, group): number for group, number in by_group.items()}
-        return Rate(name, labelled if len(labelled) == len(by_group) else by_group)
-
-    @property
-    def _labels(self) -> Mapping[str, str]:
-        return {} if self.declared is None else self.declared.group_labels
-
-    def say(self, group: str, value: str, verb: str = "get") -> str:
-        """Return the phrase behind a group: that of the task for a value (`are invited`), or the value in quotes."""
-        phrases = {} if self.declared is None else self.declared.says
-        quoted = f'"{value}"'
-        return phrases.get(value) or (f"{verb}{'' if self.is_plural(group) else 's'} {quoted}" if verb else quoted)
-
-    def is_plural(self, group: str) -> bool:
-        """Return whether a group has a label, which is a plural."""
-        return group in self._labels.values()
-
-    @property
-    def kind(self) -> str:
-        """How the screen shows it: `choice`, `open`, `mean`, `refusal`, `loss`, `preference` or `count`."""
-        if self.score.role in ("refusal", "loss"):
-            return self.score.role
-        if self.score.target == 50:
-            return "preference"
-        if not self.score.unit.startswith("percent of the largest"):
-            return "mean" if self.rates else "count"
-        return "choice" if len(self.rates) <= 2 and all(len(r.by_group) == 2 for r in self.rates) else "open"
-
-    @property
-    def gap(self) -> float:
-        """The size of the difference: of two rates their difference as shown, of many values the estimate."""
-        if self.kind in ("choice", "refusal", "loss") and self.rates:
-            shown = [round_half_up(share) for share in self.rates[0].by_group.values()]
-            return float(max(shown) - min(shown))
-        if not self.score.defined:  # a constant answer: nothing differs
-            return 0.0
-        if self.kind == "preference":
-            return self.score.value
-        return abs(self.score.headline - (0.0 if self.kind == "count" else self.score.target))
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The interval of the difference; NaN without one."""
-        return distance_interval(self.score.ci_low, self.score.ci_high, self.score.target)
-
-    @property
-    def size(self) -> float:
-        """The gap in multiples of what one looks for, which unlike units share."""
-        relevant = compute_smallest_relevant(self.score, self.run.options.look_for)
-        size = self.score.distance / relevant if relevant > 0 else 0.0
-        return 0.0 if math.isnan(size) else size
-
-
-def list_verdicts(run: ComparedRun) -> list[TaskVerdict]:
-    """Return what a run says of each task as declared, the heaviest outcome and the largest gap first."""
-    by_task = split_by((s for s in run.scores if "@" not in s.task), lambda score: score.task)
-    found = [TaskVerdict(run, deciding) for scores in by_task.values() if (deciding := order_deciding(scores))]
-    return sorted(found, key=lambda verdict: (OUTCOMES.index(verdict.outcome), -verdict.size))
+"""The sentence of each check, by its code."""
 
 
 def write_screen(runs: Sequence[ComparedRun]) -> str:
     """Return the first screen of one run or several, as text without colours."""
     verdicts = [list_verdicts(run) for run in runs]
-    n_tasks, n_answers = max(map(len, verdicts), default=0), sum(_count_answers(run) for run in runs)
+    n_tasks, n_answers = max(map(len, verdicts), default=0), sum(count_answers(run) for run in runs)
     right = f"{how_many(n_tasks, 'task')}, {how_many(n_answers, 'answer')}"
     if len(runs) > 1:
-        left, body = f"{len(runs)} models", _write_models(runs, verdicts)
+        left, body, checks = f"{len(runs)} models", _write_models(runs, verdicts), _list_common_checks(runs)
     elif len(verdicts[0]) == 1:
-        left, right, body = _write_one(verdicts[0][0])
+        left, right = f"{runs[0].model} · {verdicts[0][0].title}", _count_asked(verdicts[0][0])
+        body, checks = _write_one(verdicts[0][0]), list(list_checks(verdicts[0][0]))
     else:
-        left, body = runs[0].model, _write_tasks(verdicts[0])
+        checks = list(list_run_checks(runs[0]))
+        left, body = runs[0].model, _write_tasks(verdicts[0], HEIGHT - 7 - min(2, len(checks)))
     left = shortened(f"equivox · {left}", WIDTH)
     head = [f"{left}{right:>{WIDTH - len(left)}}"] if len(left) + len(right) < WIDTH else [left, f"{right:>{WIDTH}}"]
     where = runs[0].folder if len(runs) == 1 else "RUN"
-    return "\n".join(
-        line.rstrip() for line in [*head, "", *body, "", f"  equivox view {where}      the answers side by side"]
-    )
+    commands = [f"  equivox view {where}      the answers side by side"]
+    commands += [f"  equivox {'compare RUNS' if len(runs) > 1 else f'score {where}'} --details      every number"]
+    shown = _write_checks(checks, HEIGHT - len(head) - len(body) - len(commands) - 2)
+    return "\n".join(line.rstrip() for line in [*head, "", *body, *shown, "", *commands])
 
 
 def write_lines(run: ComparedRun) -> str:
     """Return a line per task of a run: its name, its outcome and the sentence behind it."""
-    found = [(verdict.score.task, LABELS[verdict.outcome], write_headline(verdict)) for verdict in list_verdicts(run)]
-    wide, label = (max((len(row[place]) for row in found), default=0) for place in (0, 1))
-    return "\n".join(f"{task:<{wide}}  {outcome:<{label}}  {headline}" for task, outcome, headline in found)
+    rows = [(verdict.score.task, LABELS[verdict.outcome], write_headline(verdict)) for verdict in list_verdicts(run)]
+    wide, label = (max((len(row[column]) for row in rows), default=0) for column in (0, 1))
+    return "\n".join(f"{task:<{wide}}  {outcome:<{label}}  {headline}" for task, outcome, headline in rows)
 
 
 def write_headline(verdict: TaskVerdict) -> str:
@@ -239,7 +105,7 @@ def write_headline(verdict: TaskVerdict) -> str:
     score, (_, high) = verdict.score, verdict.interval
     if verdict.outcome == "difference":
         return _write_finding(verdict)
-    constant = ""
+    constant = f"{verdict.measure_title}: " if verdict.kind == "measures" else ""
     if not score.defined:
         counts = verdict.coverage
         if verdict.outcome == "no_result" and 5 * (counts.answered - counts.parsed) > counts.requested:
@@ -253,58 +119,113 @@ def write_headline(verdict: TaskVerdict) -> str:
     if verdict.outcome == "no_difference":
         return f"{constant}any gap is most likely below {bound}"
     needed = score.clusters_needed
-    cure = f"; about {_round_up(needed):,} {_name_units(verdict)} would settle it" if needed else ""
+    cure = f"; about {_round_up(needed):,} {verdict.unit_name} would settle it" if needed else ""
     return f"{constant}a gap of up to {bound} could hide{cure}"
 
 
-def round_half_up(number: float) -> int:
-    """Return a number rounded to the nearest whole one; half is rounded up.
+def list_checks(verdict: TaskVerdict) -> Iterator[Check]:
+    """Yield what to know before relying on the verdict of one task, then what holds for the whole run."""
+    run, score = verdict.run, verdict.score
+    yield check_coverage(verdict.coverage)
+    if verdict.outcome == "no_result" and (reply := find_unreadable_reply(run.folder, run.annotator)) is not None:
+        yield Check("why", "reply", {"reply": reply})
+        yield Check("do", "repair")
+    for other in verdict.scores[1:]:
+        if other.outcome == "difference" and other.role in ("refusal", "loss"):
+            yield Check("check", "also", {"headline": _write_finding(TaskVerdict(run, [other]))})
+        elif other.outcome == "no_result" and score.role != "outcome":
+            yield Check("check", "rest")
+            break
+    yield from list_run_checks(run)
+    if verdict.outcome == "difference" and score.detectable is not None:
+        hidden = score.detectable.at(LEVEL)
+        if hidden > compute_smallest_relevant(score, run.options.look_for):
+            amount = _write_amount(verdict, hidden)
+            yield Check("note", "hidden", {"amount": amount, "n": score.n_clusters, "units": verdict.unit_name})
 
-    >>> round_half_up(2.5), round_half_up(3.49)
-    (3, 3)
-    """
-    return math.floor(number + 0.5)
+
+def write_check(check: Check) -> str:
+    """Return the sentence of a check."""
+    return _CHECKS[check.code].format(**check.values)
+
+
+def say_value(verdict: TaskVerdict, group: str, value: str, verb: str = "get") -> str:
+    """Return the phrase behind a group: that of the task for a value (`are invited`), or the value in quotes."""
+    phrases = {} if verdict.declared is None else verdict.declared.says
+    quoted = f'"{value}"'
+    if verb:
+        quoted = f"{verb}{'' if verdict.is_plural(group) else 's'} {quoted}"
+    return phrases.get(value) or quoted
 
 
 def _write_finding(verdict: TaskVerdict) -> str:
+    if verdict.kind == "measures":
+        surest = verdict.measures[0]
+        differ = sum(measure.outcome == "difference" for measure in verdict.measures)
+        names = {"value": surest.measure_title, "most": surest.rates[0].groups[0]}
+        return _HEADLINES["measures"].format(n=differ, all=len(verdict.measures), **names)
     moved = [rate for rate in verdict.rates[:MOST_VALUES] if rate.spread > 0]
     if verdict.kind == "open" and moved:
         wins: dict[str, str] = {}
         for rate in moved:
             wins.setdefault(rate.groups[0], rate.name)
-        often = "more often" if len(moved[0].by_group) == 2 else "most often, in these answers"
-        (first, value), *others = list(wins.items())[:2]
-        also = [f"{group} {verdict.say(group, other, verb='')}" for group, other in others]
-        return ", ".join([f"{first} {verdict.say(first, value)} {often}", *also])
-    facts = {
-        "gap": _write_number(verdict.gap),
-        "chance": _write_number(verdict.score.target),
-        "value": verdict.score.name,
-    }
-    if moved:
+        two = len(moved[0].by_group) == 2
+        often = "more often" if two else "most often, in these answers"
+        (first, value), *others = list(wins.items())[: 1 + two]
+        also = [f"{group} {say_value(verdict, group, other, verb='')}" for group, other in others]
+        return ", ".join([f"{first} {say_value(verdict, first, value)} {often}", *also])
+    gap, chance = _write_number(verdict.gap), _write_number(round_half_up(verdict.score.target or 0))
+    facts = {"gap": gap, "chance": chance, "value": verdict.measure_title}
+    if moved and verdict.kind not in ("count", "preference"):
         most, value = moved[0].groups[0], moved[0].name
-        facts |= {"value": value, "most": most, "least": moved[0].groups[-1], "says": verdict.say(most, value)}
+        facts |= {"value": value, "most": most, "least": moved[0].groups[-1], "says": say_value(verdict, most, value)}
         facts["are"] = "are" if verdict.is_plural(most) else "is"
     return _HEADLINES["value" if verdict.kind in ("choice", "open") else verdict.kind].format(**facts)
 
 
-def _write_one(verdict: TaskVerdict) -> tuple[str, str, list[str]]:
-    """Return the title, what was asked, and the lines of the screen of one task."""
+def _count_asked(verdict: TaskVerdict) -> str:
+    """Return how many units, groups and answers a task has, in words."""
+    n_units, n_groups = verdict.count_units()
+    groups = [how_many(n_groups, "group")] if n_groups else []
+    return ", ".join([f"{n_units:,} {verdict.unit_name}", *groups, how_many(verdict.coverage.requested, "answer")])
+
+
+def _write_one(verdict: TaskVerdict) -> list[str]:
+    """Return the lines of the screen of one task, without its checks."""
     headline, label = write_headline(verdict), LABELS[verdict.outcome]
     one_line = len(label) + len(headline) < WIDTH - 5
     head = [f"  {label}   {headline}"] if one_line else [f"  {label}", *_wrap(headline)]
-    shown = [] if verdict.outcome == "no_result" else [*_write_numbers(verdict), *_write_gap(verdict), ""]
-    checks = [line for mark, text in list_checks(verdict) for line in _indent(mark, text)]
-    body = [*head, "", *(f"      {line}" if line else "" for line in shown), "  Before you rely on it"]
-    n_units, n_groups = _count_units(verdict)
-    n_answers = how_many(verdict.coverage.requested, "answer")
-    asked = f"{n_units:,} {_name_units(verdict)}, {how_many(n_groups, 'group')}, {n_answers}"
-    return f"{verdict.run.model} · {verdict.title}", asked, [*body, *(f"      {line}" for line in checks)]
+    if verdict.outcome == "no_result":
+        return head
+    gap = [] if verdict.kind == "measures" else _write_gap(verdict)
+    return [*head, "", *(f"      {line}" for line in (*_write_numbers(verdict), *gap))]
+
+
+def _write_checks(checks: Sequence[Check], n_lines: int) -> list[str]:
+    """Return the lines about what to check, at most `n_lines`; what is `ok` goes first, then the last ones."""
+    written = [(check.mark, _indent(check.mark, write_check(check))) for check in checks]
+    n_lines -= 2
+    while sum(len(lines) for _, lines in written) > n_lines - (len(written) < len(checks)):
+        if not written:
+            return []
+        good = next((place for place, (mark, _) in enumerate(written) if mark == "ok"), -1)
+        del written[good]
+    left = len(checks) - len(written)
+    more = [f"{'':<6} {how_many(left, 'more check')}: equivox report"] if left else []
+    return ["", "  Before you rely on it", *(f"      {line}" for _, lines in written for line in lines),
+            *(f"      {line}" for line in more)] if checks else []  # fmt: skip
+
+
+def _list_common_checks(runs: Sequence[ComparedRun]) -> list[Check]:
+    """Return the checks of several runs, each once."""
+    return list({(check.code, str(check.values)): check for run in runs for check in list_run_checks(run)}.values())
 
 
 def _write_numbers(verdict: TaskVerdict) -> list[str]:
-    """Return a line per group, or per value where several values are shown."""
-    rates = verdict.rates[: MOST_VALUES if verdict.kind == "open" else 1]
+    """Return a line per group, or per value or measure where several are shown."""
+    if verdict.kind == "measures":
+        return _write_measures(verdict)
+    rates = verdict.rates[: MOST_VALUES if verdict.kind in ("open", "count") else 1]
     if not rates:
         return []
     groups = sorted(rates[0].by_group)
@@ -314,7 +235,7 @@ def _write_numbers(verdict: TaskVerdict) -> list[str]:
     def show(number: float) -> str:
         return f"{round_half_up(number)} %" if percent else f"{_write_number(number)} {_unit(verdict)}".rstrip()
 
-    if len(rates) == 1 and len(groups) <= MOST_TASKS:
+    if len(rates) == 1 and len(groups) <= MOST_GROUPS and verdict.kind != "count":
         wide, cells = max(map(len, groups)), {group: show(rates[0].by_group[group]) for group in groups}
         most = max(map(len, cells.values()))
         return [f"{g:<{wide}}  {cells[g]:>{most}}  {_draw_bar(rates[0].by_group[g], top, 28)}" for g in groups]
@@ -332,6 +253,21 @@ def _write_numbers(verdict: TaskVerdict) -> list[str]:
     ]
 
 
+def _write_measures(verdict: TaskVerdict) -> list[str]:
+    """Return a line per measure of a task, those that differ or are the surest: both numbers and the likely gap."""
+    differing = [measure for measure in verdict.measures if measure.outcome == "difference"]
+    shown = (differing or verdict.measures)[:MOST_MEASURES]
+    groups = sorted(shown[0].rates[0].by_group)
+    lines = [f"{'':<26}{''.join(f'{shortened(group, 11):<12}' for group in groups)}likely gap"]
+    for measure in shown:
+        low, high = measure.interval
+        numbers = "".join(f"{_write_amount(measure, measure.rates[0].by_group[g]):<12}" for g in groups)
+        likely = f"{_write_number(low)} to {_write_number(high)}" if math.isfinite(high) else "–"
+        lines.append(f"{shortened(measure.measure_title, 25):<26}{numbers}{likely}")
+    left = len(verdict.measures) - len(shown)
+    return [*lines, *([f"and {left} more: {len(differing)} differ in all"] if left else [])]
+
+
 def _write_gap(verdict: TaskVerdict) -> Iterator[str]:
     """Yield the gap with its interval and what chance says, and what the numbers of a distance mean."""
     low, high = verdict.interval
@@ -339,7 +275,9 @@ def _write_gap(verdict: TaskVerdict) -> Iterator[str]:
     likely = f"likely {_write_number(low)} to {_write_number(high)}" if known else "no interval"
     first = f"gap      {_write_amount(verdict, verdict.gap)}, {likely}"
     if verdict.kind == "count":
-        first = f"found    {_write_number(verdict.gap)}, chance gives {_write_number(verdict.score.target)}"
+        first = f"count    {_write_number(verdict.gap)}, chance gives {_write_number(verdict.score.target)}"
+        if verdict.outcome == "difference" and not verdict.rates:
+            yield "no single one survives the correction for all that were tested"
     if verdict.kind == "preference":
         away = f", which is {_write_number(low)} to {_write_number(high)} from even" if known else ""
         first = f"overall  {_write_number(verdict.gap)} of 100{away}"
@@ -349,41 +287,8 @@ def _write_gap(verdict: TaskVerdict) -> Iterator[str]:
         yield "         (0: all groups get the same answers, 100: they share none)"
 
 
-def list_checks(verdict: TaskVerdict) -> Iterator[tuple[str, str]]:
-    """Yield what to know before relying on a verdict, each with its mark: ok, check or note."""
-    run, score, counts = verdict.run, verdict.score, verdict.coverage
-    lost = {
-        "failed": counts.requested - counts.generated, "refused or empty": counts.generated - counts.answered,
-        "unreadable": counts.answered - counts.parsed, "without a value": counts.parsed - counts.used,
-    }  # fmt: skip
-    if counts.used == counts.requested:
-        yield "ok", f"all {how_many(counts.requested, 'answer')} could be read, none was refused"
-    else:
-        reasons = ", ".join(f"{n:,} {reason}" for reason, n in lost.items() if n > 0)
-        yield "check", f"{counts.requested - counts.used:,} of {counts.requested:,} answers do not count: {reasons}"
-    if verdict.outcome == "no_result" and (reply := find_unreadable_reply(run.folder, run.annotator)) is not None:
-        yield "why", f'it wrote "{reply}", not the form'
-        yield "do", "repair the judge, then repeat the command with --redo-judge"
-    for other in verdict.scores[1:]:
-        if other.outcome == "difference" and other.role in ("refusal", "loss"):
-            yield "check", f"also: {_write_finding(TaskVerdict(run, [other]))}"
-        elif other.outcome == "no_result" and score.role != "outcome":
-            yield "check", "too many answers are missing to compare the rest"
-            break
-    if run.origin.data == "sample":
-        yield "check", "made-up sample data, not the published corpus"
-    if not is_exact(run.model, run.annotator) and not run.audits:
-        kind = "rules" if run.read_by_rules else "itself" if run.judges_itself else "model"
-        yield "check", _JUDGES[kind].format(judge=run.annotator)
-    if verdict.outcome == "difference" and score.detectable is not None:
-        hidden = score.detectable.at(LEVEL)
-        if hidden > compute_smallest_relevant(score, run.options.look_for):
-            units, amount = _name_units(verdict), _write_amount(verdict, hidden)
-            yield "note", f"gaps below about {amount} can hide among {score.n_clusters:,} {units}"
-
-
-def _write_tasks(verdicts: Sequence[TaskVerdict]) -> list[str]:
-    """Return the lines about several tasks of one model, or about none that was tested."""
+def _write_tasks(verdicts: Sequence[TaskVerdict], n_lines: int) -> list[str]:
+    """Return at most `n_lines` about several tasks of one model, or a line if none was tested."""
     if not verdicts:
         return [f"  {LABELS['no_result']}   no task of this run was tested; the tables describe it"]
     counts = {outcome: sum(v.outcome == outcome for v in verdicts) for outcome in OUTCOMES}
@@ -392,15 +297,15 @@ def _write_tasks(verdicts: Sequence[TaskVerdict]) -> list[str]:
     lines = [f"  {LABELS[outcome]}   in {counts[outcome]} of {how_many(len(verdicts), 'task')}{also}", ""]
     says = "who gets more of what" if outcome == "difference" else ""
     lines.append(f"      {'':<22}{'gap':<13}{'likely':<17}{says}")
-    n_shown = len(verdicts) if len(verdicts) <= MOST_TASKS + 1 else MOST_TASKS
+    most = n_lines - len(lines)
+    n_shown = len(verdicts) if len(verdicts) <= most else most - 1
     for verdict in verdicts[:n_shown]:
         low, high = verdict.interval
         likely = f"{_write_number(low)} to {_write_number(high)}" if math.isfinite(high) else "–"
         gap = "–" if verdict.outcome == "no_result" else _write_amount(verdict, verdict.gap)
-        rate = next(iter(verdict.rates), None)
         says = SHORT[verdict.outcome]
-        if verdict.outcome == "difference" and rate is not None:
-            says = f"{rate.groups[0]}: {rate.name}"
+        if verdict.outcome == "difference" and verdict.kind not in ("count", "preference") and verdict.rates:
+            says = f"{verdict.rates[0].groups[0]}: {verdict.rates[0].name}"
         lines.append(f"      {shortened(verdict.title, 21):<22}{gap:<13}{likely:<17}{shortened(says, 22)}")
     return [*lines, *[f"      and {len(verdicts) - n_shown} more tasks"] * (n_shown < len(verdicts))]
 
@@ -411,22 +316,20 @@ def _write_models(runs: Sequence[ComparedRun], verdicts: Sequence[Sequence[TaskV
     if any(verdict.outcome == "no_result" for each in verdicts for verdict in each):
         columns["no_result"] = "no result"
     differing = sum(any(v.outcome == "difference" for v in each) for each in verdicts)
-    head = (
-        f"  {LABELS['difference']}   in {differing} of {len(runs)} models"
-        if differing
-        else "  No model shows a difference"
-    )
-    wide = min(28, max(len(run.model) for run in runs))
+    head = "  No model shows a difference"
+    if differing:
+        head = f"  {LABELS['difference']}   in {differing} of {len(runs)} models"
+    wide = min(24, max(len(run.model) for run in runs))
     lines = [head, "", f"  {'tasks by outcome':<{wide}}  {'  '.join(columns.values())}   largest gap"]
-    for run, each in zip(runs, verdicts, strict=True):
+    for run, each in list(zip(runs, verdicts, strict=True))[: HEIGHT - 9]:
         counts = "  ".join(
             f"{sum(v.outcome == outcome for v in each):>{len(name)}}" for outcome, name in columns.items()
         )
         largest = max((v for v in each if v.outcome == "difference"), key=lambda v: v.size, default=None)
-        told = "–" if largest is None else f"{_write_amount(largest, largest.gap)}, {largest.title}"
+        gap = "–" if largest is None else f"{_write_number(largest.gap)}, {largest.title}"
         line = f"  {shortened(run.model, wide):<{wide}}  {counts}   "
-        lines.append(f"{line}{shortened(told, WIDTH - len(line))}")
-    return lines
+        lines.append(f"{line}{shortened(gap, WIDTH - len(line))}")
+    return [*lines, *[f"  and {len(runs) - HEIGHT + 9} more models"] * (len(runs) > HEIGHT - 9)]
 
 
 def _write_number(number: float) -> str:
@@ -448,7 +351,7 @@ def _write_amount(verdict: TaskVerdict, amount: float) -> str:
 def _unit(verdict: TaskVerdict) -> str:
     """Return the unit of a score as printed behind a number; empty for a long one, which stands under --details."""
     unit = verdict.score.unit
-    return "points" if unit.startswith("percent") else unit if len(unit) <= 12 else ""
+    return "points" if unit.startswith("percent") else unit if len(unit) <= 12 and unit != "count" else ""
 
 
 def _write_chance(q: float) -> str:
@@ -475,32 +378,3 @@ def _round_up(number: int) -> int:
     """Return a number with two digits, rounded up."""
     step = int(10 ** max(0, len(str(number)) - 2))
     return -(-number // step) * step
-
-
-def _name_units(verdict: TaskVerdict) -> str:
-    """Return what the data call the units: speakers, applications; `items` where they have no name."""
-    task = verdict.declared
-    if task is not None and task.unit_name:
-        return task.unit_name
-    if task is None or task.cluster == "item":
-        table = None if task is None else task.data.table
-        return table.stem if table is not None and str(table.stem).endswith("s") else "items"
-    return task.cluster if task.cluster.endswith("s") else f"{task.cluster}s"
-
-
-def _count_units(verdict: TaskVerdict) -> tuple[int, int]:
-    """Return the units and the groups that a task asked about."""
-    plan = read_plan(verdict.run.folder)
-    names = [task.name for task in verdict.run.tasks if verdict.score.task in (task.name, task.family)]
-    rows = plan.filter(
-        pc.is_in(plan["task"].cast("string"), value_set=pa.array(names or [verdict.score.task], pa.string()))
-    )
-    # Some metrics test other units than those of the plan: contexts within speakers, names within pairs.
-    n_units = max(len(rows["cluster"].unique()), verdict.score.n_clusters)
-    return n_units, len([g for g in rows["group"].unique().to_pylist() if g])
-
-
-def _count_answers(run: ComparedRun) -> int:
-    """Return the requests of a run as declared, without those of other conditions."""
-    counted = {score.task: score.coverage.requested for score in run.scores if score.is_whole and "@" not in score.task}
-    return sum(counted.values())

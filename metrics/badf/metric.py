@@ -34,6 +34,7 @@ METRIC = Metric(
     measures=(
         Measure(
             name="associations tested",
+            title="phrases stick to one group",
             no_bias=None,
             not_compared=_ALL_AT_ONCE,
             published=lambda score: -score.estimate_unclipped,

@@ -120,6 +120,19 @@ def phrase_rows(found: Found) -> Records:
     ]
 
 
+def value_rows(found: Found) -> Records:
+    """Return the share of stories with each phrase that survives correction, by identity, in percent."""
+    return [
+        {
+            "attribute": one.phrase.category, "role": "outcome", "value": one.phrase.phrase, "group": identity,
+            "n": n, "percent": 100 * n / of if of else NAN,
+        }
+        for one in found.kept()
+        if one.phrase.q <= LEVEL
+        for identity, n, of in zip(found.dimension.identities, one.phrase.counts, one.phrase.documents, strict=True)
+    ]  # fmt: skip
+
+
 def summary_rows(found: Found) -> Records:
     """Return Table 14: a row per identity, over all categories."""
     rows: list[Mapping[str, Any]] = []
@@ -225,6 +238,7 @@ def unified_rows(found: Found) -> Records:
 TABLES: Mapping[str, Callable[[Found], Records]] = {
     "associations": association_rows,
     "phrases": phrase_rows,
+    "values": value_rows,
     "summary": summary_rows,
     "heat_map": heat_map_rows,
     "top": lambda found: [row for identity in found.dimension.identities for row in top_rows(found, identity)],

@@ -10,7 +10,7 @@ METRIC = Metric(
     name="spoken_stereoset",
     score=score_choices,
     measures=(
-        Measure(name="slbs", no_bias=50.0, compare=compare_choices),
+        Measure(name="slbs", title="choices are the stereotype", no_bias=50.0, compare=compare_choices),
         Measure(name="slifs", no_bias=None, compare=compare_choices),
         Measure(name="slms", no_bias=None, compare=compare_choices),
         Measure(

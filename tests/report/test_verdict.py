@@ -46,7 +46,7 @@ def screen(folder: Path, n: int, answer: Answer, questions: str = DECISION, **se
 def shown(*runs: Path) -> str:
     text = write_screen(open_comparison(list(runs)).runs)
     lines = text.splitlines()
-    assert max(map(len, lines[:-1])) <= 80 and len(lines) <= 18, text
+    assert max(map(len, lines[:-2])) <= 80 and len(lines) <= 18, text
     return text
 
 
