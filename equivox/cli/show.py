@@ -96,7 +96,7 @@ def code_of(scores: Iterable[Score], *, lacking: bool = False) -> int:
     """Return 1 if a task's score has no result, and say how many have none, or if something else is lacking; else 0."""
     undefined = sum(score.is_whole and score.outcome == "no_result" for score in scores)
     if undefined:
-        echo(f"{how_many(undefined, 'score')} of whole tasks undefined; each is shown with its reason.", "yellow")
+        echo(f"{how_many(undefined, 'score')} of whole tasks without a result; `--details` shows why.", "yellow")
     return EXIT_INCOMPLETE if undefined or lacking else EXIT_DONE
 
 

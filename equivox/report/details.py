@@ -39,6 +39,7 @@ _NAMES: Mapping[str, Sequence[str]] = {
     "conditions": ("model", "task", "metric", "condition_a", "condition_b"), "cohort": ("family", "cohort", "model"),
     "correlations": ("first", "second"), "dimensions": ("first", "second", "task"),
 }  # fmt: skip
+_NOTES = {"conditions": "A smaller difference is no improvement where fewer answers are used."}
 _SHORT: Mapping[str, Sequence[str]] = {
     "paired_tests": ("more_biased", "further", "ci_low", "ci_high", "q"),
     "ranks": ("distance", "rank", "low", "high", "letters"),
@@ -79,8 +80,10 @@ def name_more_biased(test: PairedTest, tests: Sequence[PairedTest]) -> str:
 
     `tests` are all that are corrected together: a test whose least possible p could not have survived had too few data.
     """
-    if test.undefined is not None or not math.isfinite(test.p):
+    if test.undefined is not None:
         return "no result"
+    if not math.isfinite(test.p):  # not a single answer changed
+        return "no difference shown"
     if test.q < LEVEL:
         # Without a value for "no bias" the sides differ, and neither is more biased.
         return "they differ" if math.isnan(test.further) else test.model_b if test.further < 0 else test.model_a
@@ -107,7 +110,9 @@ def list_comparison_tables(frames: Mapping[str, DataFrame], *, details: bool) ->
         title, columns = _TITLES.get(name, name.replace("_", " ")), () if details else _SHORT[name]
         families = frame["family"] if "family" in frame else frame[names[0]].map(lambda _: "")
         tables[name] = [
-            make_table(rows, f"{title}{f': {family}' if family else ''}", by=names, columns=columns)
+            make_table(
+                rows, f"{title}{f': {family}' if family else ''}", by=names, columns=columns, note=_NOTES.get(name, "")
+            )
             for family, rows in frame.groupby(families, sort=False)
         ]
     return tables

@@ -295,8 +295,8 @@ def _write_tasks(verdicts: Sequence[TaskVerdict], n_lines: int) -> list[str]:
     outcome, *others = (outcome for outcome in OUTCOMES if counts[outcome])
     also = "".join(_OTHERS[other].format(counts[other]) for other in others)
     lines = [f"  {LABELS[outcome]}   in {counts[outcome]} of {how_many(len(verdicts), 'task')}{also}", ""]
-    says = "who gets more of what" if outcome == "difference" else ""
-    lines.append(f"      {'':<22}{'gap':<13}{'likely':<17}{says}")
+    says = "who gets more" if outcome == "difference" else ""
+    lines.append(f"      {'':<22}{'gap':<13}{'likely':<20}{says}")
     most = n_lines - len(lines)
     n_shown = len(verdicts) if len(verdicts) <= most else most - 1
     for verdict in verdicts[:n_shown]:
@@ -306,7 +306,7 @@ def _write_tasks(verdicts: Sequence[TaskVerdict], n_lines: int) -> list[str]:
         says = SHORT[verdict.outcome]
         if verdict.outcome == "difference" and verdict.kind not in ("count", "preference") and verdict.rates:
             says = f"{verdict.rates[0].groups[0]}: {verdict.rates[0].name}"
-        lines.append(f"      {shortened(verdict.title, 21):<22}{gap:<13}{likely:<17}{shortened(says, 22)}")
+        lines.append(f"      {shortened(verdict.title, 21):<22}{gap:<13}{likely:<20}{shortened(says, 19)}")
     return [*lines, *[f"      and {len(verdicts) - n_shown} more tasks"] * (n_shown < len(verdicts))]
 
 

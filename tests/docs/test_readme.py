@@ -60,28 +60,16 @@ def test_commands_on_real_models_know_their_options_and_names(page: Path) -> Non
             assert resolve_tasks(words[2])
 
 
-def test_the_table_is_what_the_commands_print(equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_screen_is_what_the_command_prints(equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (command,) = (
         words
         for words in commands(README)
         if words[0] == "run" and not on_a_real_model(words) and not of_ones_own(words)
     )
-    opening = blocks(QUICKSTART, "text")[0].strip()
-    header, *rows = blocks(README, "text")[0].splitlines()
-    assert len(rows) == 3 and command[1] in rows[1]
-    for row in rows:
-        model, estimate, interval, ntvd, null_mean, p_cluster, p_paper = re.split(r"\s{2,}", row)
-        out = equivox.done("run", model, *command[2:-1], f"runs/{len(model)}")
-        assert out.startswith(opening) == (model == command[1])
-        lines = out.splitlines()
-        caption = next(place for place, line in enumerate(lines) if line.startswith("gender: mean"))
-        title, printed = lines[caption + 1 : caption + 3]
-        found = dict(zip(re.split(r"\s{2,}", title.strip()), re.split(r"\s{2,}", printed.strip()), strict=True))
-        assert [found[name] for name in ("estimate", "interval", "nTVD", "null mean", "p cluster", "p paper")] == [
-            estimate, interval, ntvd, null_mean, p_cluster, p_paper,
-        ]  # fmt: skip
-        assert set(re.split(r"\s{2,}", header)) <= set(found)
+    printed = equivox.done(*command)
+    assert blocks(README, "text")[0].rstrip() in printed
+    assert blocks(QUICKSTART, "text")[0].rstrip() in printed
 
 
 def test_the_python_example_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +92,7 @@ def test_a_table_of_ones_own_runs_as_printed(
     new, simulated, served = (words for words in commands(README) if any("applications" in word for word in words))
     equivox.done(*new)
     code, out, error = equivox(*simulated, "--scoring", "n_resamples=99")
-    assert code == 0 and "Yes." in out, error
+    assert code == 0 and "DIFFERENCE FOUND" in out, error
 
     def reply(body: dict[str, Any]) -> tuple[int, str]:
         judged = "response_format" in body
@@ -114,7 +102,7 @@ def test_a_table_of_ones_own_runs_as_printed(
     words = [re.sub(r"http://127\.0\.0\.1:\d+", address, word) for word in served]
     code, out, error = equivox(*words, "--scoring", "n_resamples=99")
     # A server that says the same to everybody: the rule of three bounds what 20 units leave possible, without an error.
-    assert code == 0 and "Not known" in out and "100 % of answers used" in out, (out, error)
+    assert code == 0 and "TOO FEW DATA" in out and "all 48 answers could be read" in out, (out, error)
 
 
 def test_building_the_corpora_as_written_and_running_on_them(
