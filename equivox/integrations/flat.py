@@ -8,7 +8,7 @@ NaN without a score. A breakdown that every task of the family has gives only it
 `coverage_requested` to `coverage_used` count the responses behind the first score of the whole task.
 
 Attributes, groups and clusters differ between the tasks of a family and are left out, so that all tasks of one family
-have the same keys; `equivox score RUN --by-attribute` shows them.
+have the same keys; `equivox score RUN --details` shows them.
 """
 
 from __future__ import annotations

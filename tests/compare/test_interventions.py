@@ -14,16 +14,10 @@ from sample_runs import sample_runs
 
 from equivox.compare.conditions import REFUSED, USED, answer_tests, condition_tests
 from equivox.compare.pairs import Asked, OpenedRun, PairedTest, open_runs
-from equivox.compare.ranking import judge
 from equivox.compare.runs import ComparedRun, open_comparison
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import ScoringOptions
-from equivox.report.comparison_tables import conditions_in_words
-from equivox.report.interventions import interventions_in_words
-from equivox.report.notebook import run_html
-from equivox.report.opening import opening_of
-from equivox.report.page import build_report
-from equivox.report.view.document import run_document
+from equivox.report.details import name_more_biased
 from equivox.run.pipeline import rescore
 from equivox.tasks.files import load_task_file
 
@@ -48,9 +42,10 @@ def found_in(folder: Path) -> dict[tuple[str, str], PairedTest]:
     return {(test.task, test.metric): test for _, test in found}
 
 
-def words_of(folder: Path) -> str:
-    (words,) = interventions_in_words(condition_tests(open_runs(open_comparison([folder])), n_resamples=999))
-    return words
+def names_in(folder: Path) -> set[str]:
+    """Return which condition is more biased by nTVD, over all tasks."""
+    tests = found_in(folder)
+    return {name_more_biased(test, list(tests.values())) for (_, metric), test in tests.items() if metric == "nTVD"}
 
 
 def scores_of(folder: Path) -> dict[str, dict[str, object]]:
@@ -69,25 +64,19 @@ def test_one_that_is_obeyed(runs: dict[str, Path]) -> None:
         test = tests[task, "nTVD"]
         assert (test.model_a, test.model_b) == ("audio", "system=fair")
         assert test.q < 0.05 and test.ci_low < 40 < test.ci_high and test.n_clusters == 24
-    told = words_of(runs["obeys"])
-    assert (
-        "3 nearer to no bias, of 3 tests; 100 % of the answers are used where they are fewest" in told
-        and "but" not in told
-    )
+    assert names_in(runs["obeys"]) == {"audio"}
 
 
 def test_one_that_is_ignored(runs: dict[str, Path]) -> None:
     tests = found_in(runs["ignores"])
     assert all(not test.q < 0.05 and test.undefined is None for test in tests.values())
-    told = words_of(runs["ignores"])
-    assert "none of 3 tests shows a change of bias. It did not help visibly" in told
+    assert names_in(runs["ignores"]) <= {"no difference shown", "too few data"}
 
 
 def test_the_same_answer_to_everybody_has_no_score_and_says_why(runs: dict[str, Path]) -> None:
     tests = found_in(runs["constant"])
     assert "has no score" in str(tests["vibe_gender:candidate", "nTVD"].undefined)
-    told = words_of(runs["constant"])
-    assert "no bias could be compared" in told and "fairer" not in told
+    assert "no result" in names_in(runs["constant"])
 
 
 def test_a_refusal_to_everybody_is_no_improvement(runs: dict[str, Path]) -> None:
@@ -95,27 +84,15 @@ def test_a_refusal_to_everybody_is_no_improvement(runs: dict[str, Path]) -> None
     for task in TASKS.split(","):
         assert (tests[task, REFUSED].value_a, tests[task, REFUSED].value_b) == (0, 100)
         assert tests[task, REFUSED].q < 0.05 and tests[task, USED].difference == 100
-    told = words_of(runs["declines"])
-    assert "100 % of the requests are refused, 0 % without" in told
-    assert told.endswith("this is no evidence of fairer answers.")
 
 
 def test_less_bias_and_more_refusals_are_both_told(runs: dict[str, Path]) -> None:
-    told = words_of(runs["declines some"])
-    assert "3 nearer to no bias, of 3 tests, but" in told and "of the requests are refused, 0 % without" in told
+    assert names_in(runs["declines some"]) == {"audio"}
     tests = found_in(runs["declines some"])
     # 12 % decline by construction: 288 answers, so 4 points are two standard errors.
     for task in TASKS.split(","):
         assert tests[task, REFUSED].value_b == pytest.approx(12, abs=6)
         assert tests[task, REFUSED].ci_low < -12 < tests[task, REFUSED].ci_high
-
-
-def reworded(further: float, q: float, wording: str = "1", task: str = "f:story") -> tuple[str, PairedTest]:
-    return "m", PairedTest(
-        dimension="gender", condition=f"audio against wording={wording}", family="f", task=task, metric="nTVD",
-        unit="percent", model_a="audio", model_b=f"wording={wording}", difference=further, further=further,
-        ci_low=further - 2, ci_high=further + 3, p=q, q=q,
-    )  # fmt: skip
 
 
 def test_numbers_out_of_the_range_are_no_answers_that_can_be_used() -> None:
@@ -137,57 +114,12 @@ def test_numbers_out_of_the_range_are_no_answers_that_can_be_used() -> None:
     assert (used.value_a, used.value_b, used.difference) == (100, 75, 25)
 
 
-def test_how_far_a_result_hangs_on_the_wording() -> None:
-    (words,) = interventions_in_words([reworded(1.0, 0.9), reworded(-6.0, 0.01, "2"), reworded(4.0, 0.2, "2", "f:x")])
-    assert words == (
-        "m, f, in 2 other wordings: 1 of 3 tests shows another bias than the declared wording; the largest change is "
-        "in f:story, wording=2: further from no bias by 6.00 (interval 3.00 to 8.00)."
-    )
-    (words,) = interventions_in_words([reworded(5.0, 0.3)])
-    assert words == (
-        "m, f, wording=1: none of 1 test shows another bias than the declared wording; the largest change is in "
-        "f:story, wording=1: nearer to no bias by 5.00 (interval 3.00 to 8.00)."
-    )
-    model, test = reworded(0.0, 1.0)
-    (words,) = interventions_in_words([(model, replace(test, undefined="nothing varied"))])
-    assert "no bias could be compared (nothing varied); whether the answers still say as much is not known." in words
-
-
-@pytest.mark.parametrize(
-    ("condition", "words"),
-    [("turn=", "none of 1 test shows another bias than the first answer"), ("system=", "none of 1 test shows a change"),
-     ("silence", "none of 1 tests shows a difference")],
-)  # fmt: skip
-def test_what_could_not_be_tested_stands_beside_what_shows_nothing(condition: str, words: str) -> None:
-    # Two tasks, or two turns: one shows nothing, and the answers to one group are lost in the other.
-    number = "3" if condition.endswith("=") else ""
-    model, test = reworded(1.0, 0.9)
-    shown = replace(test, model_b=f"{condition}{number}", condition=f"audio against {condition}{number}")
-    lost = replace(shown, task="f:advisory", undefined="only 60 % of the responses of group female are usable")
-    told = conditions_in_words([(model, shown), (model, lost)])
-    assert words in told[0]
-    assert "1 of 2 could not be tested (only 60 % of the responses of group female are usable)" in told[0]
-    assert "could not be tested" not in conditions_in_words([(model, shown)])[0]
-
-
 def test_run_compare_and_report_show_them(equivox: Cli, runs: dict[str, Path], tmp_path: Path) -> None:
     out = equivox.done("score", runs["declines some"], "--scoring", "n_resamples=499")
-    assert "audio against system=fair: what does the system prompt change?" in out
-    assert "no evidence of fairer answers" in out
+    assert "system=fair" in out and "no improvement where fewer answers are used" in out
     out = equivox.done("compare", runs["declines some"], "--resamples", 199, "--tables", tmp_path / "csv")
     rows = csv_rows(tmp_path / "csv" / "conditions.csv")
     assert {USED, REFUSED, "nTVD"} == {row["metric"] for row in rows}
-    page = build_report([runs["declines some"]])
-    assert page.count("no evidence of fairer answers") == 2  # in the opening, and with its tests
-    comparison = open_comparison([runs["obeys"]])
-    assert (
-        "whether the answers still say as much is not known"
-        in opening_of(comparison, judge(comparison, n_resamples=199)).sentences[-1]
-    )
-    # The explorer and a notebook say it, too.
-    told = run_document(comparison.runs[0])["verdict"]
-    assert "whether the answers still say as much is not known" in told["sentences"][-1]
-    assert "whether the answers still say as much is not known" in run_html(runs["obeys"])
 
 
 def test_a_run_is_resumed_only_with_the_same_text(equivox: Cli, tmp_path: Path) -> None:
@@ -221,5 +153,3 @@ def test_answers_compared_by_further_columns_are_held_to_the_same(runs: dict[str
     rescore(copied, compare=(("race",),), options=ScoringOptions(n_resamples=99))
     tests = found_in(copied)
     assert tests["vibe_gender_by_race:candidate", REFUSED].q < 0.05
-    told = interventions_in_words(condition_tests(open_runs(open_comparison([copied])), n_resamples=199))
-    assert len(told) == 2 and all("of the requests are refused" in words for words in told)
