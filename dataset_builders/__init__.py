@@ -53,7 +53,7 @@ def builders() -> dict[str, type[Builder]]:
 
 def added_builders() -> dict[str, Plugin]:
     """Return the builders, and the functions that open a corpus, of installed packages by name."""
-    return added(DATASET_BUILDERS, frozenset({*BUILDERS, "badf"}), _class_or_function)
+    return added(DATASET_BUILDERS, frozenset({*BUILDERS, "badf", "made_applications"}), _class_or_function)
 
 
 def _class_or_function(given: object, where: str) -> object:

@@ -24,6 +24,7 @@ from equivox.dataset_builders.corpus import (
     text_sample,
 )
 from equivox.dataset_builders.genres import Genres
+from equivox.dataset_builders.made_applications import CORPUS, open_applications
 from equivox.dataset_builders.own_tables import of_every_group, open_texts
 
 Opener = Callable[[DataSource, "str | Path | None"], Corpus]
@@ -38,7 +39,7 @@ def openers() -> Mapping[str, Opener]:
     """
     plugins = {name: plugin.given or _refused(plugin) for name, plugin in added_builders().items()}
     functions = {name: given for name, given in plugins.items() if not isinstance(given, type)}
-    return {"badf": open_grid, "genres": open_genres, **functions}
+    return {"badf": open_grid, "genres": open_genres, CORPUS: open_applications, **functions}
 
 
 def _refused(plugin: Plugin) -> Opener:

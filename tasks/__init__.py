@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from equivox.core.errors import RequestError
 from equivox.core.task import Task
-from equivox.tasks import badf, genres, spoken_stereoset, vibe
+from equivox.tasks import badf, genres, hiring, spoken_stereoset, vibe
 
 ALL_TASKS: tuple[Task, ...] = (
     *vibe.TASKS,
     *spoken_stereoset.TASKS,
     *genres.TASKS,
     *badf.TASKS,
+    *hiring.TASKS,
 )
 """Every built-in task, in the order in which `equivox tasks` shows them."""
 

@@ -22,6 +22,8 @@ from equivox.report.numbers import shortened
 __all__ = ["LABELS", "SHORT", "Rate", "TaskVerdict", "list_verdicts", "write_headline", "write_lines", "write_screen"]
 
 WIDTH, HEIGHT = 80, 18
+_POINTS = ("choice", "refusal", "loss", "open")
+"""The kinds whose amounts are whole points."""
 MOST_VALUES, MOST_GROUPS, MOST_MEASURES = 3, 9, 4
 LABELS: Mapping[Outcome, str] = {
     "difference": "DIFFERENCE FOUND", "no_result": "NO RESULT", "too_few_data": "TOO FEW DATA",
@@ -115,7 +117,7 @@ def write_headline(verdict: TaskVerdict) -> str:
         constant = f'every answer was "{verdict.rates[0].name}"; ' if verdict.rates else "every answer was the same; "
     if not math.isfinite(high):
         return f"{constant}this test can find a difference but never rule one out"
-    bound = _write_amount(verdict, math.ceil(high) if high > 5 else high)
+    bound = _write_amount(verdict, math.ceil(high) if high > 5 or verdict.kind in _POINTS else high)
     if verdict.outcome == "no_difference":
         return f"{constant}any gap is most likely below {bound}"
     needed = score.clusters_needed
@@ -343,8 +345,9 @@ def _write_number(number: float) -> str:
 
 def _write_amount(verdict: TaskVerdict, amount: float) -> str:
     """Return an amount in its unit: `31 points`, `23 of 100`, `26,000 EUR`."""
-    if verdict.kind in ("choice", "refusal", "loss", "open"):
-        return f"{round_half_up(amount)} {'of 100' if verdict.kind == 'open' else 'points'}"
+    if verdict.kind in _POINTS:
+        whole = round_half_up(amount)
+        return f"{whole} {'of 100' if verdict.kind == 'open' else 'point' if whole == 1 else 'points'}"
     return f"{_write_number(amount)} {_unit(verdict)}".rstrip()
 
 
