@@ -15,7 +15,8 @@ from equivox.dataset_builders.own_tables import ITEM
 
 CORPUS = "made_applications"
 JOBS = (
-    "accountant", "cook", "driver", "electrician", "gardener", "librarian", "nurse", "receptionist", "teacher", "welder",
+    "accountant", "cook", "driver", "electrician", "gardener", "librarian", "nurse", "receptionist", "teacher",
+    "welder",
 )  # fmt: skip
 YEARS = range(1, 11)
 PROOFS = (

@@ -116,7 +116,7 @@ def report(
         "report.html"
     ),
     examples: Annotated[
-        int, typer.Option(min=0, help="Responses to show of each model, task and group; none by default.")
+        int, typer.Option(min=0, help="Pairs of answers to show of each difference; none by default.")
     ] = 0,
     data: Annotated[str | None, data_option("Where recordings or images are now.")] = None,
     figure: Annotated[
@@ -127,7 +127,7 @@ def report(
         ),
     ] = None,
 ) -> int:
-    """Write one HTML file with all scores, figures and, as an option, examples; it needs no network."""
+    """Write one HTML file with verdicts, all numbers and, as an option, examples; it needs no network."""
     from equivox.cli.show import code_of, usable
     from equivox.report.page import build_report
     from equivox.run.opening import by_name
@@ -151,7 +151,7 @@ def report(
 
 
 def view(
-    runs: Annotated[list[Path], runs_argument("Folders of runs; the first two are compared.")],
+    runs: Annotated[list[Path], runs_argument("Folders of runs.")],
     data: Annotated[str | None, data_option("Where recordings or images are now.")] = None,
     host: Annotated[
         str, typer.Option(help="The address to listen on; others than this machine's show it to others.")
@@ -159,16 +159,14 @@ def view(
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
 ) -> int:
-    """Show answers in a browser: side by side by group, unreadable ones, and two runs."""
+    """Show the report in a browser with the answers behind it, side by side by group."""
     import webbrowser
 
-    from equivox.report.view.build import usable
     from equivox.report.view.server import serve
 
-    for name, reason in usable(runs)[1]:
-        echo_error(f"left out: {name}: {reason}")
-
-    def ready(address: str) -> None:
+    def ready(address: str, left_out: Sequence[tuple[str, str]]) -> None:
+        for name, reason in left_out:
+            echo_error(f"left out: {name}: {reason}")
         echo(f"{address}  (Ctrl-C ends it)")
         if browser:
             webbrowser.open(address)

@@ -8,17 +8,14 @@ from pathlib import Path
 
 from equivox.core.scores import Score
 from equivox.core.text import how_many, visible
+from equivox.report.findings import round_half_up
 from equivox.report.numbers import shortened
-from equivox.report.verdicts import LOST_ROLES, lost_shares, untold_gap
 from equivox.run.store import count_annotation_failures
 
-
-def told_gap(score: Score) -> str:
-    """Return the shares of a score of lost answers, and why they may be chance; empty if nothing is known of them."""
-    if score.mover is None:
-        return ""
-    why = f", not tested: {score.undefined}" if score.undefined else ", which this design cannot tell from chance"
-    return f"{lost_shares(score.mover)}{'' if score.found else why}"
+LOST_ROLES = ("refusal", "loss")
+"""The roles of the scores that say whether groups lose answers unequally."""
+WIDE = 5.0
+"""The smallest gap, in percentage points, that is named where a test cannot tell it from chance."""
 
 
 def request_failures(failures: Counter[str], shown: int) -> list[str]:
@@ -51,13 +48,24 @@ def _by_error(failed: str, failures: Counter[str], shown: int, where: str) -> li
 
 
 def lost_in(task: str, scores: Sequence[Score]) -> str:
-    """Return which answers to a task, or to those of a family, its groups lose unequally, or may; empty if none.
+    """Return which answers to a task, or a family, groups lose unequally, or may; empty if none.
 
-    `scores` are all of the run. Of each way to lose an answer the largest gap is told, those beyond chance first.
+    `scores` are all of the run. The largest gap of each way to lose an answer is named, those beyond chance first.
     """
-    own = [s for s in scores if s.role in LOST_ROLES and not s.subset and task in (s.task, s.family)]
-    told: dict[str, str] = {}
-    for score in sorted(own, key=lambda score: (not score.found, -score.value if score.defined else 0.0)):
-        if score.found or untold_gap(score):
-            told.setdefault(str(score.attribute), f"{score.attribute}: {told_gap(score)}")
-    return "; ".join(told.values())
+    losses = [s for s in scores if s.role in LOST_ROLES and not s.subset and task in (s.task, s.family)]
+    named: dict[str, str] = {}
+    for score in sorted(losses, key=lambda score: (not score.found, -score.value if score.defined else 0.0)):
+        if gap := _describe_gap(score):
+            named.setdefault(str(score.attribute), f"{score.attribute}: {gap}")
+    return "; ".join(named.values())
+
+
+def _describe_gap(score: Score) -> str:
+    """Return the shares of a way to lose answers by group; empty for a gap that is none, or small and not tested."""
+    most, why = score.mover, score.undefined or score.untold
+    if most is None or not (score.found or (why and most.high_share - most.low_share >= WIDE)):
+        return ""
+    high, low = (f"{round_half_up(share)} %" for share in (most.high_share, most.low_share))
+    gap = f"{shortened(most.high_group)} {high} against {shortened(most.low_group)} {low}"
+    chance = f", not tested: {score.undefined}" if score.undefined else ", which this design cannot tell from chance"
+    return gap if score.found else f"{gap}{chance}"

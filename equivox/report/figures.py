@@ -9,25 +9,24 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from matplotlib.colors import LinearSegmentedColormap
-
 from equivox.compare.pairs import open_runs, paired_tests
 from equivox.compare.ranking import Rank, is_ranked, rank_all
 from equivox.compare.runs import ComparedRun, Comparison, ValueShares, open_comparison, task_correlations
 from equivox.core.errors import RequestError, nearest
 from equivox.core.lazy import np
+from equivox.core.metric import Panel
 from equivox.core.plain import split_by
 from equivox.core.scores import Score
-from equivox.report.drawing import INK, LONGEST, PALETTE, PAPER, WIDTH, drawing, look, short
+from equivox.report.drawing import INK, LONGEST, PALETTE, PAPER, drawing, look, short
 from equivox.report.numbers import DASH, UNEVEN, UNTOLD, shortened
-from equivox.report.panels import favoured, heat_maps, largest, metric_panels, panels_of, speakers_of
+from equivox.run.scoring import read_records
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 _MANY = 12
-OF_ONE, OF_SEVERAL = ("forest", "heat", "metrics", "shares", "speakers"), ("ranks", "correlations")
+OF_ONE, OF_SEVERAL = ("forest", "heat", "shares"), ("ranks", "correlations")
 """The kinds of figures of one run, and of several together."""
 
 
@@ -218,42 +217,12 @@ def draw_ranks(ranks: Sequence[Rank]) -> Figure:
         return figure
 
 
-def draw_metric_panel(rows: Sequence[tuple[str, Score]], title: str = "", *, sides: tuple[str, str]) -> Figure:
-    """Draw signed measures as magnitudes; colour and a word show the side that is favoured.
-
-    `rows` holds (label, score), a line per label and a column per measure; `sides` names the sides that a positive and
-    a negative score favour. Colours are scaled within a measure. Only scores that differ from no bias beyond chance
-    (q < 0.05) are coloured.
-    """
-    labels = list(dict.fromkeys(label for label, _ in rows))
-    names = list(dict.fromkeys(score.name for _, score in rows))
-    cells = {(label, score.name): score for label, score in rows}
-    most = largest([score for _, score in rows])
-    shades = np.zeros((len(labels), len(names)))
-    for (label, name), score in cells.items():
-        if score.found and most[name]:
-            shades[labels.index(label), names.index(name)] = score.value / most[name]
-    with drawing(1.1 + 0.42 * len(labels), max(WIDTH, 2.2 + 0.82 * len(names)), title) as (figure, (axes,)):
-        colours = LinearSegmentedColormap.from_list("sides", [PALETTE[4], "#ffffff", PALETTE[1]])
-        axes.imshow(shades, cmap=colours, vmin=-1, vmax=1, aspect="auto")
-        for i, label in enumerate(labels):
-            for j, name in enumerate(names):
-                text = "\n".join(filter(None, favoured(cells.get((label, name)), sides)))
-                axes.text(j, i, text, ha="center", va="center", color="black", fontsize=7.5)
-        axes.set_xticks(range(len(names)), names)
-        axes.xaxis.tick_top()
-        axes.set_yticks(range(len(labels)), [shortened(label, 34) for label in labels])
-        axes.spines[:].set_visible(False)
-        axes.set_xlabel(f"orange ▲ favours {sides[0]}, blue ▼ favours {sides[1]}; no colour: q is not below 0.05")
-        return figure
-
-
 def figures_of(folders: Sequence[Path], annotator: str | None = None) -> dict[str, Callable[[], Figure]]:
     """Return what draws each figure of the run in `folders`, or of several runs together, by name.
 
-    Of one run they are `forest:FAMILY` and, of its further measures, `forest:FAMILY:NAME`, `shares:TASK:ATTRIBUTE`,
-    `heat:TASK`, `metrics:FAMILY` (signed measures, a line per task) and `speakers:TASK`; of several `ranks:FAMILY` and
-    `correlations:DIMENSION@CONDITION`. They show what `annotator` found, None: the run's own.
+    One run has `forest:FAMILY` and, for its further measures, `forest:FAMILY:NAME`, `shares:TASK:ATTRIBUTE` and
+    `heat:TASK`; several have `ranks:FAMILY` and `correlations:DIMENSION@CONDITION`. The annotations are those by
+    `annotator`, None: the run's own.
     """
     comparison = open_comparison(folders, annotator=annotator)
     return _of_several(comparison) if len(comparison.runs) > 1 else _of_one(comparison.runs[0])
@@ -268,20 +237,30 @@ def _of_one(run: ComparedRun) -> dict[str, Callable[[], Figure]]:
             whole, lambda s: s.family if s.name == first[s.family] else f"{s.family}:{s.name}"
         ).items()
     }
-    heat, panels, speakers = heat_maps(run), metric_panels(run), speakers_of(run)
+    units = {family: panel.unit for family, metric in run.metrics.items() if (panel := metric.panel("shares"))}
     shares = split_by(run.value_shares, lambda share: f"{share.task}:{share.attribute}")
-    panels_of_shares = panels_of(run, "shares")
-    units = {s.task: panels_of_shares[s.family].unit for s in run.scores if s.family in panels_of_shares}
+    families = {score.task: score.family for score in run.scores}
     return {
-        **{f"forest:{each}": partial(draw_forest, rows) for each, rows in forests.items()},
-        **{f"heat:{each}": partial(draw_heat_map, rows, each, unit=p.unit) for each, (p, rows) in heat.items()},
+        **{f"forest:{name}": partial(draw_forest, rows) for name, rows in forests.items()},
         **{
-            f"metrics:{each}": partial(draw_metric_panel, rows, each, sides=p.sides)
-            for each, (p, rows) in panels.items()
+            f"heat:{name}": partial(draw_heat_map, rows, name, unit=panel.unit)
+            for name, (panel, rows) in _read_heat_maps(run).items()
         },
-        **{f"speakers:{each}": partial(draw_forest, rows, each, ends=(-3, 103)) for each, rows in speakers.items()},
-        **{f"shares:{each}": partial(draw_shares, own, each, unit=units[own[0].task]) for each, own in shares.items()},
+        **{
+            f"shares:{name}": partial(draw_shares, rows, name, unit=units[families[rows[0].task]])
+            for name, rows in shares.items()
+        },
     }
+
+
+def _read_heat_maps(run: ComparedRun) -> dict[str, tuple[Panel, list[dict[str, Any]]]]:
+    """Return the rows of every table of counts of a run with its panel, by task."""
+    maps: dict[str, tuple[Panel, list[dict[str, Any]]]] = {}
+    for family, metric in run.metrics.items():
+        panel = metric.panel("heat")
+        for row in (read_records(run.folder, family, panel.table, run.annotator) or ()) if panel else ():
+            maps.setdefault(row["task"], (panel, []))[1].append(row)
+    return maps
 
 
 def _of_several(comparison: Comparison) -> dict[str, Callable[[], Figure]]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from equivox.compare.runs import ComparedRun
 from equivox.core.outcomes import OUTCOMES, compute_smallest_relevant
 from equivox.core.scores import LEVEL, Outcome
 from equivox.core.text import how_many
 from equivox.report.checks import Check, check_coverage, list_run_checks
-from equivox.report.failures import find_unreadable_reply
+from equivox.report.failures import find_unreadable_reply, lost_in
 from equivox.report.findings import Rate, TaskVerdict, count_answers, list_verdicts, round_half_up
 from equivox.report.numbers import shortened
 
@@ -53,6 +54,7 @@ _CHECKS = {
     "reply": 'it wrote "{reply}", not the form',
     "repair": "repair the judge, then repeat the command with --redo-judge",
     "also": "also: {headline}",
+    "loss_gap": "groups may lose answers unequally: {losses}",
     "rest": "too many answers are missing to compare the rest",
     "hidden": "gaps below about {amount} can hide among {n:,} {units}",
     "another_model": "{model} answered, not the model that was asked",
@@ -76,12 +78,11 @@ _CHECKS = {
 def write_screen(runs: Sequence[ComparedRun]) -> str:
     """Return the first screen of one run or several, as text without colours."""
     verdicts = [list_verdicts(run) for run in runs]
-    n_tasks, n_answers = max(map(len, verdicts), default=0), sum(count_answers(run) for run in runs)
-    right = f"{how_many(n_tasks, 'task')}, {how_many(n_answers, 'answer')}"
+    right = write_size(runs, verdicts)
     if len(runs) > 1:
-        left, body, checks = f"{len(runs)} models", _write_models(runs, verdicts), _list_common_checks(runs)
+        left, body, checks = f"{len(runs)} models", _write_models(runs, verdicts), list_common_checks(runs)
     elif len(verdicts[0]) == 1:
-        left, right = f"{runs[0].model} · {verdicts[0][0].title}", _count_asked(verdicts[0][0])
+        left, right = f"{runs[0].model} · {verdicts[0][0].title}", write_asked(verdicts[0][0])
         body, checks = _write_one(verdicts[0][0]), list(list_checks(verdicts[0][0]))
     else:
         checks = list(list_run_checks(runs[0]))
@@ -117,7 +118,7 @@ def write_headline(verdict: TaskVerdict) -> str:
         constant = f'every answer was "{verdict.rates[0].name}"; ' if verdict.rates else "every answer was the same; "
     if not math.isfinite(high):
         return f"{constant}this test can find a difference but never rule one out"
-    bound = _write_amount(verdict, math.ceil(high) if high > 5 or verdict.kind in _POINTS else high)
+    bound = write_amount(verdict, math.ceil(high) if high > 5 or verdict.kind in _POINTS else high)
     if verdict.outcome == "no_difference":
         return f"{constant}any gap is most likely below {bound}"
     needed = score.clusters_needed
@@ -138,11 +139,13 @@ def list_checks(verdict: TaskVerdict) -> Iterator[Check]:
         elif other.outcome == "no_result" and score.role != "outcome":
             yield Check("check", "rest")
             break
+    if losses := lost_in(score.task, [other for other in run.scores if other.outcome != "difference"]):
+        yield Check("check", "loss_gap", {"losses": losses})
     yield from list_run_checks(run)
     if verdict.outcome == "difference" and score.detectable is not None:
         hidden = score.detectable.at(LEVEL)
         if hidden > compute_smallest_relevant(score, run.options.look_for):
-            amount = _write_amount(verdict, hidden)
+            amount = write_amount(verdict, hidden)
             yield Check("note", "hidden", {"amount": amount, "n": score.n_clusters, "units": verdict.unit_name})
 
 
@@ -158,6 +161,70 @@ def say_value(verdict: TaskVerdict, group: str, value: str, verb: str = "get") -
     if verb:
         quoted = f"{verb}{'' if verdict.is_plural(group) else 's'} {quoted}"
     return phrases.get(value) or quoted
+
+
+def write_lead(verdicts: Sequence[Sequence[TaskVerdict]]) -> tuple[str, str]:
+    """Return the label and the first sentence about the verdicts of each model; the label may be empty."""
+    if len(verdicts) > 1:
+        differing = sum(any(v.outcome == "difference" for v in each) for each in verdicts)
+        where = f"in {differing} of {len(verdicts)} models"
+        return (LABELS["difference"], where) if differing else ("", "No model shows a difference")
+    (each,) = verdicts
+    if not each:
+        return LABELS["no_result"], "no task of this run was tested; the tables describe it"
+    if len(each) == 1:
+        return LABELS[each[0].outcome], write_headline(each[0])
+    counts = {outcome: sum(v.outcome == outcome for v in each) for outcome in OUTCOMES}
+    outcome, *others = (outcome for outcome in OUTCOMES if counts[outcome])
+    also = "".join(_OTHERS[other].format(counts[other]) for other in others)
+    return LABELS[outcome], f"in {counts[outcome]} of {how_many(len(each), 'task')}{also}"
+
+
+def write_size(runs: Sequence[ComparedRun], verdicts: Sequence[Sequence[TaskVerdict]]) -> str:
+    """Return how many tasks and answers the verdicts of each run are about."""
+    n_tasks, n_answers = max(map(len, verdicts), default=0), sum(count_answers(run) for run in runs)
+    return f"{how_many(n_tasks, 'task')}, {how_many(n_answers, 'answer')}"
+
+
+def write_gap(verdict: TaskVerdict) -> tuple[str, str, str]:
+    """Return the name of the number that decides, the number with its interval, and what chance says of it."""
+    low, high = verdict.interval
+    known = math.isfinite(low) and math.isfinite(high)
+    likely = f"likely {_write_number(low)} to {_write_number(high)}" if known else "no interval"
+    name, amount = "gap", f"{write_amount(verdict, verdict.gap)}, {likely}"
+    if verdict.kind == "count":
+        name, amount = "count", f"{_write_number(verdict.gap)}, chance gives {_write_number(verdict.score.target)}"
+    if verdict.kind == "preference":
+        away = f", which is {_write_number(low)} to {_write_number(high)} from even" if known else ""
+        name, amount = "overall", f"{_write_number(verdict.gap)} of 100{away}"
+    return name, amount, write_chance(verdict.score.q)
+
+
+def write_rate(verdict: TaskVerdict, number: float) -> str:
+    """Return the number of a group: a share in percent, or a mean in its unit."""
+    if verdict.kind == "mean":
+        return f"{_write_number(number)} {_unit(verdict)}".rstrip()
+    return f"{round_half_up(number)} %"
+
+
+def write_asked(verdict: TaskVerdict) -> str:
+    """Return how many units, groups and answers a task has, in words."""
+    n_units, n_groups = verdict.count_units()
+    groups = [how_many(n_groups, "group")] if n_groups else []
+    return ", ".join([f"{n_units:,} {verdict.unit_name}", *groups, how_many(verdict.coverage.requested, "answer")])
+
+
+def write_amount(verdict: TaskVerdict, amount: float) -> str:
+    """Return an amount in its unit: `31 points`, `23 of 100`, `26,000 EUR`."""
+    if verdict.kind in _POINTS:
+        whole = round_half_up(amount)
+        return f"{whole} {'of 100' if verdict.kind == 'open' else 'point' if whole == 1 else 'points'}"
+    return f"{_write_number(amount)} {_unit(verdict)}".rstrip()
+
+
+def list_common_checks(runs: Sequence[ComparedRun]) -> list[Check]:
+    """Return the checks of several runs, each once."""
+    return list({(check.code, str(check.values)): check for run in runs for check in list_run_checks(run)}.values())
 
 
 def _write_finding(verdict: TaskVerdict) -> str:
@@ -183,13 +250,6 @@ def _write_finding(verdict: TaskVerdict) -> str:
         facts |= {"value": value, "most": most, "least": moved[0].groups[-1], "says": say_value(verdict, most, value)}
         facts["are"] = "are" if verdict.is_plural(most) else "is"
     return _HEADLINES["value" if verdict.kind in ("choice", "open") else verdict.kind].format(**facts)
-
-
-def _count_asked(verdict: TaskVerdict) -> str:
-    """Return how many units, groups and answers a task has, in words."""
-    n_units, n_groups = verdict.count_units()
-    groups = [how_many(n_groups, "group")] if n_groups else []
-    return ", ".join([f"{n_units:,} {verdict.unit_name}", *groups, how_many(verdict.coverage.requested, "answer")])
 
 
 def _write_one(verdict: TaskVerdict) -> list[str]:
@@ -218,11 +278,6 @@ def _write_checks(checks: Sequence[Check], n_lines: int) -> list[str]:
             *(f"      {line}" for line in more)] if checks else []  # fmt: skip
 
 
-def _list_common_checks(runs: Sequence[ComparedRun]) -> list[Check]:
-    """Return the checks of several runs, each once."""
-    return list({(check.code, str(check.values)): check for run in runs for check in list_run_checks(run)}.values())
-
-
 def _write_numbers(verdict: TaskVerdict) -> list[str]:
     """Return a line per group, or per value or measure where several are shown."""
     if verdict.kind == "measures":
@@ -234,9 +289,7 @@ def _write_numbers(verdict: TaskVerdict) -> list[str]:
     percent = verdict.kind != "mean"
     top = 100.0 if percent and len(rates) == 1 else max(max(rate.by_group.values()) for rate in rates)
 
-    def show(number: float) -> str:
-        return f"{round_half_up(number)} %" if percent else f"{_write_number(number)} {_unit(verdict)}".rstrip()
-
+    show = partial(write_rate, verdict)
     if len(rates) == 1 and len(groups) <= MOST_GROUPS and verdict.kind != "count":
         wide, cells = max(map(len, groups)), {group: show(rates[0].by_group[group]) for group in groups}
         most = max(map(len, cells.values()))
@@ -263,7 +316,7 @@ def _write_measures(verdict: TaskVerdict) -> list[str]:
     lines = [f"{'':<26}{''.join(f'{shortened(group, 11):<12}' for group in groups)}likely gap"]
     for measure in shown:
         low, high = measure.interval
-        numbers = "".join(f"{_write_amount(measure, measure.rates[0].by_group[g]):<12}" for g in groups)
+        numbers = "".join(f"{write_amount(measure, measure.rates[0].by_group[g]):<12}" for g in groups)
         likely = f"{_write_number(low)} to {_write_number(high)}" if math.isfinite(high) else "–"
         lines.append(f"{shortened(measure.measure_title, 25):<26}{numbers}{likely}")
     left = len(verdict.measures) - len(shown)
@@ -272,18 +325,10 @@ def _write_measures(verdict: TaskVerdict) -> list[str]:
 
 def _write_gap(verdict: TaskVerdict) -> Iterator[str]:
     """Yield the gap with its interval and what chance says, and what the numbers of a distance mean."""
-    low, high = verdict.interval
-    known = math.isfinite(low) and math.isfinite(high)
-    likely = f"likely {_write_number(low)} to {_write_number(high)}" if known else "no interval"
-    first = f"gap      {_write_amount(verdict, verdict.gap)}, {likely}"
-    if verdict.kind == "count":
-        first = f"count    {_write_number(verdict.gap)}, chance gives {_write_number(verdict.score.target)}"
-        if verdict.outcome == "difference" and not verdict.rates:
-            yield "no single one survives the correction for all that were tested"
-    if verdict.kind == "preference":
-        away = f", which is {_write_number(low)} to {_write_number(high)} from even" if known else ""
-        first = f"overall  {_write_number(verdict.gap)} of 100{away}"
-    chance = _write_chance(verdict.score.q)
+    if verdict.kind == "count" and verdict.outcome == "difference" and not verdict.rates:
+        yield "no single one survives the correction for all that were tested"
+    name, amount, chance = write_gap(verdict)
+    first = f"{name:<9}{amount}"
     yield from [f"{first}      {chance}"] if len(first) + len(chance) < WIDTH - 12 else [first, f"         {chance}"]
     if verdict.kind == "open":
         yield "         (0: all groups get the same answers, 100: they share none)"
@@ -291,20 +336,18 @@ def _write_gap(verdict: TaskVerdict) -> Iterator[str]:
 
 def _write_tasks(verdicts: Sequence[TaskVerdict], n_lines: int) -> list[str]:
     """Return at most `n_lines` about several tasks of one model, or a line if none was tested."""
+    label, where = write_lead([verdicts])
     if not verdicts:
-        return [f"  {LABELS['no_result']}   no task of this run was tested; the tables describe it"]
-    counts = {outcome: sum(v.outcome == outcome for v in verdicts) for outcome in OUTCOMES}
-    outcome, *others = (outcome for outcome in OUTCOMES if counts[outcome])
-    also = "".join(_OTHERS[other].format(counts[other]) for other in others)
-    lines = [f"  {LABELS[outcome]}   in {counts[outcome]} of {how_many(len(verdicts), 'task')}{also}", ""]
-    says = "who gets more" if outcome == "difference" else ""
+        return [f"  {label}   {where}"]
+    lines = [f"  {label}   {where}", ""]
+    says = "who gets more" if verdicts[0].outcome == "difference" else ""
     lines.append(f"      {'':<22}{'gap':<13}{'likely':<20}{says}")
     most = n_lines - len(lines)
     n_shown = len(verdicts) if len(verdicts) <= most else most - 1
     for verdict in verdicts[:n_shown]:
         low, high = verdict.interval
         likely = f"{_write_number(low)} to {_write_number(high)}" if math.isfinite(high) else "–"
-        gap = "–" if verdict.outcome == "no_result" else _write_amount(verdict, verdict.gap)
+        gap = "–" if verdict.outcome == "no_result" else write_amount(verdict, verdict.gap)
         says = SHORT[verdict.outcome]
         if verdict.outcome == "difference" and verdict.kind not in ("count", "preference") and verdict.rates:
             says = f"{verdict.rates[0].groups[0]}: {verdict.rates[0].name}"
@@ -317,10 +360,8 @@ def _write_models(runs: Sequence[ComparedRun], verdicts: Sequence[Sequence[TaskV
     columns: dict[Outcome, str] = {"difference": "differs", "no_difference": "no difference", "too_few_data": "too few"}
     if any(verdict.outcome == "no_result" for each in verdicts for verdict in each):
         columns["no_result"] = "no result"
-    differing = sum(any(v.outcome == "difference" for v in each) for each in verdicts)
-    head = "  No model shows a difference"
-    if differing:
-        head = f"  {LABELS['difference']}   in {differing} of {len(runs)} models"
+    label, where = write_lead(verdicts)
+    head = f"  {label}   {where}" if label else f"  {where}"
     wide = min(24, max(len(run.model) for run in runs))
     lines = [head, "", f"  {'tasks by outcome':<{wide}}  {'  '.join(columns.values())}   largest gap"]
     for run, each in list(zip(runs, verdicts, strict=True))[: HEIGHT - 9]:
@@ -343,21 +384,13 @@ def _write_number(number: float) -> str:
     return str(round_half_up(number)) if abs(number) >= 10 or number == int(number) else f"{number:.2f}"
 
 
-def _write_amount(verdict: TaskVerdict, amount: float) -> str:
-    """Return an amount in its unit: `31 points`, `23 of 100`, `26,000 EUR`."""
-    if verdict.kind in _POINTS:
-        whole = round_half_up(amount)
-        return f"{whole} {'of 100' if verdict.kind == 'open' else 'point' if whole == 1 else 'points'}"
-    return f"{_write_number(amount)} {_unit(verdict)}".rstrip()
-
-
 def _unit(verdict: TaskVerdict) -> str:
     """Return the unit of a score as printed behind a number; empty for a long one, which stands under --details."""
     unit = verdict.score.unit
     return "points" if unit.startswith("percent") else unit if len(unit) <= 12 and unit != "count" else ""
 
 
-def _write_chance(q: float) -> str:
+def write_chance(q: float) -> str:
     if math.isnan(q):
         return ""
     if q >= LEVEL:

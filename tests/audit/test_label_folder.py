@@ -33,8 +33,8 @@ from equivox.core.files import read_document, write_document
 from equivox.core.task import Attribute
 from equivox.integrations.hub.run_folder import write_run
 from equivox.integrations.hub.submission import notes_of
-from equivox.report.opening import Trust, opening
-from equivox.report.score_tables import task_tables
+from equivox.report.checks import Check, list_run_checks
+from equivox.report.frames import make_score_frame
 from equivox.run.manifest import read_manifest, state_hashes
 from equivox.run.scoring import read_scores
 from equivox.tasks.registry import resolve_tasks
@@ -128,7 +128,7 @@ def test_an_annotator_that_errs_on_one_group_alone_has_no_good_mark(run: Path, t
     assert stats.fisher_exact([[90, 30], [120, 0]]).pvalue < 0.001
     assert list(audit.unequal) == ["competency"]
     told = trust_in_audits(run)
-    assert told.mark == "bad" and told.text.endswith("and errs more on some groups in competency")
+    assert told.mark == "check" and told.text.endswith("and errs more on some groups in competency")
 
 
 def test_an_attribute_that_nobody_labelled_is_not_checked(run: Path, tmp_path: Path, equivox: Cli) -> None:
@@ -138,7 +138,7 @@ def test_an_attribute_that_nobody_labelled_is_not_checked(run: Path, tmp_path: P
     labels = fill(sheet, run, lambda row, known: "" if row["attribute"] == "cultural_fit" else known["read"])
     out = equivox.done("label", "score", sheet, labels, "--store")
     told = trust_in_audits(run)
-    assert told.mark == "bad" and told.text.endswith("; no label is about cultural_fit")
+    assert told.mark == "check"
     (audit,) = stored_audits(run, "rules")
     (whole,) = [score for score in read_scores(run) if score.is_whole]
     corrected = audit.of(whole)
@@ -147,11 +147,11 @@ def test_an_attribute_that_nobody_labelled_is_not_checked(run: Path, tmp_path: P
     assert "— refusal: labels correct no score of it" in out
 
 
-def trust_in_audits(run: Path) -> Trust:
+def trust_in_audits(run: Path) -> Check:
     """What the first screen of a run says of its audits, as if of a real model."""
     shown = replace(compared_run("org/model", run, read_scores(run)), read_by_rules=False)
-    (told,) = [one for one in opening([shown]).trust if "checked by 1 person" in one.text]
-    return told
+    (audit,) = [check for check in list_run_checks(shown) if check.code == "audited"]
+    return audit
 
 
 def audited(equivox: Cli, run: Path, n: int) -> Path:
@@ -190,12 +190,12 @@ def test_an_audit_that_says_little_of_an_attribute_gives_no_good_mark(
     run: Path, equivox: Cli, change: dict[str, Any]
 ) -> None:
     audited(equivox, run, 40)
-    assert trust_in_audits(run).mark == "good"
+    assert trust_in_audits(run).mark == "ok"
     file = run / "audit" / "answers" / "audit.json"
     document = read_document(file)
     document["attributes"][0] |= change
     write_document(file, document)
-    assert trust_in_audits(run).mark == "bad"
+    assert trust_in_audits(run).mark == "check"
 
 
 def test_labels_of_chosen_answers_give_no_good_mark_and_correct_nothing(run: Path, equivox: Cli) -> None:
@@ -216,7 +216,9 @@ def test_labels_of_chosen_answers_give_no_good_mark_and_correct_nothing(run: Pat
     low = 57.8311016
     assert audit.surely["competency"] == pytest.approx(low) and low < 60
     told = trust_in_audits(run)
-    assert told.mark == "bad" and told.text.endswith(f"(surely {low:.0f} % or more, 40 without one counted as not met)")
+    assert told.mark == "check" and str(told.values["audit"]).endswith(
+        f"(surely {low:.0f} % or more, 40 without one counted as not met)"
+    )
     (whole,) = [score for score in read_scores(run) if score.is_whole]
     corrected = audit.of(whole)
     assert corrected is not None and math.isnan(corrected.corrected)
@@ -241,7 +243,7 @@ def test_who_labels_the_top_of_the_sheet_passes_nothing_over(run: Path, equivox:
     labels = fill(sheet, run, lambda row, known: known["read"] if row["item"] in top else "")
     equivox.done("label", "score", sheet, labels, "--store")
     (audit,) = stored_audits(run, "rules")
-    assert (audit.n_responses, audit.unsettled, trust_in_audits(run).mark) == (60, 0, "good")
+    assert (audit.n_responses, audit.unsettled, trust_in_audits(run).mark) == (60, 0, "ok")
 
 
 def test_who_says_that_an_answer_declines_need_not_say_that_it_states_nothing(run: Path, equivox: Cli) -> None:
@@ -313,11 +315,9 @@ def test_an_audit_stays_with_its_run(run: Path, tmp_path: Path, equivox: Cli) ->
     assert set(audit.agreement.values()) == {100.0}
     # It stands beside the headline in the tables, on the first screen of a real model, and in what is submitted.
     shown = replace(compared_run("org/model", run, read_scores(run)), read_by_rules=False)
-    (table,) = [table for tables in task_tables([shown]) for table in tables]
-    assert table.columns[-2:] == ["with labels", "interval"]
-    assert table.rows[0][-2] == f"{corrected.corrected:.2f}"
+    assert corrected.corrected in set(make_score_frame([shown])["corrected"])
     assert any("annotator rules checked by 1 person on 80 responses; it agrees on 100 %" in one for one in shown.marks)
-    assert any("checked by 1 person" in one.text and one.mark == "good" for one in opening([shown]).trust)
+    assert trust_in_audits(run).mark == "ok"
     (task,) = resolve_tasks("vibe_gender:candidate")
     notes = notes_of(whole, task, read_manifest(run), {}, compared=True, audits=[audit])
     assert f"with people's labels {corrected.corrected:.2f}, interval" in notes and "not audited" not in notes

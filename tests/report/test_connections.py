@@ -29,7 +29,7 @@ CHUNKED = HOST + b"transfer-encoding: chunked\r\n\r\n"
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
-    server = Served(view(Explorer([make(tmp_path / "run", "oracle")], tmp_path / "scratch")))
+    server = Served(view(Explorer([make(tmp_path / "run", "oracle")])))
     yield server
     server.close()
 

@@ -34,20 +34,6 @@ def test_a_figure_in_every_format(
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
-def test_panels_and_speakers(equivox: Cli, tmp_path: Path) -> None:
-    folder = sample_run(tmp_path / "run", "biased", "genres_standin:ar,spoken_stereoset_orders:gender", 199)
-    drawn = {}
-    for figure in ("metrics:genres_standin", "speakers:spoken_stereoset_orders:gender"):
-        file = tmp_path / "figure.svg"
-        equivox.done("report", folder, "--figure", figure, "--output", file)
-        drawn[figure.partition(":")[0]] = " ".join(ElementTree.fromstring(file.read_bytes()).itertext())
-    # The planted bias of M1 favours female characters, that of M3 male ones; the colours are not the only sign of it.
-    assert "▼ female" in drawn["metrics"] and "▲ male" in drawn["metrics"]
-    assert all(name in drawn["speakers"] for name in ("ada", "bea", "cleo", "dan", "eli", "fred"))
-    err = equivox.refused("report", folder, "--figure", "metrics:genres", "--output", tmp_path / "x.svg")
-    assert "metrics:genres_standin" in err
-
-
 def test_figures_of_several_runs(run: Path, equivox: Cli, tmp_path: Path) -> None:
     other = sample_run(tmp_path / "other", "random", "vibe_gender:candidate,vibe_gender:advisory")
     file = tmp_path / "ranks.png"
@@ -81,7 +67,7 @@ def test_every_figure_that_is_named_can_be_drawn(equivox: Cli, tmp_path: Path) -
     code, out, err = equivox("report", folder, "--figure", "list")
     names = out.splitlines()
     assert code == 0, err
-    assert {"forest:vibe_gender", "shares:vibe_gender:candidate:competency", "metrics:genres_standin"} < set(names)
+    assert {"forest:vibe_gender", "shares:vibe_gender:candidate:competency"} < set(names)
     assert any(name.startswith("heat:badf_two") for name in names)
     # A family has a forest of each of its measures: GENRES has eight.
     assert [name for name in names if name.startswith("forest:genres_standin")] == [

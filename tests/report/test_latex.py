@@ -17,7 +17,7 @@ from equivox.compare.ranking import Judged, Rank
 from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.metric import CohortScore
 from equivox.metrics.ntvd.metric import METRIC
-from equivox.report.comparison_tables import paper_tables
+from equivox.report.details import list_comparison_tables, list_score_grids, make_comparison_frames
 from equivox.report.table import as_latex, tex
 
 HOSTILE = (
@@ -81,14 +81,16 @@ def comparison(tasks: int = 2) -> tuple[Comparison, Judged]:
 
 
 def latex_tables(compared: Comparison, judged: Judged) -> dict[str, str]:
-    return {name: as_latex(own) for name, own in paper_tables(compared, judged).items()}
+    frames = make_comparison_frames(compared, judged)
+    tables = {"scores": list_score_grids(compared.runs), **list_comparison_tables(frames, details=True)}
+    return {name: as_latex(shown) for name, shown in tables.items()}
 
 
 def test_the_tables_hold_the_numbers() -> None:
     found = latex_tables(*comparison(tasks=6))
     assert set(found) == {"scores", "ranks", "paired_tests", "cohort", "correlations"}
-    assert r"\ensuremath{-}1.50{*}{*}" in found["paired_tests"]
-    assert "1--2 & ab" in found["ranks"]
+    assert r"\ensuremath{-}1.50" in found["paired_tests"]
+    assert "1 to 2" in found["ranks"]
     # 54 rows do not fit on a page, 6 do.
     assert r"\begin{longtable}" in found["paired_tests"] and r"\begin{tabular}" in found["ranks"]
     for text in found.values():

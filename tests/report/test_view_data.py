@@ -1,27 +1,24 @@
-"""What the explorer's page reads: tables of answers, pairs of runs, the document, a folder that tells no secrets."""
+"""What the explorer shows: rows of answers in pairs, filters, the page, recordings, and no word of this machine."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from commands import Cli
-from made_requests import three_kinds
+from made_requests import APPLICATIONS, three_kinds
 from sample_runs import sample_run
 
-from equivox.core.attributes import Attribute, Number
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, write_document
-from equivox.report.view.answers import RunTables, answers_table, joined_known
-from equivox.report.view.build import build
-from equivox.report.view.media import Media
-from equivox.report.view.pairs import losing_pair, paired, telling_pair
+from equivox.report.page.examples import find_pairs, list_wordings
+from equivox.report.verdict import list_verdicts
+from equivox.report.view.answers import UNREAD, Answers, RunTables
+from equivox.report.view.media import read_medium
+from equivox.report.view.shown import open_shown
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import hashes_of
 from equivox.run.pipeline import execute
@@ -41,116 +38,102 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make(tmp_path_factory.mktemp("view") / "run")
 
 
-def table_of(folder: Path) -> pa.Table:
-    (task,) = read_tasks(folder)
-    table, reason = answers_table(RunTables.of(folder, "rules"), task)
-    assert reason is None
-    return table
+def read(folder: Path, name: str = TASK) -> Answers:
+    task = next(task for task in read_tasks(folder) if task.name == name)
+    return Answers.read(RunTables.read(folder, "rules"), task)
 
 
-def test_a_row_for_every_request_sorted_as_it_is_shown(run: Path) -> None:
-    table = table_of(run)
-    rows = table.to_pylist()
-    assert len(rows) == 96
-    assert [(r["stratum"], r["group"], r["cluster"]) for r in rows] == sorted(
-        (r["stratum"], r["group"], r["cluster"]) for r in rows
-    )
+def rows_of(answers: Answers) -> list[dict[str, Any]]:
+    return [row for pair in answers.describe(sorted(set(answers.pairs.tolist()))) for row in pair]
+
+
+def test_a_row_for_every_request_in_pairs_of_groups(run: Path) -> None:
+    answers = read(run)
+    rows = rows_of(answers)
+    assert len(rows) == len({row["about"] for row in rows}) == 96 and answers.reason is None
     for row in rows:
-        assert (row["text"] is None) == (row["status"] == "failed") == (row["error"] is not None)
-        assert (row["status"] == "parsed") == bool(row["values.hobby"])
-    assert {"parsed", "refused", "failed"} == {row["status"] for row in rows}
+        assert (row["status"] == "parsed") == any(name == "hobby" for name, _ in row["values"])
+        assert row["text"] and (row["media"], row["before"]) == (["audio"], [])
+    assert {row["status"] for row in rows} == {"parsed", "refused", "failed"}
+    for pair in answers.describe(sorted(set(answers.pairs.tolist()))):
+        # One answer of either group to one sentence in one emotion.
+        assert len({row["group"] for row in pair}) == len(pair) <= 2
+        assert len({row["about"].split(" · ")[0] for row in pair}) == 1
 
 
-def test_rows_of_nothing_are_kept_when_texts_are_joined() -> None:
-    # pyarrow's own join leaves the second row out.
-    parts = [pa.array(["a", None, None]), pa.array(["b", None, "c"])]
-    assert joined_known(parts, "|").to_pylist() == ["a|b", "", "c"]
+def test_answers_about_one_unit_are_a_pair(tmp_path: Path) -> None:
+    execute(RunSpec(model="simulated:random", tasks=resolve_tasks(APPLICATIONS), output=tmp_path / "run"))
+    answers = read(tmp_path / "run", "applications_gender:decision")
+    pairs = answers.describe(list(range(40)))
+    assert [sorted(row["group"] for row in pair) for pair in pairs] == [["female", "male"]] * 40
+    assert all(one["unit"] == other["unit"] for one, other in pairs)
+    # What was asked is filled in, as it was sent.
+    first, second = pairs[0]
+    assert "{" not in first["prompt"] and first["prompt"] != second["prompt"]
 
 
-def test_the_annotators_own_words_stand_beside_what_it_misunderstood(run: Path, tmp_path: Path) -> None:
+FILTERS = {
+    "group": ({"group": "male"}, lambda row: row["group"] == "male"),
+    "status": ({"status": "refused"}, lambda row: row["status"] == "refused"),
+    "unread": ({"status": UNREAD}, lambda row: row["status"] != "parsed"),
+    "value": ({"values": {"yoga", "chess"}}, lambda row: {"yoga", "chess"} & set(dict(row["values"]).get("hobby", []))),
+    "words": ({"search": "YOGA"}, lambda row: "yoga" in row["text"].lower()),
+    "two": ({"values": {"yoga"}, "group": "male"}, lambda row: row["group"] == "male" and "yoga" in str(row["values"])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "fits"), FILTERS.values(), ids=FILTERS)
+def test_filters(run: Path, given: dict[str, Any], fits: Any) -> None:
+    answers = read(run)
+    matching = answers.match(**given)
+    rows = {row["row"]: row for row in rows_of(answers)}
+    assert [bool(fits(rows[n])) for n in range(96)] == matching.tolist() and 0 < matching.sum() < 96
+    # Pairs whose answers differ in it come first.
+    order = answers.order_pairs(matching).tolist()
+    differ = [not all(matching[row["row"]] for row in pair) for pair in answers.describe(order)]
+    assert differ == sorted(differ, reverse=True)
+    assert set(order) == {int(pair) for pair, fit in zip(answers.pairs, matching, strict=True) if fit}
+
+
+def test_the_judges_own_words_stand_beside_what_it_misunderstood(run: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(run, tmp_path / "run")
-    key = next(row["key"] for row in table_of(folder).to_pylist() if row["status"] == "parsed")
+    key = next(row["about"].split(" · ")[-1] for row in rows_of(read(folder)) if row["status"] == "parsed")
     record = {
         **{"key": "another", "response_key": key, "task": TASK, "status": "unparsed", "values": [], "attempts": 3},
-        **{"segment": "", "output": '{"hobby": see /home/me/judge.log'},
+        **{"segment": "", "output": '{"hobby": see /home/me/judge.log \u202etxet'},
     }
     with Store(folder / "annotations" / "rules", annotation_schema()) as store:
         store.append(record)
-    rows = {row["key"]: row for row in table_of(folder).to_pylist()}
-    # Places on this machine are cut.
-    assert rows[key]["raw"] == '{"hobby": see judge.log'
-    assert all(row["raw"] is None for other, row in rows.items() if other != key)
+    answers = read(folder)
+    (told,) = (row for row in rows_of(answers) if row["raw"])
+    # Places on this machine are cut, and nothing turns the direction of writing.
+    assert told["about"].endswith(key) and told["raw"] == '{"hobby": see judge.log \\u202etxet'
+    assert answers.match(search="JUDGE.log").sum() == 1
 
 
-def answers(rows: Sequence[tuple[str, str, str | None, list[str] | None]]) -> pa.Table:
-    columns: dict[str, Any] = {
-        "sample": [row[0] for row in rows],
-        "repeat": pa.array([0] * len(rows), pa.int32()),
-        "stratum": ["s"] * len(rows),
-        "group": ["g"] * len(rows),
-        "status": [row[1] for row in rows],
-        "text": pa.array([row[2] for row in rows], pa.string()),
-        "values.hobby": pa.array([row[3] for row in rows], pa.list_(pa.string())),
-    }
-    return pa.table(columns)
+def test_examples_show_the_value_in_one_group_and_not_in_the_other(tmp_path: Path) -> None:
+    folder = make(tmp_path / "run", "biased")
+    (found,) = list_verdicts(open_shown([folder]).runs[0])
+    rate, answers = found.rates[0], read(folder)
+    pairs = find_pairs(found, answers, 3)
+    assert 0 < len(pairs) <= 3
+    for pair in pairs:
+        has = {row["group"]: rate.name in dict(row["values"])["hobby"] for row in pair}
+        assert has == {"female": rate.groups[0] == "women", "male": rate.groups[0] == "men"}
+    assert list_wordings(found.run, "no such value") == {"no such value"}
 
 
-def test_two_runs_are_matched_by_request_and_differences_are_named() -> None:
-    first = answers(
-        [
-            ("a", "parsed", "chess", ["chess"]),
-            ("b", "parsed", "yoga", ["yoga"]),
-            ("c", "parsed", "golf", ["golf"]),
-            ("d", "failed", None, None),
-            ("only here", "parsed", "x", ["x"]),
-        ]
-    )
-    second = answers(
-        [
-            ("d", "parsed", "knitting", ["knitting"]),
-            ("c", "parsed", "golf it is", ["golf"]),
-            ("b", "parsed", "yoga", ["yoga"]),
-            ("a", "parsed", "guitar", ["guitar"]),
-        ]
-    )
-    table, counts = paired(first, second)
-    assert counts == {"matched": 4, "same": 1, "only_words": 1}
-    assert table.select(["first", "second", "changed"]).to_pylist() == [
-        {"first": 0, "second": 3, "changed": "hobby"},
-        {"first": 2, "second": 1, "changed": ""},
-        {"first": 3, "second": 0, "changed": "status\x1fhobby"},
-    ]
-
-
-def test_a_run_compared_with_itself_differs_in_nothing(run: Path) -> None:
-    table, counts = paired(table_of(run), table_of(run))
-    assert counts == {"matched": 96, "same": 96, "only_words": 0} and len(table) == 0
-
-
-def test_the_answers_of_two_runs_stand_side_by_side(run: Path, tmp_path: Path) -> None:
-    other = make(tmp_path / "other", "planted,shift=0.9,seed=5")
-    document, shown = build([run, other], tmp_path / "data")
-    (pair,) = document["pair"]
-    one, two = ({row["sample"]: row["text"] for row in table_of(folder).to_pylist()} for folder in shown)
-    differ = sum(one[sample] != two[sample] for sample in one)
-    assert (pair["matched"], pair["n"], pair["same"]) == (96, differ, 96 - differ) and differ > 48
-    assert pq.read_metadata(tmp_path / "data" / pair["file"]).num_rows == differ
-    with pytest.raises(RequestError, match="given a run twice"):
-        build([run, run], tmp_path / "twice")
-
-
-def test_the_document_counts_each_request_once(run: Path, tmp_path: Path) -> None:
+def test_the_page_counts_and_filters_what_its_run_holds(run: Path) -> None:
     before = hashes_of(run)
-    document = build([run], tmp_path / "data")[0]
-    (shown,) = document["runs"]
-    (task,) = shown["tasks"]
-    assert sum(n for _, _, n in task["statuses"]) == task["n"] == 96
-    assert task["groups"] == ["female", "male"]
-    (hobby,) = [one for one in task["moves"] if one["attribute"] == "hobby"]
-    spreads = [abs(one["shares"]["female"] - one["shares"]["male"]) for one in hobby["values"]]
-    assert spreads == sorted(spreads, reverse=True) and len(spreads) == 8
-    assert shown["verdict"]["question"] and shown["verdict"]["sentences"]
-    assert pq.read_metadata(tmp_path / "data" / task["file"]).num_rows == 96
+    shown = open_shown([run])
+    assert "<h1>" in shown.page and f'value="0/{TASK}"' in shown.page
+    found = shown.read_answers({"task": f"0/{TASK}"})
+    assert (found["tally"], found["groups"], found["reason"]) == ("96 of 96 answers", ["female", "male"], None)
+    pages = [shown.read_answers({"task": f"0/{TASK}", "page": str(n)})["pairs"] for n in range(found["pages"])]
+    assert sum(len(pair) for page in pages for pair in page) == 96
+    for given in ({"task": "9/x"}, {"task": TASK}, {}, {"task": "-1/" + TASK}):
+        with pytest.raises(RequestError, match="no answers to this task"):
+            shown.read_answers(given)
     # A run is read and never written.
     assert hashes_of(run) == before
 
@@ -159,11 +142,14 @@ def test_a_run_that_is_not_scored_is_shown_as_far_as_it_is(run: Path, tmp_path: 
     folder = shutil.copytree(run, tmp_path / "run")
     (folder / "scores.json").unlink()
     shutil.rmtree(folder / "annotations")
-    (task,) = build([folder], tmp_path / "data")[0]["runs"][0]["tasks"]
-    assert {status for status, _, _ in task["statuses"]} == {"unannotated", "failed"}
-    assert "no annotations by 'rules'" in task["reason"] and str(tmp_path) not in task["reason"]
+    shown = open_shown([folder])
+    assert "not scored yet" in shown.page and "NO RESULT" not in shown.page
+    assert {row["status"] for row in rows_of(read(folder))} == {"unannotated", "failed"}
+    reason = shown.read_answers({"task": f"0/{TASK}"})["reason"]
+    assert "no annotations by 'rules'" in reason and str(tmp_path) not in reason
     (folder / "plan.parquet").unlink()
-    assert build([folder], tmp_path / "again")[0]["runs"][0]["tasks"] == []
+    with pytest.raises(RequestError, match="no answers"):
+        open_shown([folder]).read_answers({"task": f"0/{TASK}"})
 
 
 @pytest.fixture(scope="module")
@@ -195,7 +181,7 @@ def test_what_cannot_be_used_is_named_and_the_rest_is_shown(
         assert any(line.startswith(f"left out: {folder}: ") for line in said), err
         assert f"{name} is left out: " in whole
     assert "its numbers are not what its answers give" in whole and str(tmp_path.parent) not in whole
-    assert whole.count('<p class="origin">') == 1
+    assert whole.count("<summary>Manifest of") == 1
     # None of them can be used: nothing is written.
     code, _, err = equivox("report", *unusable.values(), "--output", tmp_path / "none.html")
     assert code == 2 and "none of the 4 runs can be used" in err and not (tmp_path / "none.html").exists()
@@ -205,16 +191,14 @@ def test_the_explorer_names_what_cannot_be_read_and_shows_the_rest(
     run: Path, unusable: dict[str, Path], tmp_path: Path
 ) -> None:
     readable = [unusable[name] for name in ("cut", "foreign", "nowhere")]
-    document, shown = build([*readable, run], tmp_path / "data")
-    assert len(document["runs"]) == 1 and document["picture"]["runs"] == [0] and shown == [run]
-    assert sorted(caveat.partition(" is left out: ")[0] for caveat in document["caveats"]) == [
-        "cut",
-        "foreign",
-        "nowhere",
-    ]
-    assert str(tmp_path.parent) not in json.dumps(document)
+    shown = open_shown([*readable, run])
+    assert [one.folder for one in shown.runs] == [run]
+    assert [caveat.partition(" is left out: ")[0] for caveat in shown.caveats] == ["cut", "foreign", "nowhere"]
+    assert str(tmp_path.parent) not in json.dumps([*shown.caveats, shown.page])
     with pytest.raises(RequestError, match=r"cut is left out: .* is damaged"):
-        build(readable[:2], tmp_path / "none")
+        open_shown(readable[:2])
+    with pytest.raises(RequestError, match="given a run twice"):
+        open_shown([run, run])
 
 
 def test_wrong_requests_are_one_line(run: Path, tmp_path: Path, equivox: Cli) -> None:
@@ -228,7 +212,6 @@ def test_wrong_requests_are_one_line(run: Path, tmp_path: Path, equivox: Cli) ->
 
 def test_a_folder_of_own_clips_with_relative_paths_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from equivox.dataset_builders import sample_source
-    from equivox.report.view.media import Media
 
     clips = sorted(sample_source("crema_d").rglob("*.ogg"))[:8]
     own = tmp_path / "own" / "clips"
@@ -245,91 +228,22 @@ def test_a_folder_of_own_clips_with_relative_paths_is_found(tmp_path: Path, monk
     tasks = resolve_tasks("own/own.yaml")
     execute(RunSpec(model="simulated:biased", tasks=tasks, output=tmp_path / "run"))
     monkeypatch.chdir("/")
-    media = Media.of([tmp_path / "run"])
-    assert len(media.places) == 8
-    content, kind = media.read(next(iter(media.places)))
+    answers = read(tmp_path / "run", tasks[0].name)
+    content, kind = read_medium(answers, 0, 0, None, {})
     assert kind == "audio/ogg" and content in [clip.read_bytes() for clip in clips]
-
-
-def answers_of(*rows: tuple[str, str, str, list[str]]) -> pa.Table:
-    """Return a table of answers: group, stratum, status and the values of `job`."""
-    group, stratum, status, job = zip(*rows, strict=True)
-    values = pa.array(job, pa.list_(pa.string()))
-    columns = {"group": group, "stratum": stratum, "item": [""] * len(rows), "status": status, "values.job": values}
-    return pa.table(columns)
-
-
-JOB = Attribute(name="job", asks="the occupation")
-
-
-def test_the_two_answers_that_show_it_best_are_of_the_value_that_differs_most_and_of_one_stratum() -> None:
-    table = answers_of(
-        ("a", "s1", "parsed", ["cook", "nurse"]), ("a", "s2", "parsed", ["nurse"]), ("a", "s3", "parsed", ["cook"]),
-        ("b", "s1", "refused", []), ("b", "s2", "parsed", ["cook"]), ("b", "s3", "parsed", ["cook"]),
-    )  # fmt: skip
-    # nurse: 2 of 3 and 0 of 2 answers; cook: 2 of 3 and 2 of 2. Of s1 group b has no answer that could be used.
-    found = telling_pair(table, [JOB])
-    assert found is not None and (found.attribute, found.value, found.rows) == ("job", "nurse", (1, 4))
-    assert found.shares == pytest.approx((200 / 3, 0.0))
-    lost = losing_pair(table)
-    assert lost is not None and (lost.attribute, lost.rows) == ("", (3, 0))
-    assert lost.shares == pytest.approx((100 / 3, 0.0))
-    # A value that an answer gives twice counts once.
-    twice = answers_of(("a", "s", "parsed", ["cook", "cook"]), ("b", "s", "parsed", ["cook"]))
-    assert telling_pair(twice, [JOB]) is None
-
-
-def test_a_number_is_shown_by_one_above_the_median_and_one_that_is_not() -> None:
-    table = answers_of(
-        ("a", "s1", "parsed", ["10"]), ("a", "s2", "parsed", ["9"]),
-        ("b", "s1", "parsed", ["70"]), ("b", "s2", "parsed", ["10"]),
-    )  # fmt: skip
-    found = telling_pair(table, [Attribute(name="job", asks="the pay", number=Number(unit="EUR"))])
-    assert found is not None and (found.value, found.rows, found.shares) == ("above 10", (2, 0), (50.0, 0.0))
-
-
-def test_a_choice_among_offered_texts_is_shown_by_the_text_within_its_stratum() -> None:
-    choice = Attribute(name="job", asks="the choice", options=("A", "B"))
-    rows = [
-        ("a", "s1", ["A"], "tea", "beer"), ("a", "s1", ["B"], "beer", "tea"),
-        ("b", "s1", ["B"], "tea", "beer"), ("b", "s1", ["A"], "tea", "beer"), ("b", "s1", ["unstated"], "tea", "beer"),
-        # Group b has no answer here: nothing can be compared. The same text in another stratum is another choice.
-        ("a", "s2", ["A"], "wine", "tea"), ("a", "s3", ["B"], "tea", "milk"), ("b", "s3", ["A"], "milk", "tea"),
-    ]  # fmt: skip
-    table = answers_of(*((group, stratum, "parsed", job) for group, stratum, job, *_ in rows))
-    for place, name in ((3, "a"), (4, "b")):
-        table = table.append_column(f"metadata.option_{name}", [[row[place] for row in rows]])
-    found = telling_pair(table, [choice])
-    # s1: tea in 2 of 2 and 1 of 2 answers; s3: both chose milk.
-    assert found is not None and (found.value, found.among, found.rows) == ("tea", "s1", (0, 2))
-    assert found.shares == (100.0, 50.0)
-    # Without the texts the letters are values like any other: A in 2 of 4 and 2 of 4, B in 2 of 4 and 1 of 4.
-    letters = telling_pair(table.drop_columns(["metadata.option_b"]), [choice])
-    assert letters is not None and letters.among == "" and letters.value in ("B", "unstated")
-
-
-def test_nothing_is_shown_best_where_no_two_groups_differ() -> None:
-    alike = answers_of(("a", "s", "parsed", ["cook"]), ("b", "s", "parsed", ["cook"]))
-    one = answers_of(("a", "s", "parsed", ["cook"]), ("a", "s", "failed", []))
-    for table in (alike, one, one.slice(0, 0)):
-        assert telling_pair(table, [JOB]) is None and losing_pair(table) is None
+    for row, number in ((-1, 0), (8, 0), (0, 1), (0, -1)):
+        with pytest.raises(RequestError, match="no such recording"):
+            read_medium(answers, row, number, None, {})
 
 
 def test_spoken_answers_are_played_and_turns_have_what_was_said_before(tmp_path: Path) -> None:
     run = three_kinds(tmp_path)
-    tasks = {task.name: task for task in read_tasks(run)}
-    tables = RunTables.of(run, "rules")
-    voice, _ = answers_table(tables, tasks["hire_gender:voice"])
-    media = Media.of([run])
-    content, kind = media.read(voice["sound"][0].as_py())
-    assert kind == "audio/wav" and content == read_sound(run, voice["sound"][0].as_py())
-    with pytest.raises(RequestError, match="no request of these runs"):
-        media.read("0" * 64)
-    first, _ = answers_table(tables, tasks["hire_gender:talk"])
-    second, _ = answers_table(tables, tasks["hire_gender:talk@turn=2"])
-    assert second["before"].to_pylist() == first["text"].to_pylist()
-    assert first["before"].null_count == first["sound"].null_count == len(first)
-    document = build([run], tmp_path / "built")[0]["runs"][0]
-    told = {task["name"]: task["before"] for task in document["tasks"]}
-    assert told["hire_gender:talk@turn=2"] == ["{text}"]
-    assert told["hire_gender:plain"] == []
+    voice = read(run, "hire_gender:voice")
+    assert voice.list_media(0) == ["sound"]
+    content, kind = read_medium(voice, 0, 0, None, {})
+    assert kind == "audio/wav" and content == read_sound(run, voice.responses["sound"][0].as_py())
+    first = {row["about"].split(" · ")[0]: row for row in rows_of(read(run, "hire_gender:talk"))}
+    for row in rows_of(read(run, "hire_gender:talk@turn=2")):
+        ((prompt, said),) = row["before"]
+        assert said == first[row["about"].split(" · ")[0]]["text"] and "{" not in prompt
+    assert rows_of(read(run, "hire_gender:plain"))[0]["before"] == []

@@ -15,16 +15,12 @@ from commands import Cli
 from made_requests import APPLICATIONS
 
 from equivox import measure
-from equivox.compare.runs import ComparedRun
 from equivox.core.attributes import LOSSES
 from equivox.core.samples import ENDED, Row, Samples
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.segments import SegmentAnnotation
 from equivox.core.task import Task
-from equivox.report import verdicts
 from equivox.report.failures import lost_in
-from equivox.report.picture import picture
-from equivox.report.trust import reasons_to_trust
 from equivox.run.losses import LOST, loss_scores
 from equivox.tasks.files import load_task_file
 from equivox.tasks.registry import builtin_tasks
@@ -77,13 +73,8 @@ def test_a_gap_that_no_test_can_be_made_of_is_told_with_its_shares() -> None:
     scores = loss_scores(TASK, Samples.from_rows(rows), OPTIONS)
     (refusals,) = scores
     assert refusals.undefined is not None and "no stratum or block" in refusals.undefined
-    assert refusals.mover is not None and verdicts.lost_shares(refusals.mover) == "female 67 % against male 0 %"
-    run = ComparedRun("model", Path("x"), "rules", scores)
-    *_, losses = picture([run])
-    assert (losses.marks[0].verdict, losses.marks[0].text) == ("cannot tell", "female 67 % against male 0 %")
-    told = f"refusals: female 67 % against male 0 %, not tested: {refusals.undefined} ✗"
-    assert told in [str(one) for one in reasons_to_trust([run])]
-    assert lost_in(TASK.name, scores) == told.replace("refusals", "refusal").removesuffix(" ✗")
+    gap = f"refusal: female 67 % against male 0 %, not tested: {refusals.undefined}"
+    assert lost_in(TASK.name, scores) == gap
 
 
 def test_a_part_that_cannot_be_annotated_in_one_group_alone_is_found() -> None:

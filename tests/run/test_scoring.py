@@ -14,7 +14,6 @@ from commands import Cli
 from equivox.core.coverage import Coverage
 from equivox.core.detectable import Detectable
 from equivox.core.scores import Score
-from equivox.report.verdicts import in_unit
 from equivox.run.scoring import read_records, with_q
 
 TASKS = '''
@@ -120,10 +119,6 @@ def test_a_table_that_is_an_iterator_is_stored(tmp_path: Path, equivox: Cli) -> 
     code, *_ = equivox("run", "simulated:random", file, "--data", "sample", "--limit", 4, "--output", tmp_path / "run")
     assert code == 0
     assert read_records(tmp_path / "run", "odd:advisory", "x") == [{"a": 7}]
-
-
-def test_percentage_points_are_no_percent() -> None:
-    assert in_unit(52.08, "percentage points") == "52 percentage points"
 
 
 NOTHING = Coverage(requested=0, generated=0, answered=0, parsed=0, used=0)

@@ -25,7 +25,7 @@ from equivox.compare.runs import open_comparison
 from equivox.core.errors import RequestError
 from equivox.dataset_builders.opening import open_corpus, open_unread
 from equivox.engines import EngineIdentity, Request
-from equivox.report.trust import Trust, reasons_to_trust
+from equivox.report.checks import Check, list_run_checks
 from equivox.run.declarations import read_tasks
 from equivox.run.plan import make_plan, read_plan
 from equivox.tasks.files import load_task_file
@@ -274,8 +274,7 @@ def test_who_is_asked_again_until_an_answer_passes_is_told(tmp_path: Path) -> No
     (run,) = open_comparison([tmp_path / "run"]).runs
     # Rows 0, 3, … 27 are about Anna; the last three have the text of the first three, which passes by then.
     assert run.origin.again == {"female": pytest.approx(700 / 30), "male": 0.0}
-    told = Trust("failed, and asked again until answered: female 23 %, male 0 %", "bad")
-    assert told in list(reasons_to_trust([run]))
+    assert Check("check", "asked_again", {"shares": "female 23 %, male 0 %"}) in list(list_run_checks(run))
 
 
 def test_a_question_that_few_people_differ_in_leaves_another_about_them_as_it_is(tmp_path: Path, equivox: Cli) -> None:

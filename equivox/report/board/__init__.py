@@ -26,10 +26,8 @@ from equivox.core.scores import Score, Verdict, distance_interval, family_of, un
 from equivox.core.version import __version__
 from equivox.engines import model_label
 from equivox.report.failures import lost_in
-from equivox.report.numbers import DASH, p_value, score_interval, score_value, share
-from equivox.report.picture import SIGNS
+from equivox.report.numbers import DASH, p_value, score_interval, score_value, share, stars
 from equivox.report.safe_page import render_page
-from equivox.report.score_tables import marked
 from equivox.report.table import as_csv
 from equivox.run.manifest import read_manifest
 from equivox.run.scoring import read_scores
@@ -214,7 +212,7 @@ def _row(run: ComparedRun, score: Score, name: str, facts: Callable[[str, str], 
         date=run.origin.date,
         manifest=run.origin.fingerprint,
         shown={
-            "value": score_value(score.value, score.unit) + marked(score),
+            "value": score_value(score.value, score.unit) + stars(score.q),
             "headline": score_value(score.headline, score.unit) if score.defined else "",
             "distance": DASH if distance is None else score_value(distance, score.unit),
             "interval": score_interval(score.ci_low, score.ci_high, score.unit),
@@ -345,7 +343,7 @@ def _page(rows: Sequence[Row], title: str, **context: Any) -> str:
         version=__version__,
         title=title,
         rows=rows,
-        signs=SIGNS,
+        signs={"found": "●", "not shown": "○", "cannot tell": "?", "undefined": "—"},
         runs=list({(row.run, row.manifest): row for row in rows}.values()),
         choices={
             name: (label, sorted({str(getattr(row, name)) for row in rows} - {""}))

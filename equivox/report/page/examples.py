@@ -1,124 +1,60 @@
-"""Single answers on the report: drawn by chance, and the two of each model and task that show best what was found."""
+"""Single answers on the page: pairs that show a difference, one answer of either group."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
-from equivox.audit.drawing import Drawn, draw
-from equivox.audit.sheet import media_of, with_texts
-from equivox.compare.runs import ComparedRun, Comparison
-from equivox.core.errors import RequestError
-from equivox.core.lazy import NDArray, np
-from equivox.core.samples import Row, Samples
-from equivox.core.segments import WHOLE
-from equivox.core.task import Task
-from equivox.report.view.answers import RunTables, answers_table
-from equivox.report.view.document import telling_of
-from equivox.run.scoring import sample_rows
-from equivox.run.store import annotators_of
+from equivox.compare.runs import ComparedRun
+from equivox.core.lazy import np
+from equivox.report.findings import TaskVerdict, list_verdicts
+from equivox.report.page.document import name_groups
+from equivox.report.view.answers import UNREAD, Answers, RunTables
+from equivox.report.view.media import Corpora, read_medium
+
+Pair = list[dict[str, Any]]
 
 
-def drawn_examples(comparison: Comparison, wanted: int, data: str | None) -> list[dict[str, Any]]:
-    """Return `wanted` answers of each model, task and group, drawn by chance."""
-    drawn = draw([run.folder for run in comparison.runs], n=wanted, per=("model", "task", "group"))
-    drawn = sorted(drawn, key=lambda one: (one.model, one.task.name, one.row.group, one.item))
-    return as_examples(comparison, drawn, data)
+def find_examples(runs: Sequence[ComparedRun], wanted: int, data: str | None) -> dict[tuple[str, str], list[Pair]]:
+    """Return `wanted` pairs of answers for each difference, by model and task, with their recordings or pictures.
+
+    `data` is where the corpora are now. RequestError where a recording or picture is not there.
+    """
+    corpora: Corpora = {}
+    examples: dict[tuple[str, str], list[Pair]] = {}
+    for run in runs:
+        tables = RunTables.read(run.folder, run.annotator)
+        for verdict in list_verdicts(run):
+            if verdict.outcome == "difference" and verdict.declared is not None:
+                answers = Answers.read(tables, verdict.declared)
+                examples[run.model, verdict.score.task] = pairs = find_pairs(verdict, answers, wanted)
+                for one in (one for pair in pairs for one in pair):
+                    media = [read_medium(answers, one["row"], n, data, corpora) for n in range(len(one["media"]))]
+                    one["sources"] = [f"data:{kind};base64,{base64.b64encode(part).decode()}" for part, kind in media]
+    return examples
 
 
-def telling_pairs(comparison: Comparison, data: str | None) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return, by model and task, the two answers of two groups that show best what was found."""
-    told = {}
-    for run in comparison.runs:
-        tables = RunTables.of(run.folder, run.annotator)
-        for task in run.tasks:
-            table, _ = answers_table(tables, task)
-            if (telling := telling_of(run, task, table)) is not None:
-                told[run.folder, task.name] = telling, [table["key"][row].as_py() for row in telling.rows]
-    keys = [key for _, pair in told.values() for key in pair]
+def find_pairs(verdict: TaskVerdict, answers: Answers, wanted: int) -> list[Pair]:
+    """Return pairs of answers in which the group that gets more of something has it, and the other does not.
 
-    def among(task: Task, samples: Samples) -> NDArray[np.bool_]:
-        return np.isin(samples.keys, keys)
-
-    drawn = draw([run.folder for run in comparison.runs], n=len(keys), per=("model", "task"), among=among)
-    shown = dict(zip([one.row.key for one in drawn], as_examples(comparison, drawn, data), strict=True))
-    labels = {run.folder: run.model for run in comparison.runs}
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    for (folder, name), (telling, pair) in told.items():
-        answers = [shown[key] for key in pair if key in shown]
-        groups = [f"{one['group']} {round(n)} %" for one, n in zip(answers, telling.shares, strict=False)]
-        found[labels[folder], name] = {
-            "anchor": f"pair-{len(found)}",
-            "title": f"{labels[folder]}, {name}",
-            "about": f"{telling.attribute.replace('_', ' ')}: {telling.value}",
-            "among": telling.among,
-            "shares": groups,
-            "answers": answers,
-        }
-    return found
+    For a mean, any pair that could be read is returned. [] where no pair shows it.
+    """
+    if not verdict.rates:
+        return []
+    rate, names = verdict.rates[0], name_groups(verdict)
+    groups = [names.get(group, group) for group in (rate.groups[0], rate.groups[-1])]
+    most, least = (answers.match(group=group) for group in groups)
+    has = lacks = answers.match(status="parsed")
+    if verdict.kind in ("choice", "open"):
+        has = answers.match(values=list_wordings(verdict.run, rate.name))
+        lacks = lacks & ~has
+    elif verdict.kind in ("refusal", "loss"):
+        has = answers.match(status=UNREAD)
+    pairs = np.intersect1d(answers.pairs[has & most], answers.pairs[lacks & least])[:wanted]
+    return [[one for one in pair if one["group"] in groups] for pair in answers.describe(pairs.tolist())]
 
 
-def as_examples(comparison: Comparison, drawn: Sequence[Drawn], data: str | None) -> list[dict[str, Any]]:
-    """Return drawn answers as the page shows them, in their order, with recordings and all annotations."""
-    called = {run.folder: run for run in comparison.runs}
-    media = media_of(drawn, data)
-    with suppress(RequestError):  # without its table a text's prompt keeps the names of the columns
-        drawn = with_texts(drawn, data)
-    others = {folder: _others(run, [one for one in drawn if one.run == folder]) for folder, run in called.items()}
-    found = []
-    for one in drawn:
-        run = called[one.run]
-        annotations = [(run.annotator, one.row), *others[one.run].get(_key(one.task.name, one.row), ())]
-        found.append(_example(one, run.model, media.get(one.item), annotations))
-    return found
-
-
-def _key(task: str, row: Row) -> tuple[str, str, int]:
-    return task, row.key, row.repeat
-
-
-def _others(run: ComparedRun, drawn: Sequence[Drawn]) -> dict[tuple[str, str, int], list[tuple[str, Row]]]:
-    """Return the annotations of the drawn responses by all further annotators of a run."""
-    wanted = {_key(one.task.name, one.row) for one in drawn}
-    found: dict[tuple[str, str, int], list[tuple[str, Row]]] = {}
-    for name in annotators_of(run.folder):
-        if name == run.annotator:
-            continue
-        for task, rows in sample_rows(run.folder, run.tasks, name).items():
-            for row in rows:
-                if _key(task, row) in wanted:
-                    found.setdefault(_key(task, row), []).append((name, row))
-    return found
-
-
-def _example(
-    one: Drawn, model: str, medium: tuple[str, bytes] | None, annotations: Sequence[tuple[str, Row]]
-) -> dict[str, Any]:
-    mime, data = medium or ("", b"")
-    uri = f"data:{mime};base64,{base64.b64encode(data).decode()}"
-    return {
-        "model": model,
-        "task": one.task.name,
-        "group": one.row.group or "all",
-        "prompt": one.prompt,
-        "response": one.text,
-        "annotations": [_annotation(annotator, row) for annotator, row in annotations],
-        "audio": uri if mime.startswith("audio/") else "",
-        "image": uri if mime.startswith("image/") else "",
-    }
-
-
-def _annotation(annotator: str, row: Row) -> dict[str, Any]:
-    """Return one annotator's values for the whole response and, by name, for each segment."""
-    segments = {
-        name: [(f"{name}: {one}" if name else one, list(values)) for one, values in segment.values.items()]
-        for name, segment in row.segments.items()
-    }
-    return {
-        "annotator": annotator,
-        "status": row.status,
-        "whole": segments.pop(WHOLE, []),
-        "segments": [(name, values) for name, values in segments.items() if values],
-    }
+def list_wordings(run: ComparedRun, value: str) -> set[str]:
+    """Return the wordings that count as a value, itself among them."""
+    return {value, *(word for (_, name), words in run.wordings.items() if name == value for word in words)}

@@ -1,5 +1,4 @@
-"""The explorer: a static page that shows single answers of runs, and a thin server for it.
+"""`equivox view`: a server of the page and of single answers.
 
-`build.py` makes tables and documents of some runs that the page (`page/`) reads; `server.py` serves them together with
-recordings.
+`shown` opens runs, `answers` and `media` read what it shows of each request, `server` and `connection` answer requests.
 """

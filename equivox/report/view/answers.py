@@ -1,199 +1,214 @@
-"""The answers of one task as a table: what the page shows of each planned request, sorted as the page shows it."""
+"""The answers to one task: a row for each planned request, in pairs of groups, filtered and shown a page at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import RequestError
-from equivox.core.lazy import pa, pc, pq
+from equivox.core.lazy import NDArray, np, pa, pc
 from equivox.core.redact import redacted_text
-from equivox.core.task import Task
+from equivox.core.samples import ENDED, TRUNCATED
+from equivox.core.task import Task, placeholders_of
+from equivox.core.text import visible
 from equivox.core.variants import SILENCE
 from equivox.run.plan import FOLLOWS, read_plan
 from equivox.run.scoring import open_samples
 from equivox.run.store import Store, annotation_schema, annotations_folder, response_schema
 
-VALUES, METADATA = "values.", "metadata."
-NEXT_VALUE, NEXT_ATTRIBUTE, NEXT_SEGMENT = "\x1f", "\x1e", "\x1d"
-"""Separators of values, attributes and segments in the column `segments`."""
+VALUES, STATUS = "values.", "status."
+UNREAD = "unread"
+"""The filter for all answers that do not count."""
 
-ROWS = 1024
-"""Rows of a row group: the page reads one or two of them to show a screen."""
+STATUSES = {
+    "parsed": "read", "unparsed": "the judge could not read it", "unannotated": "not read by a judge yet",
+    "refused": "refused", "empty": "empty", "failed": "the request failed", "missing": "not asked yet",
+}  # fmt: skip
+"""What became of a request, in words."""
 
 
 @dataclass(frozen=True, eq=False)
 class RunTables:
-    """Data that all tasks of a run share: plan, responses, and what the annotator wrote where it was not understood."""
+    """Data that all tasks of a run share: plan, responses, and the judge's words that could not be read, by key."""
 
     folder: Path
     annotator: str
     plan: pa.Table
     responses: pa.Table
-    raw: pa.Table
+    raw: Mapping[str, str]
 
     @classmethod
-    def of(cls, folder: Path, annotator: str) -> RunTables:
-        """Return the tables of the run in `folder`, annotated by `annotator`; RequestError if it has no plan."""
-        plan = read_plan(folder)
-        store = Store(folder / "responses", response_schema())
-        responses = store.table(("key", "text", "error", "finish_reason", "sound")).combine_chunks()
-        return cls(folder, annotator, plan, responses, _raw_words(folder, annotator))
+    def read(cls, folder: Path, annotator: str) -> RunTables:
+        """Return the tables of a run; RequestError if it has no plan, DamageError if a file cannot be read."""
+        responses = Store(folder / "responses", response_schema()).table(("key", "text", "error", ENDED, "sound"))
+        annotations = Store(annotations_folder(folder, annotator), annotation_schema())
+        read = annotations.table(("response_key", "status", "output"))
+        unread = read.filter(pc.is_in(read["status"], value_set=pa.array(["unparsed", "failed"])))
+        words = zip(unread["response_key"].to_pylist(), unread["output"].to_pylist(), strict=True)
+        raw = {key: output for key, output in words if output}
+        return cls(folder, annotator, read_plan(folder), responses.combine_chunks(), raw)
+
+    def find_responses(self, keys: pa.Array) -> pa.Table:
+        """Return the response to each of some requests; all null where there is none."""
+        return self.responses.take(pc.index_in(keys, value_set=self.responses["key"].combine_chunks()))
 
 
-def _raw_words(folder: Path, annotator: str) -> pa.Table:
-    """Return the annotator's own words, or its error, for each response that it could not annotate."""
-    table = Store(annotations_folder(folder, annotator), annotation_schema()).table(
-        ("response_key", "status", "output", "segment")
-    )
-    unread = pc.is_in(table["status"], value_set=pa.array(["unparsed", "failed"]))
-    return table.filter(pc.and_(unread, pc.is_valid(table["output"]))).combine_chunks()
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """The answers to a task of a run that need not be complete, a row for each request.
 
-
-def answers_table(run: RunTables, task: Task) -> tuple[pa.Table, str | None]:
-    """Return the answers of `task`, and why their values are not known (None if they are).
-
-    Columns: `key`, `sample`, `repeat`, `group`, `cluster`, `stratum`, `item`, `status`, `ended`, `text`, `error`,
-    `raw` (the annotator's words where it was not understood), `media` (the SHA-256 of all that was sent), `sound` (that
-    of a spoken answer), `before` (the answers
-    of the turns before it, in one text), `metadata.NAME` for what the prompts name, `values.ATTRIBUTE`, and
-    `segments`: the annotation of further segments in one text.
-    Sorted by stratum, group and cluster.
+    `plan` has the requests, sorted by pair and group, and `pairs` the number of each one's pair. `samples` has status
+    and values in the same order; it is None where they are not known, and `reason` then says why.
     """
-    own = run.plan.filter(pc.equal(run.plan["task"], task.name)).combine_chunks()
-    place = pc.index_in(own["key"], value_set=run.responses["key"].combine_chunks())
-    answered = run.responses.take(place)
-    samples, reason = _samples(run, task, own)
-    if samples is None:
-        made = pc.if_else(pc.is_valid(answered["text"]), "unannotated", "failed")
-        status = pc.if_else(pc.is_valid(place), made, "missing")
-    else:
-        status = _plain(samples["status"])
-    columns: dict[str, Any] = {
-        "key": own["key"],
-        "sample": _plain(own["sample_id"]),
-        "repeat": own["repeat"],
-        **{name: _plain(own[name]) for name in ("group", "cluster", "stratum")},
-        "item": _plain(own["item"]) if "item" in own.column_names else pa.array([""] * len(own), pa.string()),
-        "status": status,
-        "ended": answered["finish_reason"],
-        "text": answered["text"],
-        "error": _public(answered["error"]),
-        "raw": _public(run.raw["output"].take(_last(own["key"], run.raw["response_key"]))),
-        "media": sent_media(task, own),
-        "sound": answered["sound"],
-        "before": _before(run, own),
-    }
-    said = "".join((*task.prompt.before, task.prompt.text))
-    for name in own.column_names:
-        if name.startswith(METADATA) and "{" + name.removeprefix(METADATA) + "}" in said:
-            columns[name] = _plain(own[name])
-    if samples is not None:
-        whole = [a.name for a in task.attributes if f"{VALUES}{a.name}" in samples.column_names]
-        columns |= {f"{VALUES}{name}": samples[f"{VALUES}{name}"] for name in whole}
-        columns["segments"] = _segments(samples, {f"{VALUES}{name}" for name in whole})
-    table = pa.table(columns)
-    order = pc.sort_indices(
-        table.select(["stratum", "group", "cluster", "sample", "repeat"]),
-        sort_keys=[(name, "ascending") for name in ("stratum", "group", "cluster", "sample", "repeat")],
-    )
-    return table.take(order).combine_chunks(), reason
+
+    run: RunTables
+    task: Task
+    plan: pa.Table
+    pairs: NDArray[np.int64]
+    samples: pa.Table | None
+    reason: str | None
+
+    @classmethod
+    def read(cls, run: RunTables, task: Task) -> Answers:
+        """Return the answers to a task."""
+        plan = run.plan.filter(pc.equal(run.plan["task"], task.name)).combine_chunks()
+        samples, reason = _read_samples(run, task, plan)
+        order, pairs = _pair(plan)
+        return cls(run, task, plan.take(order), pairs, None if samples is None else samples.take(order), reason)
+
+    @cached_property
+    def responses(self) -> pa.Table:
+        """The response of each row; all null where there is none."""
+        return self.run.find_responses(self.plan["key"])
+
+    @cached_property
+    def groups(self) -> list[str]:
+        """The groups, sorted."""
+        return sorted(group or "" for group in self.plan["group"].unique().to_pylist())
+
+    @cached_property
+    def statuses(self) -> NDArray[np.object_]:
+        """The status of each row."""
+        if self.samples is not None:
+            return np.asarray(self.samples["status"].to_pylist(), object)
+        made = pc.if_else(pc.is_valid(self.responses["text"]), "unannotated", "failed")
+        return np.asarray(pc.if_else(pc.is_valid(self.responses["key"]), made, "missing").to_pylist(), object)
+
+    def match(
+        self, *, values: Collection[str] = (), status: str = "", group: str = "", search: str = ""
+    ) -> NDArray[np.bool_]:
+        """Return which rows have one of some values, a status, a group, and words in the answer or the judge's."""
+        rows = np.ones(len(self.plan), bool)
+        if values:
+            rows = np.zeros(len(self.plan), bool)
+            samples = pa.table({}) if self.samples is None else self.samples
+            for name in (name for name in samples.column_names if name.startswith(VALUES)):
+                column = samples[name].combine_chunks()
+                having = pc.is_in(pc.list_flatten(column), value_set=pa.array(list(values), pa.string()))
+                rows[pc.list_parent_indices(column).filter(having).to_numpy()] = True
+        if status:
+            rows &= self.statuses != "parsed" if status == UNREAD else self.statuses == status
+        if group:
+            rows &= np.asarray(pc.equal(self.plan["group"], group).fill_null(False))
+        if search:
+            said = np.asarray(pc.match_substring(self.responses["text"], search, ignore_case=True).fill_null(False))
+            judged = [key for key, words in self.run.raw.items() if search.casefold() in words.casefold()]
+            rows &= said | np.asarray(pc.is_in(self.plan["key"], value_set=pa.array(judged, pa.string())))
+        return rows
+
+    def order_pairs(self, matching: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return the pairs with a matching row, those first in which the groups differ in it."""
+        some = np.unique(self.pairs[matching])
+        differ = np.isin(some, self.pairs[~matching & (self.statuses != "missing")])
+        return np.concatenate([some[differ], some[~differ]])
+
+    def describe(self, pairs: Sequence[int]) -> list[list[dict[str, Any]]]:
+        """Return the answers of some pairs as plain values, safe to show."""
+        ends = [np.searchsorted(self.pairs, [pair, pair + 1]).tolist() for pair in pairs]
+        return [[_make_visible(self._describe(row)) for row in range(*two)] for two in ends]
+
+    def _describe(self, row: int) -> dict[str, Any]:
+        (asked,), (got,) = self.plan.slice(row, 1).to_pylist(), self.responses.slice(row, 1).to_pylist()
+        prompts = [_fill(prompt, asked) for prompt in (*self.task.prompt.before, self.task.prompt.text)]
+        before = self.run.find_responses(pa.array(asked.get(FOLLOWS) or [], pa.string()))["text"].to_pylist()
+        group, status = asked["group"] or "", self.statuses[row]
+        return {
+            "row": row,
+            "group": group,
+            "label": self.task.group_labels.get(group, group),
+            "colour": self.groups.index(group) % 6,
+            "unit": asked["cluster"] or "",
+            "about": " · ".join(filter(None, (asked["stratum"], asked["sample_id"], asked["key"]))),
+            "status": status,
+            "says": STATUSES.get(status, status) + ("; cut off by the token limit" if got[ENDED] == TRUNCATED else ""),
+            "text": got["text"] or redacted_text(got["error"] or ""),
+            "raw": redacted_text(self.run.raw.get(asked["key"], "")),
+            "media": self.list_media(row),
+            "values": self._list_values(row),
+            "before": list(zip(prompts, (text or "(no answer)" for text in before), strict=False)),
+            "prompt": prompts[-1],
+        }
+
+    def list_media(self, row: int) -> list[str]:
+        """Return the kinds of what was sent with a request, `sound` last for an answer that was spoken."""
+        sent = self.plan["media_sha256"][row].as_py() or () if self.task.condition != SILENCE else ()
+        kinds = [medium.kind for medium, _ in zip(self.task.media, sent, strict=False)]
+        return [*kinds, *(["sound"] if self.responses["sound"][row].as_py() else [])]
+
+    def _list_values(self, row: int) -> list[tuple[str, list[str]]]:
+        """Return attributes with their values, those of a segment as `segment: attribute`, and unread segments."""
+        known = {} if self.samples is None else self.samples.slice(row, 1).to_pylist()[0]
+        listed = [(name.removeprefix(VALUES), known[name]) for name in known if name.startswith(VALUES) and known[name]]
+        for name in (name for name in known if name.startswith(STATUS) and known[name] not in (None, "parsed")):
+            listed.append((name.removeprefix(STATUS), [STATUSES.get(known[name], known[name])]))
+        return [(": ".join(name.rsplit(".", 1)).replace("_", " "), list(values)) for name, values in listed]
 
 
-def _before(run: RunTables, plan: pa.Table) -> Any:
-    """Return the answers of the turns before each request as one text, with separators; null where there are none."""
-    if FOLLOWS not in plan.column_names or plan[FOLLOWS].null_count == len(plan):
-        return pa.nulls(len(plan), pa.string())
-    texts = dict(zip(run.responses["key"].to_pylist(), run.responses["text"].to_pylist(), strict=True))
-    every = plan[FOLLOWS].to_pylist()
-    joined = [
-        None if keys is None else NEXT_SEGMENT.join(texts.get(key) or "(no answer)" for key in keys) for keys in every
-    ]
-    return pa.array(joined, pa.string())
-
-
-def _samples(run: RunTables, task: Task, plan: pa.Table) -> tuple[pa.Table | None, str | None]:
+def _read_samples(run: RunTables, task: Task, plan: pa.Table) -> tuple[pa.Table | None, str | None]:
     try:
         opened = open_samples(run.folder, [task], run.annotator)[task.name]
     except RequestError as error:
         return None, redacted_text(str(error))
-    table = opened.read(opened.columns)
+    wanted = [name for name in opened.columns if name == "key" or name.startswith(("status", VALUES))]
+    table = opened.read(wanted)
     if table["key"].to_pylist() != plan["key"].to_pylist():
         return None, f"the annotations of {task.name} are not those of its plan; annotate again"
     return table, None
 
 
-def _last(keys: pa.ChunkedArray, among: pa.ChunkedArray) -> pa.Array:
-    """Return for each key the place of its last occurrence in `among`; null where there is none."""
-    backwards = among.combine_chunks()[::-1]
-    return pc.subtract(len(backwards) - 1, pc.index_in(keys, value_set=backwards))
+def _pair(plan: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the order of requests by pair and group, and the number of each one's pair in this order.
+
+    Answers about one unit make a pair where a unit is in several groups. Otherwise the answers to one stratum and item
+    do, the first of each group together, then the second.
+    """
+    names = ["stratum", *(["item"] if "item" in plan.column_names else []), "cluster", "group", "sample_id", "repeat"]
+    frame = plan.select(names).to_pandas()
+    frame = frame.astype(dict.fromkeys(names[:-1], str)).sort_values(names, kind="stable")
+    crossed = len(frame.groupby(["cluster", "group"])) > frame["cluster"].nunique()
+    equal = names[: names.index("group" if crossed else "cluster")]
+    frame["rank"] = frame.groupby([*equal, "group"]).cumcount()
+    frame["pair"] = frame.groupby([*equal, "rank"]).ngroup()
+    frame = frame.sort_values(["pair", "group"], kind="stable")
+    return frame.index.to_numpy(), frame["pair"].to_numpy()
 
 
-def _plain(column: Any) -> Any:
-    """Return a column of texts that may be encoded by a dictionary as plain texts."""
-    return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+def _fill(prompt: str, asked: Mapping[str, Any]) -> str:
+    """Return a prompt as it was sent: a name in braces is a column of the sample, which may hold further names."""
+    for _ in range(2):
+        for name in placeholders_of(prompt):
+            text = next((asked[c] for c in (f"metadata.{name}", f"column.{name}") if asked.get(c) is not None), None)
+            prompt = prompt if text is None else prompt.replace(f"{{{name}}}", str(text))
+    return prompt
 
 
-def _public(column: Any) -> Any:
-    """Return texts without credentials and local paths; each distinct text is looked at once."""
-    encoded = (column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column).dictionary_encode()
-    shown = pa.array(
-        [None if text is None else redacted_text(text) for text in encoded.dictionary.to_pylist()], pa.string()
-    )
-    return shown.take(encoded.indices)
-
-
-def sent_media(task: Task, plan: pa.Table) -> Any:
-    """Return the SHA-256 of each request's recordings or pictures, parted by spaces; null where none is sent."""
-    column = plan["media_sha256"].combine_chunks()
-    if not task.media or task.condition == SILENCE or not len(plan):
-        return pa.nulls(len(plan), pa.string())
-    sent = pc.greater(pc.list_value_length(column), 0)
-    return pc.if_else(sent, pc.binary_join(column, " "), pa.scalar(None, pa.string()))
-
-
-def _segments(samples: pa.Table, shown: set[str]) -> Any:
-    """Return the values of all further segments as one text a row: segment, attribute and values, with separators."""
-    parts: list[Any] = []
-    for name in samples.column_names:
-        if name.startswith(VALUES) and name not in shown:
-            segment, _, attribute = name.removeprefix(VALUES).rpartition(".")
-            joined = pc.binary_join(samples[name], NEXT_VALUE)
-            head = f"{segment}{NEXT_ATTRIBUTE}{attribute}{NEXT_ATTRIBUTE}"
-            parts.append(pc.binary_join_element_wise(head, joined, "", null_handling="emit_null"))
-        elif name.startswith("status."):
-            # A segment that was annotated says nothing by its status.
-            unread = pc.and_kleene(pc.is_valid(samples[name]), pc.not_equal(_plain(samples[name]), "parsed"))
-            head = f"{name.removeprefix('status.')}{NEXT_ATTRIBUTE}{NEXT_ATTRIBUTE}"
-            text = pc.binary_join_element_wise(head, _plain(samples[name]), "", null_handling="emit_null")
-            parts.append(pc.if_else(unread, text, pa.scalar(None, pa.string())))
-    if not parts:
-        return pa.nulls(len(samples), pa.string())
-    return joined_known(parts, NEXT_SEGMENT)
-
-
-def joined_known(parts: Sequence[Any], separator: str) -> Any:
-    """Return the texts of each row that are not null, joined; empty where all are."""
-    # pyarrow leaves a row out where every text is null; an empty one before them keeps it.
-    first = pa.array([""] * len(parts[0]), pa.string())
-    flat = [part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part for part in parts]
-    return pc.utf8_ltrim(pc.binary_join_element_wise(first, *flat, separator, null_handling="skip"), separator)
-
-
-def write_answers(path: Path, table: pa.Table) -> None:
-    """Write a table so that the page can read parts of it: zstd, and small row groups."""
-    long = {"key", "text", "error", "raw", "segments", "before"}
-    listed = [f.name for f in table.schema if pa.types.is_list(f.type)]
-    few = [name for name in table.column_names if name not in long and name not in listed]
-    pq.write_table(
-        table.replace_schema_metadata(None),
-        path,
-        compression="zstd",
-        compression_level=6,
-        row_group_size=ROWS,
-        use_dictionary=[*few, *(f"{name}.list.element" for name in listed)],
-        write_statistics=["stratum", "group"],
-        store_schema=False,
-    )
+def _make_visible(value: Any) -> Any:
+    """Return plain values in which no text turns the direction of what stands beside it."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        return {key: _make_visible(one) for key, one in value.items()}
+    return [_make_visible(one) for one in value] if isinstance(value, list | tuple) else value
