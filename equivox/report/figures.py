@@ -257,8 +257,9 @@ def _read_heat_maps(run: ComparedRun) -> dict[str, tuple[Panel, list[dict[str, A
     """Return the rows of every table of counts of a run with its panel, by task."""
     maps: dict[str, tuple[Panel, list[dict[str, Any]]]] = {}
     for family, metric in run.metrics.items():
-        panel = metric.panel("heat")
-        for row in (read_records(run.folder, family, panel.table, run.annotator) or ()) if panel else ():
+        if (panel := metric.panel("heat")) is None:
+            continue
+        for row in read_records(run.folder, family, panel.table, run.annotator) or ():
             maps.setdefault(row["task"], (panel, []))[1].append(row)
     return maps
 

@@ -76,7 +76,7 @@ class TaskVerdict:
             name = self.declared.title or name
         return f"{name} by {self.score.dimension}" if self.score.dimension not in name else name
 
-    @property
+    @cached_property
     def measures(self) -> list[TaskVerdict]:
         """The tested measures of a whole task, each as a verdict: the surest first."""
         whole = {s.name: s for s in self.scores if s.role == "outcome" and s.attribute is None and s.by_group}
@@ -148,7 +148,7 @@ class TaskVerdict:
         """Return whether a group has a label, which is a plural."""
         return group in self._labels.values()
 
-    @property
+    @cached_property
     def kind(self) -> str:
         """How the screen shows it.
 

@@ -166,8 +166,8 @@ def as_html(table: Table, css: str = "") -> Markup:
 
 
 def _row(cells: Sequence[Content]) -> Markup:
-    others = Markup("").join(Markup("<td>{}</td>").format(_html(cell)) for cell in cells[1:])
-    return Markup('<tr><th scope="row">{}</th>{}</tr>').format(_html(cells[0]), others)
+    others = "".join(f"<td>{_html(cell)}</td>" for cell in cells[1:])
+    return Markup(f'<tr><th scope="row">{_html(cells[0])}</th>{others}</tr>')  # its parts are escaped
 
 
 def _html(cell: Content) -> Markup:

@@ -129,6 +129,18 @@ def write_headline(verdict: TaskVerdict) -> str:
 def list_checks(verdict: TaskVerdict) -> Iterator[Check]:
     """Yield what to know before relying on the verdict of one task, then what holds for the whole run."""
     run, score = verdict.run, verdict.score
+    yield from list_task_checks(verdict)
+    yield from list_run_checks(run)
+    if verdict.outcome == "difference" and score.detectable is not None:
+        hidden = score.detectable.at(LEVEL)
+        if hidden > compute_smallest_relevant(score, run.options.look_for):
+            amount = write_amount(verdict, hidden)
+            yield Check("note", "hidden", {"amount": amount, "n": score.n_clusters, "units": verdict.unit_name})
+
+
+def list_task_checks(verdict: TaskVerdict) -> Iterator[Check]:
+    """Yield what to know before relying on the verdict of one task, without what holds for the whole run."""
+    run, score = verdict.run, verdict.score
     yield check_coverage(verdict.coverage)
     if verdict.outcome == "no_result" and (reply := find_unreadable_reply(run.folder, run.annotator)) is not None:
         yield Check("why", "reply", {"reply": reply})
@@ -141,12 +153,6 @@ def list_checks(verdict: TaskVerdict) -> Iterator[Check]:
             break
     if losses := lost_in(score.task, [other for other in run.scores if other.outcome != "difference"]):
         yield Check("check", "loss_gap", {"losses": losses})
-    yield from list_run_checks(run)
-    if verdict.outcome == "difference" and score.detectable is not None:
-        hidden = score.detectable.at(LEVEL)
-        if hidden > compute_smallest_relevant(score, run.options.look_for):
-            amount = write_amount(verdict, hidden)
-            yield Check("note", "hidden", {"amount": amount, "n": score.n_clusters, "units": verdict.unit_name})
 
 
 def write_check(check: Check) -> str:

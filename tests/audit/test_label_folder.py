@@ -128,7 +128,7 @@ def test_an_annotator_that_errs_on_one_group_alone_has_no_good_mark(run: Path, t
     assert stats.fisher_exact([[90, 30], [120, 0]]).pvalue < 0.001
     assert list(audit.unequal) == ["competency"]
     told = trust_in_audits(run)
-    assert told.mark == "check" and told.text.endswith("and errs more on some groups in competency")
+    assert told.mark == "check" and str(told.values["audit"]).endswith("and errs more on some groups in competency")
 
 
 def test_an_attribute_that_nobody_labelled_is_not_checked(run: Path, tmp_path: Path, equivox: Cli) -> None:
@@ -163,7 +163,7 @@ def audited(equivox: Cli, run: Path, n: int) -> Path:
     return sheet
 
 
-@pytest.mark.parametrize(("n", "mark"), [(5, "bad"), (8, "good")])
+@pytest.mark.parametrize(("n", "mark"), [(5, "check"), (8, "ok")])
 def test_few_labels_give_no_good_mark_though_all_are_met(run: Path, equivox: Cli, n: int, mark: str) -> None:
     # n answers of each of two groups. An annotator that meets three of four meets 10 of 10 in 6 % of cases.
     assert 0.75**10 > 0.05 and 0.75**16 < 0.05

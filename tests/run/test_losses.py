@@ -172,7 +172,6 @@ def test_no_attribute_is_called_as_a_loss_is() -> None:
     # Else the q of unequal failures would be that of a part of the task's mean, and never below the task's own.
     assert set(LOST) == {"refusal", *LOSSES}
     # Each has its words in the verdict and in the line of trust.
-    assert set(LOST) == set(verdicts.LOST)
 
 
 def test_equal_losses_are_no_finding() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from equivox.compare.ranking import judge
-from equivox.compare.runs import ComparedRun, open_comparison
+from equivox.compare.runs import ComparedRun, Comparison, open_comparison
 from equivox.core.redact import without_places
 from equivox.core.version import __version__
 from equivox.report.details import list_comparison_tables, list_score_tables, make_comparison_frames
@@ -43,10 +43,10 @@ def build_report(
     comparison = open_comparison(folders, left_out)
     pairs = find_examples(comparison.runs, examples, data) if examples else {}
     tables = {"Scores": list_score_tables(comparison.runs)}
-    if len(comparison.runs) > 1 or any(score.condition for _, score in comparison.scores() if "@" in score.task):
-        frames = make_comparison_frames(comparison, judge(comparison))
-        for each in list_comparison_tables(frames, details=True).values():
-            tables[each[0].caption.partition(":")[0]] = each
+    # Only the tests and ranks: scores are above, and `compare` has all else.
+    frames = make_comparison_frames(Comparison((), ()), judge(comparison))
+    for each in list_comparison_tables(frames, details=True).values():
+        tables[each[0].caption.partition(":")[0]] = each
     return render_runs(comparison.runs, comparison.caveats, tables, examples=pairs)
 
 

@@ -50,7 +50,7 @@ def _make_card(verdict: TaskVerdict, anchor: str) -> dict[str, Any]:
         "verdict": verdict,
         "anchor": anchor,
         "differs": verdict.outcome == "difference",
-        "checks": list(words.list_checks(verdict)),
+        "checks": list(words.list_task_checks(verdict)),
         "rates": [_draw_rate(own, rate, rates) for own, rate in rates],
         "colours": colour_groups(verdict),
         "scale": compute_scale(verdict),
