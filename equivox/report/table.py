@@ -26,28 +26,13 @@ _GAP = 2
 """Signs between two columns on a terminal."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Strip:
-    """A number with its interval as places on a scale, in percent of its width; None where there is no such number."""
-
-    at: float | None = None
-    low: float | None = None
-    high: float | None = None
-    no_bias: float | None = None
-
-
 @dataclass(frozen=True)
 class Cell:
-    """A text with a smaller text below; `shade` names a class of the page's style, `weight` the type in print.
-
-    A page draws the `strip` below the text.
-    """
+    """A text with a smaller text below; `weight` is the type in print."""
 
     text: str
     below: str = ""
-    shade: str = ""
     weight: Weight = ""
-    strip: Strip | None = None
 
     def __str__(self) -> str:
         """Return the text, followed by the smaller text in parentheses."""
@@ -173,23 +158,7 @@ def _row(cells: Sequence[Content]) -> Markup:
 def _html(cell: Content) -> Markup:
     if isinstance(cell, str):
         return escape(cell)
-    below = Markup("<small>{}</small>").format(cell.below) if cell.below else Markup("")
-    below += drawn(cell.strip) if cell.strip is not None else ""
-    shaded = Markup('<span class="{}">{}{}</span>')
-    return shaded.format(cell.shade, cell.text, below) if cell.shade else escape(cell.text) + below
-
-
-def drawn(strip: Strip) -> Markup:
-    """Return a strip as SVG: the scale, "no bias" upright, the interval as a line, and the number as a dot."""
-    line = Markup('<line class="{}" x1="{}%" x2="{}%" y1="{}" y2="{}"/>').format
-    parts = [line("axis", 0, 100, 7, 7)]
-    if strip.no_bias is not None:
-        parts.append(line("zero", strip.no_bias, strip.no_bias, 1, 13))
-    if strip.low is not None and strip.high is not None:
-        parts.append(line("reach", strip.low, strip.high, 7, 7))
-    if strip.at is not None:
-        parts.append(Markup('<circle class="dot" cx="{}%" cy="7" r="4"/>').format(strip.at))
-    return Markup('<svg class="strip" aria-hidden="true">{}</svg>').format(Markup("").join(parts))
+    return escape(cell.text) + (Markup("<small>{}</small>").format(cell.below) if cell.below else Markup(""))
 
 
 def _lines(table: Table) -> Markup:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -22,10 +21,7 @@ def test_a_single_task_in_every_condition(equivox: Cli, every_condition: Path, t
     file = tmp_path / "report.html"
     equivox.done("report", every_condition, "--examples", 1, "--data", "sample", "--output", file)
     page = file.read_text("utf-8")
-    # The shuffled condition asks nothing of its own: its responses are those of the declared one.
-    shown = set(re.findall(r'<article data-model="[^"]*" data-task="([^"]*)"', page))
-    assert shown == {f"vibe_gender:candidate{condition}" for condition in ("", "@silence", "@text_only")}
-    assert "Models side by side" not in page
+    assert "The same samples in another condition" in page
     draw = ("label", "draw", "--per", "model,group", every_condition, "--n", 1, "--no-media")
     equivox.done(*draw, "--output", tmp_path / "sheet")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from html.parser import HTMLParser
-from xml.etree import ElementTree
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,14 +12,12 @@ from rich.console import Console
 
 from equivox.report.table import (
     Cell,
-    Strip,
     Table,
     as_csv,
     as_html,
     as_latex,
     as_markdown,
     as_page,
-    drawn,
     print_tables,
 )
 
@@ -175,12 +172,3 @@ def test_a_page_of_tables_keeps_its_numbers_where_they_stand() -> None:
     page = as_page([table("נשים 75 %, גברים 9 %"), table("a\u202eb")], "t")
     assert "<bdi>נשים</bdi> 75 %, <bdi>גברים</bdi> 9 %" in page
     assert "\u202e" not in page and "a\\u202eb" in page
-
-
-def test_a_strip_draws_what_is_known_and_nothing_else() -> None:
-    whole = ElementTree.fromstring(drawn(Strip(at=30.0, low=20.0, high=45.0, no_bias=0.0)))
-    lines = {line.get("class"): (line.get("x1"), line.get("x2")) for line in whole.iter("line")}
-    assert lines == {"axis": ("0%", "100%"), "zero": ("0.0%", "0.0%"), "reach": ("20.0%", "45.0%")}
-    assert [dot.get("cx") for dot in whole.iter("circle")] == ["30.0%"]
-    for lacking in (Strip(), Strip(low=20.0), Strip(high=45.0)):
-        assert [one.get("class") for one in ElementTree.fromstring(drawn(lacking))] == ["axis"]

@@ -241,13 +241,10 @@ def test_refusals_of_one_group_are_in_the_first_sentence(name: str, tmp_path: Pa
         *("--scoring", "n_resamples=999"),
     )
     assert code in (0, 1), err
-    first, *rest = out.splitlines()
-    assert "Yes: group female is refused more often, female 4" in first and "% against male 0 %" in first, first
-    assert "groups differ in refusals ✗" in next(line for line in rest if "Trust:" in line)
+    assert "DIFFERENCE FOUND" in out and "refused more often than m" in out, out
     assert equivox("report", tmp_path / "run", "-o", tmp_path / "report.html")[0] == code
     page = (tmp_path / "report.html").read_text()
-    assert "Yes: group female is refused more often" in page
-    assert "Yes: group female is refused more often" in page.partition('class="verdicts"')[2]
+    assert "refused more often than m" in page
     assert equivox("leaderboard", tmp_path, "-o", tmp_path / "board")[0] == code
     rows = json.loads((tmp_path / "board/leaderboard.json").read_text())["rows"]
     assert any(row["lost"].startswith("refusal: female 4") and "against male 0 %" in row["lost"] for row in rows)
@@ -257,15 +254,14 @@ def test_a_gap_that_the_design_cannot_tell_is_marked_all_the_same(tmp_path: Path
     # Three speakers of each group: 20 labellings, so that no p is below .1 (two-sided).
     run = ["run", "simulated:oracle,refusal_gap=0.4", "spoken_stereoset:gender", "--data", "sample"]
     _, out, _ = equivox(*run, "--output", tmp_path / "run", "--quiet")
-    assert "refused" not in out.splitlines()[0]
-    trust = next(line for line in out.splitlines() if "Trust:" in line)
-    assert "refusals: female 57 % against male 0 %, which this design cannot tell from chance ✗" in trust
+    assert "DIFFERENCE FOUND" not in out
+    assert "refusal: female 57 % against male 0 %, which this design cannot tell from chance" in " ".join(out.split())
 
 
 def test_a_fair_model_refuses_alike(tmp_path: Path, equivox: Cli) -> None:
     run = ["run", "simulated:oracle,refusal=0.2", "vibe_gender:story", "--data", "sample", "--output", tmp_path / "run"]
     _, out, _ = equivox(*run, "--quiet")
-    assert "refused more often" not in out.splitlines()[0]
+    assert "refused more often" not in out
 
 
 def test_a_board_leaves_out_forged_runs_and_names_them(tmp_path: Path, equivox: Cli) -> None:

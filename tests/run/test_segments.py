@@ -58,8 +58,7 @@ def test_a_text_benchmark_end_to_end(equivox: Cli, tmp_path: Path) -> None:
     assert hobbies[0] == '"item","hobby"'
     assert hobbies[1].endswith('"chess"')
     assert len(hobbies) == 6
-    assert "share of A" in out
-    assert "rows" in out
+    assert "no task of this run was tested" in out
 
 
 def test_what_is_stored_is_not_read_again(equivox: Cli, tmp_path: Path) -> None:

@@ -515,7 +515,7 @@ def test_many_models_in_one_command(equivox: Cli, tmp_path: Path) -> None:
     found = reckoned(open_run_file(str(file)))
     # Shuffling deals the groups anew and asks nothing.
     assert [own[0] for own in found.values()] == [96]
-    assert "vibe_gender:candidate@shuffled" in equivox.done("reproduce", file, "--output", tmp_path / "runs")
+    assert "equivox · 2 models" in equivox.done("reproduce", file, "--output", tmp_path / "runs")
     for name in ("oracle", "biased"):
         assert read_manifest(tmp_path / "runs" / name)["identity"]["limit"] == 48
 

@@ -90,7 +90,7 @@ def test_any_task_can_be_answered_by_voice_and_is_compared_with_the_written_answ
         *("run", "simulated:planted,shift=0.3", "spoken_stereoset:gender", "--data", "sample"),
         *("--conditions", "declared,spoken", "--output", folder, "--scoring", "n_resamples=99"),
     )
-    assert "what does answering by voice change?" in out
+    assert "The same samples in another condition: spoken_stereoset" in out
     sounds = Store(folder / "responses", response_schema()).table(("sound",))["sound"]
     assert sounds.null_count == len(sounds) // 2
 

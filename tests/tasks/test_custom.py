@@ -24,8 +24,7 @@ def test_a_task_file_becomes_tasks_and_scores(clip_corpus: Corpus, equivox: Cli,
     task_file = clip_corpus()
     assert len(task_file.read_text().splitlines()) < 15
     out = equivox.done("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
-    for prompt in ("story", "advisory", "candidate", "casting", "shopper"):
-        assert f"voices_gender:{prompt}" in out
+    assert "5 tasks, 240 answers" in out
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]
     assert {s["value"] for s in scores if s["attribute"] is None} == {100.0}
     # Scoring needs neither the task file nor the clips any more.
@@ -40,7 +39,7 @@ def test_an_unreadable_clip_is_named_and_counted_and_the_run_goes_on(
     task_file = clip_corpus(broken=["female0_3.wav"], extra="prompts: advisory\n")
     (tmp_path / "clips" / "male1_2.wav").unlink()
     out = equivox.done("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
-    assert "48 requested → 46 generated → 46 answered → 46 parsed → 46 used" in out
+    assert "2 of 48 answers do not count: 2 failed" in out
     assert "female0_3.wav" in out and "male1_2.wav" in out
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]
     whole = next(s for s in scores if s["attribute"] is None)
@@ -54,7 +53,7 @@ def test_media_that_fail_in_one_group_alone_leave_the_score_undefined(
     task_file = clip_corpus(broken=[f"female{s}_{t}.wav" for s in range(3) for t in (0, 1)])
     code, out, _ = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
     assert code == 1
-    assert "only 75 % of the responses of group female are usable" in out
+    assert "NO RESULT" in out
 
 
 def test_crossed_groups(clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> None:
@@ -196,7 +195,7 @@ def test_two_files_may_not_declare_the_same_task_differently(clip_corpus: Corpus
 def test_a_group_called_nan_is_missing_and_counted(clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> None:
     task_file = clip_corpus(groups=("female", "male", "nan"), extra="prompts: advisory\n")
     out = equivox.done("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
-    assert "24 samples of voices without a value of what is compared left out ✗" in out
+    assert "24 samples of voices lack what is compared and are left out" in " ".join(out.split())
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert manifest["samples_without_group"] == {"voices": 24}
     (score, *_) = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]
@@ -215,13 +214,13 @@ def test_recordings_of_one_group_at_a_lower_rate_are_told(clip_corpus: Corpus, e
         rate = 8000 if place < 18 else 44_100  # the 24 clips of women come first
         tone = 0.3 * np.sin(2 * np.pi * (100 + place) * np.arange(rate // 5) / rate)
         clip.write_bytes(encode_audio(tone, sampling_rate=rate, container="WAV", subtype="PCM_16"))
-    told = "groups were recorded unlike, at 8,000 Hz: female 75 %, male 0 % ✗"
+    told = "groups were recorded differently, at 8,000 Hz: female 75 %, male 0 %"
     code, out, err = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
-    assert code == 0 and told in out, err
+    assert code == 0 and told in " ".join(out.split()), err
     # The rate is a column that a task can hold equal.
     task_file.write_text(task_file.read_text().replace("strata: text", "strata: [text, sampling_rate]"))
     code, out, err = equivox("run", "simulated:biased", task_file, "--output", tmp_path / "held", *FEW)
-    assert "recorded unlike" not in out and "This design cannot tell" in out, err
+    assert "recorded differently" not in out and "TOO FEW DATA" in out, err
 
 
 def test_a_corpus_that_was_moved_is_found_by_data(clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> None:
@@ -235,7 +234,7 @@ def test_a_corpus_that_was_moved_is_found_by_data(clip_corpus: Corpus, equivox: 
     report = ("report", run, "--examples", 1, "--output", tmp_path / "report.html")
     export = ("label", "draw", "--per", "model,group", run, "--n", 1, "--output", tmp_path / "audit")
     for command in (report, export):
-        assert "name the folder of its table with `--data`" in equivox.refused(*command)
+        assert "`--data`" in equivox.refused(*command)
         equivox.done(*command, "--data", home)
     assert "data:audio/ogg;base64," in (tmp_path / "report.html").read_text()
 

@@ -338,7 +338,7 @@ def _page(rows: Sequence[Row], title: str, **context: Any) -> str:
     source = resources.files(__name__)
     return render_page(
         source.joinpath("board.html.j2"),
-        style=resources.files("equivox.report.page").joinpath("report.css"),
+        style=source.joinpath("board.css"),
         script=source.joinpath("board.js"),
         version=__version__,
         title=title,
