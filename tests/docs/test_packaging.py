@@ -35,11 +35,10 @@ CARRIED = (
     "equivox/configs/reading/choice_prompt.yaml",
     "equivox/tasks/prompts/spoken_stereoset.yaml",
     "equivox/py.typed",
-    "equivox/report/view/page/index.html",
-    "equivox/report/view/page/screens/answers.js",
-    "equivox/report/view/page/vendor/hyparquet/read.js",
-    "equivox/report/view/page/vendor/hyparquet/LICENSE",
-    "equivox/report/view/page/vendor/vendor.json",
+    "equivox/report/style.css",
+    "equivox/report/page/page.html.j2",
+    "equivox/report/page/page.css",
+    "equivox/report/page/page.js",
 )
 
 

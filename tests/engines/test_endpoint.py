@@ -765,7 +765,7 @@ def test_an_annotators_outage_is_a_failure_and_is_asked_again(server: Server, eq
     assert "failed 60 times" in out and "fault 500" in out
     assert 'judge: 3 replies could not be read\n    such as: {"refusal": false}' in out
     page = build_report([tmp_path / "run"])
-    assert "judge failed 60 times" in page and "judge: 3 replies could not be read</p>" in page
+    assert "judge failed 60 times" in page and "judge: 3 replies could not be read</li>" in page
     # The judge was not there for 60: nobody knows whether they are refusals.
     assert "96 requested → 96 generated → 36 answered (60 refused, empty or not annotated)" in out
     code, out, _ = equivox("status", tmp_path / "run")

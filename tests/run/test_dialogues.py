@@ -28,8 +28,8 @@ from equivox.dataset_builders import sample_source
 from equivox.dataset_builders.opening import open_unread
 from equivox.engines.function import FunctionEngine
 from equivox.engines.messages import chat_of
-from equivox.report.view.answers import RunTables, answers_table
-from equivox.report.view.media import Media
+from equivox.report.view.answers import Answers, RunTables
+from equivox.report.view.media import read_medium
 from equivox.run.declarations import read_tasks
 from equivox.run.pipeline import execute
 from equivox.run.plan import FOLLOWS, read_plan
@@ -336,11 +336,11 @@ def test_a_turn_has_a_clip_of_its_own(tmp_path: Path, equivox: Cli) -> None:
     equivox.done("verify", tmp_path / "run", "--data", tmp_path)
     # The explorer shows both, each as it was sent.
     task = next(one for one in read_tasks(tmp_path / "run") if one.condition == "turn=3")
-    shown, _ = answers_table(RunTables.of(tmp_path / "run", "rules"), task)
-    media = Media.of([tmp_path / "run"])
-    for sample, sent in zip(shown["sample"].to_pylist(), shown["media"].to_pylist(), strict=True):
+    shown = Answers.read(RunTables.read(tmp_path / "run", "rules"), task)
+    for row, sample in enumerate(shown.plan["sample_id"].to_pylist()):
         parts = asked[f"{sample} turn=3"].media
-        assert [media.read(one) for one in sent.split()] == [(part.load(), "audio/ogg") for part in parts]
+        sent = [read_medium(shown, row, number, None, {}) for number in range(len(parts))]
+        assert sent == [(part.load(), "audio/ogg") for part in parts]
     # People who label an answer hear what was sent last before it.
     drawn = draw([tmp_path / "run"], n=2, per=["task"])
     heard_by_people = media_of(drawn, None)
