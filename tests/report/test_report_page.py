@@ -21,7 +21,10 @@ def test_a_single_task_in_every_condition(equivox: Cli, every_condition: Path, t
     file = tmp_path / "report.html"
     equivox.done("report", every_condition, "--examples", 1, "--data", "sample", "--output", file)
     page = file.read_text("utf-8")
-    assert "The same samples in another condition" in page
+    # A single task fills the page; its conditions are in the tables.
+    assert page.count('class="answer"') == 2 and "<audio" in page
+    assert 'class="matrix' not in page and "The same samples in another condition" in page
+    assert {f"vibe_gender:candidate@{name}" in page for name in ("silence", "text_only", "shuffled")} == {True}
     draw = ("label", "draw", "--per", "model,group", every_condition, "--n", 1, "--no-media")
     equivox.done(*draw, "--output", tmp_path / "sheet")
 

@@ -114,7 +114,7 @@ def test_a_difference_within_rows_is_found_and_none_is_not(tmp_path: Path, model
 def test_people_who_label_read_what_was_asked(tmp_path: Path, equivox: Cli) -> None:
     """Not the placeholder of the task file; and nobody is sent to a folder of recordings that is not there."""
     (task,) = load_task_file(task_file(tmp_path, f"group: gender\n{SWAP}{QUESTION}", cvs(150)))
-    measure("simulated:random", task, output=tmp_path / "run", options="n_resamples=99")
+    measure("simulated:planted,shift=0.9", task, output=tmp_path / "run", options="n_resamples=99")
     code, out, err = equivox("label", "draw", tmp_path / "run", "--n", 5)
     assert code == 0 and "media/" not in out, err
     prompts = {row["prompt"] for row in csv_rows(tmp_path / "run-labels" / "sheet.csv")}
@@ -125,7 +125,7 @@ def test_people_who_label_read_what_was_asked(tmp_path: Path, equivox: Cli) -> N
     assert "{cv}" not in page.read_text()
     (tmp_path / "cvs.csv").rename(tmp_path / "elsewhere.csv")
     equivox.done("report", tmp_path / "run", "--examples", 1, "-o", page)
-    assert "{cv}" in page.read_text()
+    assert "has worked for" in page.read_text()  # the run keeps what was asked
     assert "--no-media" in equivox.refused("label", "draw", tmp_path / "run", "--n", 5, "--output", tmp_path / "other")
     equivox.done("label", "draw", tmp_path / "run", "--no-media", "--output", tmp_path / "other")
 
