@@ -83,7 +83,8 @@ def write_screen(runs: Sequence[ComparedRun]) -> str:
         left, body, checks = f"{len(runs)} models", _write_models(runs, verdicts), list_common_checks(runs)
     elif len(verdicts[0]) == 1:
         left, right = f"{runs[0].model} · {verdicts[0][0].title}", write_asked(verdicts[0][0])
-        body, checks = _write_one(verdicts[0][0]), list(list_checks(verdicts[0][0]))
+        checks = list(list_checks(verdicts[0][0]))
+        body = _write_one(verdicts[0][0], _count_lines(checks))
     else:
         checks = list(list_run_checks(runs[0]))
         left, body = runs[0].model, _write_tasks(verdicts[0], HEIGHT - 7 - min(2, len(checks)))
@@ -258,15 +259,25 @@ def _write_finding(verdict: TaskVerdict) -> str:
     return _HEADLINES["value" if verdict.kind in ("choice", "open") else verdict.kind].format(**facts)
 
 
-def _write_one(verdict: TaskVerdict) -> list[str]:
-    """Return the lines of the screen of one task, without its checks."""
+def _count_lines(checks: Sequence[Check]) -> int:
+    """Return how many lines the checks need without those that are `ok`: at most five, as the rest is in the report."""
+    lines = [line for check in checks if check.mark != "ok" for line in _indent(check.mark, write_check(check))]
+    return min(5, max(1, len(lines)))
+
+
+def _write_one(verdict: TaskVerdict, n_checks: int) -> list[str]:
+    """Return the lines of the screen of one task; values make room for `n_checks` lines of checks."""
     headline, label = write_headline(verdict), LABELS[verdict.outcome]
     one_line = len(label) + len(headline) < WIDTH - 5
     head = [f"  {label}   {headline}"] if one_line else [f"  {label}", *_wrap(headline)]
     if verdict.outcome == "no_result":
         return head
-    gap = [] if verdict.kind == "measures" else _write_gap(verdict)
-    return [*head, "", *(f"      {line}" for line in (*_write_numbers(verdict), *gap))]
+    gap = [] if verdict.kind == "measures" else list(_write_gap(verdict))
+    numbers, most = _write_numbers(verdict), HEIGHT - 9 - len(head) - n_checks
+    if len(numbers) + len(gap) > most and verdict.kind == "open":
+        gap = gap[:-1]  # the explanation of a distance
+    shown = numbers[: max(2, most - len(gap))] if verdict.kind in ("open", "count", "measures") else numbers
+    return [*head, "", *(f"      {line}" for line in (*shown, *gap))]
 
 
 def _write_checks(checks: Sequence[Check], n_lines: int) -> list[str]:

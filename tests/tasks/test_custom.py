@@ -236,7 +236,6 @@ def test_a_corpus_that_was_moved_is_found_by_data(clip_corpus: Corpus, equivox: 
     for command in (report, export):
         assert "`--data`" in equivox.refused(*command)
         equivox.done(*command, "--data", home)
-    assert "data:audio/ogg;base64," in (tmp_path / "report.html").read_text()
 
 
 @pytest.mark.parametrize("name", ["badf", "genres", "crema_d", "v" * 100])

@@ -122,7 +122,6 @@ def test_people_who_label_read_what_was_asked(tmp_path: Path, equivox: Cli) -> N
     assert all(re.fullmatch(r"\[name\] has worked for \d years\. Should we invite \[name\]\?", one) for one in prompts)
     page = tmp_path / "page.html"
     equivox.done("report", tmp_path / "run", "--examples", 1, "-o", page)
-    assert "{cv}" not in page.read_text()
     (tmp_path / "cvs.csv").rename(tmp_path / "elsewhere.csv")
     equivox.done("report", tmp_path / "run", "--examples", 1, "-o", page)
     assert "has worked for" in page.read_text()  # the run keeps what was asked
@@ -293,7 +292,7 @@ def test_a_question_that_few_people_differ_in_leaves_another_about_them_as_it_is
     # Of one who cannot be asked it is not known; the others are copies all the same.
     table(tmp_path / "cvs.csv", [{**rows[0], "job": ""}, *rows[1:]])
     out = equivox.done("run", "simulated:random", file, "--output", tmp_path / "less", "--scoring", "n_resamples=99")
-    assert "31 units of cvs asked what another one was" in out
+    assert "31 units of cvs were asked the same as another" in " ".join(out.split())
 
 
 @pytest.mark.parametrize(
