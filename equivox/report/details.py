@@ -51,6 +51,8 @@ _SHORT: Mapping[str, Sequence[str]] = {
 def list_score_tables(runs: Sequence[ComparedRun]) -> list[Table]:
     """Return every field of every score: whole tasks first, then their parts; a table for each family."""
     frame = make_score_frame(runs)
+    if frame.empty:
+        return []
     whole = frame["attribute"].isna() & (frame["subset"] == "") & (frame["role"] == "outcome")
     family = frame["task"].str.replace(":.*", "", regex=True)
     return [
@@ -121,6 +123,8 @@ def list_comparison_tables(frames: Mapping[str, DataFrame], *, details: bool) ->
 def list_score_grids(runs: Sequence[ComparedRun]) -> list[Table]:
     """Return models by tasks for each metric, dimension and condition, as papers print them."""
     frame = make_score_frame(runs)
+    if frame.empty:
+        return []
     whole = frame[frame["attribute"].isna() & (frame["subset"] == "") & (frame["role"] == "outcome")]
     keys = ["metric", "unit", "dimension", "condition"]
     return [

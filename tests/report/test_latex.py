@@ -84,7 +84,7 @@ def comparison(tasks: int = 2) -> tuple[Comparison, Judged]:
 def latex_tables(compared: Comparison, judged: Judged) -> dict[str, str]:
     frames = make_comparison_frames(compared, judged)
     tables = {"scores": list_score_grids(compared.runs), **list_comparison_tables(frames, details=True)}
-    return {name: as_latex(shown) for name, shown in tables.items()}
+    return {name: text for name, shown in tables.items() if (text := as_latex(shown))}
 
 
 def test_the_tables_hold_the_numbers() -> None:
