@@ -78,11 +78,10 @@ def show_scores(named: Sequence[tuple[str, Path, Sequence[Score], str | None]], 
     runs = [compared_run(*each) for each in named]
     if details:
         show_tables(list_score_tables(runs))
-        for run in runs:
-            _show_usage(run.folder)
     show_tables(list_change_tables(runs))
     failed = 0
     for run in runs:
+        _show_usage(run.folder)
         _show_failures(run.folder)
         failed += _show_annotation_failures(
             run.folder, run.annotator, *count_annotation_failures(run.folder, run.annotator)

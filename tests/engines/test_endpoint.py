@@ -645,7 +645,6 @@ def test_a_server_that_never_answered_is_not_asked_everything(server: Server, eq
 def test_another_models_name_is_noted(server: Server, equivox: Cli, tmp_path: Path) -> None:
     server.further = {"model": "m-mini"}
     _, out, _ = equivox(*run_of(server, tmp_path / "run"))
-    assert "the server answered as m-mini" in out
     assert "m-mini answered, not the model that was asked" in out
     assert read_manifest(tmp_path / "run")["served_as"] == ["m-mini"]
     (compared,) = open_comparison([tmp_path / "run"]).runs
