@@ -16,7 +16,7 @@ from equivox.report.board import board_pages, board_rows
 @pytest.fixture
 def board(runs: Sequence[Path], equivox: Cli, tmp_path: Path) -> Path:
     code, out, _ = equivox("leaderboard", runs[0].parent, "--output", tmp_path / "board")
-    assert code == 1 and "of 5 runs" in out and "scores of whole tasks undefined" in out
+    assert code == 1 and "of 5 runs" in out and "scores of whole tasks without a result" in out
     return tmp_path / "board"
 
 

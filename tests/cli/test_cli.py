@@ -212,7 +212,7 @@ def test_too_many_refusals_leave_the_score_undefined_and_exit_1(equivox: Cli, tm
     whole = next(score for score in document["scores"] if score["attribute"] is None)
     assert whole["value"] is None and "below the floor" in whole["undefined"]
     refused = whole["coverage"]["generated"] - whole["coverage"]["answered"]
-    assert f"answered ({refused} refused or empty)" in out
+    assert f"do not count: {refused} refused or empty" in out
     names, counts = equivox("status", tmp_path / "run")[1].splitlines()[1:3]
     assert names.endswith("found refused or empty by rules") and counts.split()[-1] == str(refused) != "0"
 
