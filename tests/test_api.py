@@ -109,8 +109,8 @@ def test_a_result_shows_and_draws_itself(tmp_path: Path) -> None:
     task = replace(equivox.load_task("vibe_gender:candidate"), name="vibe_gender:<script>alert(1)")
     result = equivox.measure("simulated:biased", [task], data="sample", limit=24, output=tmp_path / "run", options=FEW)
     shown = result._repr_html_()
-    assert "answer female and male speakers differently?" in shown and "Trust:" in shown
-    assert "<script>" not in shown and "interval" in shown and "100 %" in shown
+    assert "DIFFERENCE FOUND" in shown or "TOO FEW DATA" in shown
+    assert "<script>" not in shown and "interval" in shown and "Before you rely on it" in shown
     figure = result.figure("forest:vibe_gender")
     assert isinstance(figure, Figure) and figure.axes[0].get_yticklabels()
     # What a notebook asks an object for, without `%matplotlib inline`: PNG, 720 pixels wide (big-endian, in IHDR).

@@ -53,7 +53,8 @@ def compare(
 ) -> int:
     """Compare runs: which is more biased, with ranks and their intervals."""
     from equivox.cli.show import code_of, usable
-    from equivox.compare.ranking import judge, published_totals
+    from equivox.compare.pairs import untested_measures
+    from equivox.compare.ranking import judge, missing_cohorts, published_totals
     from equivox.compare.runs import open_comparison
     from equivox.report.details import (
         list_comparison_tables,
@@ -81,6 +82,10 @@ def compare(
     show_tables(make_published_tables(beside))
     for caveat in comparison.caveats:
         echo(f"check  {caveat}", "yellow")
+    if details:
+        untested = [f"{name}: no paired test: {why}" for name, why in untested_measures(comparison).items()]
+        for reason in (*untested, *missing_cohorts(comparison)):
+            echo(f"note   {reason}")
     echo(f"\n{write_screen(comparison.runs)}\n")
     lacking = any(model in totals.totals.undefined for totals in beside for model in totals.models)
     return code_of((score for _, score in comparison.scores()), lacking=bool(lacking or left_out))

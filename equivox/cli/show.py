@@ -82,6 +82,10 @@ def show_scores(named: Sequence[tuple[str, Path, Sequence[Score], str | None]], 
     failed = 0
     for run in runs:
         _show_usage(run.folder)
+        if served := read_manifest(run.folder).get("served_as"):
+            echo(f"  the server answered as {', '.join(served)}")
+        if run.annotator_answered:
+            echo(f"  the server of the annotator {run.annotator} answered as {run.annotator_answered}")
         _show_failures(run.folder)
         failed += _show_annotation_failures(
             run.folder, run.annotator, *count_annotation_failures(run.folder, run.annotator)

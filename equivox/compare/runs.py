@@ -14,7 +14,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from equivox.annotate.rules import FOR_SIMULATED, is_exact, misread_by_rules
+from equivox.annotate.rules import misread_by_rules
 from equivox.audit.stored import AdjustedScore, StoredAudit, stored_audits
 from equivox.compare.asking import asked_again, judges_itself, unlike_runs
 from equivox.core.errors import RequestError
@@ -41,9 +41,6 @@ from equivox.run.opening import LeftOut
 from equivox.run.plan import COLUMN, read_plan
 from equivox.run.scoring import families, read_records, read_scores, scored_with
 from equivox.statistics import adjust, correlations
-
-NOT_AUDITED = "annotator not audited: no labels from people are stored with a run; `equivox label` measures its errors"
-"""The mark of scores whose annotator may err."""
 
 HEARD_RATE = 16_000
 """Samples per second of the sound that models of speech take; recordings at higher rates are reduced to it."""
@@ -98,14 +95,6 @@ class ComparedRun:
     options: ScoringOptions = DEFAULT_OPTIONS
     judges_itself: bool = False
     annotator_answered: str = ""
-
-    @property
-    def marks(self) -> tuple[str, ...]:
-        """The notes that tables show beside every score of this run; empty if its annotator cannot err."""
-        if is_exact(self.model, self.annotator):
-            return ()
-        found = tuple(audit.told for audit in self.audits) or (NOT_AUDITED,)
-        return (*found, f"{self.model} was {FOR_SIMULATED}") if self.read_by_rules else found
 
     def corrected(self, score: Score) -> AdjustedScore | None:
         """Return a score as people's labels correct it; None if no audit of it is kept with the run."""
@@ -329,11 +318,6 @@ class ValueShares:
     value: str
     by_group: Mapping[str, float]
 
-    @property
-    def spread(self) -> float:
-        """The difference in percentage points between the groups with the largest and the smallest share."""
-        return max(self.by_group.values()) - min(self.by_group.values())
-
 
 def _value_shares(run: ComparedRun) -> list[ValueShares]:
     found = []
@@ -388,17 +372,6 @@ def recorded_apart(run: ComparedRun) -> Iterator[tuple[int, dict[str, float]]]:
         shares = [(rate, {group: 100 * counts[group, str(rate)] / n for group, n in sizes}) for rate in low]
         if shares:
             yield max(shares, key=lambda one: max(one[1].values()) - min(one[1].values()))
-
-
-def top_movers(run: ComparedRun, *, attributes: int, values: int) -> list[tuple[Score, list[ValueShares]]]:
-    """Return the attributes of a run with the largest estimate, each with its most common values."""
-    shares = run.value_shares
-    parts = [s for s in run.scores if s.mover is not None and s.attribute and s.defined and s.role == "outcome"]
-    parts.sort(key=lambda score: -score.headline)
-    return [
-        (score, [s for s in shares if (s.task, s.attribute) == (score.task, score.attribute)][:values])
-        for score in parts[:attributes]
-    ]
 
 
 def comparison_records(comparison: Comparison) -> dict[str, list[dict[str, Any]]]:

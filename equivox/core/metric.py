@@ -235,11 +235,9 @@ class Measure:
     name
         The value of `Score.name`.
     title
-        Two or three words below the name in a table; empty if the name is clear.
+        The name on the screen, in two or three words; empty if `name` is clear.
     no_bias
         The value that means "no bias"; None if no value does.
-        help
-        One or two sentences, shown in the report.
     compare
         Paired comparison of two runs; None: there is none, and `not_compared` says why.
     overall
@@ -249,7 +247,7 @@ class Measure:
     published_help
         A description of that number, in words.
     in_verdict
-        Whether the number decides the verdict of the report's first page.
+        Whether the gate and the leaderboard decide by the number.
     null_mean
         Whether noise only increases the number, so that it has an estimate for the population and a null mean.
     corrected
@@ -259,17 +257,11 @@ class Measure:
         Whether the unit is that of what a task asks for (EUR, words), so that tables name it beside the measure.
     power
         Whether `equivox power` estimates what a design can detect with it.
-    p_cluster, p_these
-        The headings of a score's two p-values, which say what each speaks of. Without a heading of `p_these` the
-        metric has only `p_cluster`.
-    p_help
-        A sentence about these two, shown below tables.
     """
 
     name: str
     title: str = ""
     no_bias: float | None = 0.0
-    help: str = ""
     compare: Compare | None = None
     not_compared: str = ""
     overall: bool = False
@@ -280,53 +272,29 @@ class Measure:
     corrected: Callable[..., Any] | None = field(default=None, repr=False)
     in_unit: bool = False
     power: bool = False
-    p_cluster: str = "p cluster"
-    p_these: str = ""
-    p_help: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """A section of the report in addition to the scores of whole tasks: figures or tables of one kind.
+    """A stored table of a metric that is drawn as a figure.
 
     Parameters
     ----------
     kind
-        Its name for `equivox report --figure`, and its source: `shares` is drawn from a table of shares per group and
-        value;
-        `heat` from a table of counts (task, category, identity, count, surviving_q; count None where unknown);
-        `metrics` from the scores of all measures, whose sign shows which side is favoured; `speakers` from the scores
-        of one measure for each single cluster.
+        Its name for `equivox report --figure`: `shares` is drawn from a table of shares per group and value, `heat`
+        from a table of counts (task, category, identity, count, surviving_q; count None where unknown).
     table
-        The stored table that it is drawn from; empty if it is drawn from scores.
-    title, caption
-        The heading of the section in the report, and the caption below.
+        The stored table.
     unit
         The unit of the numbers in the figure.
     in_order
         Whether the values of `shares` keep the order in which they are stored; otherwise the most common come first.
-    top, top_columns
-        Another table with the strongest findings, and its columns with their headings; it has the columns task and q.
-    measure
-        The measure that `speakers` shows.
-    sides
-        The sides that a value above and a value below "no bias" favours.
-    whole, tasks
-        The name of the line for all tasks of a family, and the tasks by their short names.
     """
 
-    kind: Literal["shares", "heat", "metrics", "speakers"]
-    table: str = ""
-    title: str = ""
-    caption: str = ""
+    kind: Literal["shares", "heat"]
+    table: str
     unit: str = ""
     in_order: bool = False
-    top: str = ""
-    top_columns: Mapping[str, str] = field(default_factory=dict)
-    measure: str = ""
-    sides: tuple[str, str] = ("more", "less")
-    whole: str = "all tasks"
-    tasks: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

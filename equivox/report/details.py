@@ -66,11 +66,16 @@ def make_comparison_frames(
     comparison: Comparison, judged: Judged, overlaps: Sequence[Overlap] = ()
 ) -> dict[str, DataFrame]:
     """Return all numbers of a comparison as data frames, by the names of their files."""
-    records: dict[str, Sequence[Any]] = {**comparison_records(comparison), **judged_records(judged)}
+    records: dict[str, Sequence[Any]] = {**comparison_records(comparison)}
     records["dimensions"] = [vars(contrast) for contrast in dimension_contrasts(comparison)]
     for findings, members in split_by(overlaps, lambda overlap: overlap.findings).items():
         records[f"{findings}_overlap"] = [vars(overlap) for overlap in members]
-    frames = {name: pandas.DataFrame(rows) for name, rows in records.items() if rows}
+    return {name: pandas.DataFrame(rows) for name, rows in records.items() if rows} | make_test_frames(judged)
+
+
+def make_test_frames(judged: Judged) -> dict[str, DataFrame]:
+    """Return tests, ranks and cohort scores as data frames, by the names of their files."""
+    frames = {name: pandas.DataFrame(rows) for name, rows in judged_records(judged).items() if rows}
     for name, tests in (("paired_tests", judged.tests), ("conditions", [test for _, test in judged.conditions])):
         if name in frames:
             frames[name]["more_biased"] = [name_more_biased(test, tests) for test in tests]
@@ -140,7 +145,7 @@ def list_change_tables(runs: Sequence[ComparedRun]) -> list[Table]:
     """
     asked = [run for run in runs if any(is_intervention(score.condition) for score in run.scores)]
     tests = [pair for pair in condition_tests([open_one(run) for run in asked]) if is_intervention(pair[1].model_b)]
-    frames = make_comparison_frames(Comparison([], ()), Judged((), (), (), tests)) if tests else {}
+    frames = make_test_frames(Judged((), (), (), tests))
     return [table for tables in list_comparison_tables(frames, details=False).values() for table in tables]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from equivox.compare.pairs import PairedTest
@@ -21,7 +21,6 @@ from equivox.core.detectable import Detectable
 from equivox.core.errors import RequestError, nearest
 from equivox.core.lazy import pandas
 from equivox.core.metric import CohortScore, PairedValues
-from equivox.core.plain import as_plain
 from equivox.core.scores import LEVEL, Mover, Score
 from equivox.core.text import how_many
 from equivox.report.numbers import DASH, UNEVEN, p_value, score_value, shortened, stars
@@ -53,15 +52,10 @@ def make_score_frame(runs: Iterable[ComparedRun]) -> DataFrame:
             people = None if labels is None else (labels.corrected, labels.ci_low, labels.ci_high)
             names = ("corrected", "corrected_low", "corrected_high")
             row = {"model": run.model, "run": run.folder.name, "headline": score.headline, **score.as_row()}
+            row["uneven"] = score.coverage.uneven
             rows.append(row | dict(zip(names, people or (math.nan,) * 3, strict=True)))
     frame = pandas.DataFrame(rows).rename(columns={"name": "metric"})
     return frame[sorted(frame.columns, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))]
-
-
-def make_frame(entries: Iterable[Any]) -> DataFrame:
-    """Return a row for each of some dataclass instances, such as paired tests or ranks; lists are joined."""
-    rows = [as_plain(vars(entry)) for entry in entries]
-    return pandas.DataFrame([{name: _join(value) for name, value in row.items()} for row in rows])
 
 
 def format_value(column: str, value: Any, unit: str = "") -> str:
@@ -69,8 +63,8 @@ def format_value(column: str, value: Any, unit: str = "") -> str:
 
     >>> format_value("q", 0.0004), format_value("n_clusters", 1400.0), format_value("value", 12.345, "percent")
     ('<0.001', '1,400', '12.35')
-    >>> format_value("removed_share", 0.25), format_value("value", None), format_value("task", "vibe:story")
-    ('25 %', '—', 'vibe:story')
+    >>> format_value("removed_share", 0.25), format_value("value", None), format_value("task", "family:task")
+    ('25 %', '—', 'family:task')
     """
     if isinstance(value, str):
         return value
@@ -98,7 +92,7 @@ def make_table(
     below the table. The ends of an interval, such as `ci_low` and `ci_high`, share a column.
     """
     names = [name for name in by if name in frame]
-    others = [name for name in columns or frame.columns if name in frame and name not in (*names, *REMARKS, "unit")]
+    others = [name for name in columns or frame.columns if name in frame and name not in (*names, *REMARKS)]
     cells = {name: _format_column(frame, name) for name in [*names, *others]}
     shown: dict[str, list[str]] = {name: cells[name] for name in names}
     same = []
@@ -132,8 +126,10 @@ def make_table(
 def make_grid(frame: DataFrame, caption: str, *, value: str = "headline", note: str = STARS_NOTE) -> Table:
     """Return models by tasks: a number of each, with stars for its q and a dagger for unequal losses."""
     texts = [
-        format_value(value, number, unit) + stars(math.nan if q is None else q)
-        for number, unit, q in zip(frame[value], frame["unit"], frame["q"], strict=True)
+        format_value(value, number, unit)
+        + stars(math.nan if q is None else q)
+        + (UNEVEN if isinstance(uneven, str) else "")
+        for number, unit, q, uneven in zip(frame[value], frame["unit"], frame["q"], frame["uneven"], strict=True)
     ]
     short = [task.partition(":")[2] or task for task in frame["task"]]
     wide = pandas.DataFrame({"model": frame["model"], "task": short, "text": texts})
@@ -172,13 +168,6 @@ def explain_columns() -> dict[str, str]:
     return found
 
 
-def _join(value: Any) -> Any:
-    """Return a list or a mapping as one text, anything else as it is."""
-    if isinstance(value, Mapping):
-        value = [f"{key}: {format_value('', entry)}" for key, entry in value.items()]
-    return " | ".join(map(str, value)) if isinstance(value, list) else value
-
-
 def _format_column(frame: DataFrame, name: str) -> list[str]:
     units = frame["unit"] if "unit" in frame else [""] * len(frame)
     return [format_value(name, value, unit) for value, unit in zip(frame[name], units, strict=True)]
@@ -197,5 +186,5 @@ def _list_remarks(frame: DataFrame, names: Sequence[str]) -> list[str]:
             rows = [row for row, value in known if value == text]
             one = ", ".join(str(frame[name].iloc[rows[0]]) for name in names if frame[name].iloc[rows[0]])
             where = one if len(rows) == 1 else f"{len(rows)} of {how_many(len(frame), 'row')}"
-            lines.append(f"{DASH if column == 'undefined' else column.replace('_', ' ')} {where}: {text}")
+            lines.append(f"{f'{DASH} ' if column == 'undefined' else ''}{where}: {text}")
     return lines

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 DASH = "—"
 
@@ -97,16 +96,6 @@ def shortened(text: str, longest: int = 40) -> str:
     """
     plain = " ".join(text.split())
     return plain if len(plain) <= longest else f"{plain[: longest - 1]}…"
-
-
-def not_tested(reasons: Sequence[str | None]) -> str:
-    """Return how many of several tests could not be made, and the first reason; empty if all could.
-
-    >>> not_tested([None, "no answers", "no answers"]), not_tested([None])
-    ('; 2 of 3 could not be tested (no answers)', '')
-    """
-    lacking = [reason for reason in reasons if reason is not None]
-    return f"; {len(lacking)} of {len(reasons)} could not be tested ({shortened(lacking[0], 160)})" if lacking else ""
 
 
 def in_words(seconds: float) -> str:

@@ -67,6 +67,7 @@ _CHECKS = {
     "recorded_apart": "groups were recorded differently, at {rate:,} Hz: {shares}",
     "option": "{option}",
     "asked_again": "failed, and asked again until answered: {shares}",
+    "note": "{note}",
     "same_request": "{n:,} units of {corpus} were asked the same as another: no further evidence",
     "without_group": "{n:,} samples of {corpus} lack what is compared and are left out",
     "limit": "cut to {n:,} samples a task",
@@ -116,7 +117,8 @@ def write_headline(verdict: TaskVerdict) -> str:
             return f"the judge could not read {counts.answered - counts.parsed:,} of {counts.requested:,} answers"
         if verdict.outcome == "no_result":
             return shortened(str(score.undefined), 160)
-        constant = f'every answer was "{verdict.rates[0].name}"; ' if verdict.rates else "every answer was the same; "
+        same = f'"{verdict.rates[0].name}"' if len(verdict.rates) == 1 else "the same"
+        constant = f"every answer was {same}; "
     if not math.isfinite(high):
         return f"{constant}this test can find a difference but never rule one out"
     bound = write_amount(verdict, math.ceil(high) if high > 5 or verdict.kind in _POINTS else high)
@@ -137,6 +139,8 @@ def list_checks(verdict: TaskVerdict) -> Iterator[Check]:
         if hidden > compute_smallest_relevant(score, run.options.look_for):
             amount = write_amount(verdict, hidden)
             yield Check("note", "hidden", {"amount": amount, "n": score.n_clusters, "units": verdict.unit_name})
+    for note in dict.fromkeys(note for each in verdict.scores for note in each.notes):
+        yield Check("note", "note", {"note": note})
 
 
 def list_task_checks(verdict: TaskVerdict) -> Iterator[Check]:
@@ -260,9 +264,9 @@ def _write_finding(verdict: TaskVerdict) -> str:
 
 
 def _count_lines(checks: Sequence[Check]) -> int:
-    """Return how many lines the checks need without those that are `ok`: at most five, as the rest is in the report."""
-    lines = [line for check in checks if check.mark != "ok" for line in _indent(check.mark, write_check(check))]
-    return min(5, max(1, len(lines)))
+    """Return how many lines to keep for what speaks against a verdict: 1 to 5."""
+    against = [check for check in checks if check.mark not in ("ok", "note")]
+    return min(5, max(1, sum(len(_indent(check.mark, write_check(check))) for check in against)))
 
 
 def _write_one(verdict: TaskVerdict, n_checks: int) -> list[str]:
@@ -281,7 +285,7 @@ def _write_one(verdict: TaskVerdict, n_checks: int) -> list[str]:
 
 
 def _write_checks(checks: Sequence[Check], n_lines: int) -> list[str]:
-    """Return the lines about what to check, at most `n_lines`; what is `ok` goes first, then the last ones."""
+    """Return the lines about what to check, at most `n_lines`; without room, those that are `ok` are left out first."""
     written = [(check.mark, _indent(check.mark, write_check(check))) for check in checks]
     n_lines -= 2
     while sum(len(lines) for _, lines in written) > n_lines - (len(written) < len(checks)):

@@ -40,12 +40,6 @@ METRIC = Metric(
             published=lambda score: -score.estimate_unclipped,
             published_help="-(associations - those that chance gives); 0 is as by chance",
             null_mean=True,
-            p_cluster="p names (new names)",
-            p_these="p stories (these names)",
-            p_help=(
-                "p names: over names, so that it speaks of the identity, with names that nobody asked about; it "
-                "decides;\np stories: identities permuted over stories, so that it speaks of these names alone."
-            ),
         ),
         Measure(name="associations", no_bias=None, not_compared=_ALL_AT_ONCE),
         Measure(name="associations with q up to .05", no_bias=None, not_compared=_ALL_AT_ONCE),
@@ -54,14 +48,7 @@ METRIC = Metric(
         Panel(
             kind="heat",
             table="heat_map",
-            title="Associations",
-            caption=(
-                "associations per kind of place and identity; in brackets those that survive correction for everything "
-                "tested"
-            ),
             unit="associations",
-            top="top",
-            top_columns={"identity": "identity", "category": "place", "phrase": "phrase", "score": "score", "q": "q"},
         ),
     ),
     overlap=overlaps_of_runs,

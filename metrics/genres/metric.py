@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from equivox.core.metric import Cohort, CohortTotals, Measure, Metric, Panel
-from equivox.dataset_builders.genres_protocol import RELATIONSHIPS
 from equivox.metrics.genres.cohort import (
     READ_BY_STAND_INS,
     cohort_scores,
@@ -44,7 +43,6 @@ METRIC = Metric(
             name=measure.name,
             title=measure.title,
             no_bias=0.0,
-            help=f"0: {measure.zero_means}.",
             compare=compare_narratives,
             published=_PUBLISHED[measure.name][0],
             published_help=_PUBLISHED[measure.name][1],
@@ -53,18 +51,8 @@ METRIC = Metric(
     ),
     panels=(
         Panel(
-            kind="metrics",
-            title="Who is favoured",
-            caption="Each metric is male minus female: above 0 it favours male characters, below 0 female ones.",
-            sides=("male", "female"),
-            whole="all relationships",
-            tasks=RELATIONSHIPS,
-        ),
-        Panel(
             kind="shares",
             table="distributions",
-            title="Distributions",
-            caption="How warmth words, pros and cons and high status are distributed.",
             unit="percent",
             in_order=True,
         ),

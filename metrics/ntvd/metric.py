@@ -24,7 +24,6 @@ METRIC = Metric(
             overall=True,
             published=lambda score: 100 - score.estimate,
             published_help="100 - the estimated nTVD",
-            help="0 all groups get the same answers, 100 no two share one; max: the most these answers allow",
             null_mean=True,
             corrected=_corrected,
             power=True,
@@ -34,11 +33,6 @@ METRIC = Metric(
         Panel(
             kind="shares",
             table="values",
-            title="What moves most",
-            caption=(
-                "The attributes whose distance between groups is furthest above chance, each with its most common "
-                "values."
-            ),
             unit="percent of the group's answers",
         ),
     ),

@@ -15,14 +15,12 @@ METRIC = Metric(
             in_unit=True,
             compare=compare_means,
             power=True,
-            help="the first group's mean minus the second's; of more than two groups, the largest minus the smallest",
         ),
         Measure(
             name=DISTANCE,
             no_bias=0.0,
             in_unit=True,
             not_compared="noise adds to it in either model; the mean differences are compared",
-            help="how far the numbers of one group must move, on average, to be distributed as those of another",
         ),
     ),
     glossary=(

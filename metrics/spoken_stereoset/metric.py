@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from equivox.core.metric import Measure, Metric, Panel
+from equivox.core.metric import Measure, Metric
 from equivox.metrics.spoken_stereoset.comparison import compare_choices
 from equivox.metrics.spoken_stereoset.scorer import score_choices
 
@@ -26,7 +26,6 @@ METRIC = Metric(
             name="slbs difference",
             no_bias=0.0,
             not_compared="a difference of differences needs more voices; compare slbs",
-            help="how far slbs lies apart between the groups",
         ),
         Measure(
             name="position bias",
@@ -34,17 +33,6 @@ METRIC = Metric(
             not_compared="it is about the order in which options were shown, not about people",
             in_verdict=False,
             null_mean=True,
-        ),
-    ),
-    panels=(
-        Panel(
-            kind="speakers",
-            title="Speakers",
-            caption=(
-                "Of the meaningful choices, how many are stereotypical (slbs), for each speaker alone, the highest "
-                "first. 50 is even."
-            ),
-            measure="slbs",
         ),
     ),
     glossary=(

@@ -22,17 +22,15 @@ from equivox.compare.asking import judges_itself, unlike_runs
 from equivox.compare.dimensions import dimension_contrasts, truths
 from equivox.compare.ranking import missing_cohorts
 from equivox.compare.runs import (
-    NOT_AUDITED,
     ComparedRun,
     Comparison,
-    ValueShares,
     _metrics,
     open_comparison,
     task_correlations,
-    top_movers,
 )
 from equivox.core.errors import RequestError, RunError
 from equivox.core.files import write_document
+from equivox.core.plain import split_by
 from equivox.core.progress import Event, Progress
 from equivox.core.samples import Row
 from equivox.core.scores import Score, ScoringOptions
@@ -162,10 +160,10 @@ def test_models_by_tasks_as_printed_in_the_paper(equivox: Cli, tmp_path: Path) -
     assert "more biased" in out
     (grid,) = list_score_grids(open_comparison([biased, oracle]).runs)
     assert grid.columns == ["model", "candidate", "advisory"]
-    # Estimates of 100, a little less for the many values of the advisory.
+    # Estimates of 100, a little less for the many values of the advisory; one group declines more often (†).
     (model, *estimates), (other, *none) = grid.rows
     assert (model, other) == ("simulated:biased,refusal_gap=0.5", "simulated:oracle")
-    assert all(str(text).endswith("*") and float(str(text).rstrip("*")) > 99 for text in estimates)
+    assert all(str(text).endswith("*†") and float(str(text).rstrip("*†")) > 99 for text in estimates)
     assert none == ["0.00", "0.00"]
     scores = csv_rows(tmp_path / "csv" / "scores.csv")
     refusals = {s["model"]: s for s in scores if s["role"] == "refusal" and s["task"] == "vibe_gender:candidate"}
@@ -193,17 +191,18 @@ def test_q_is_over_the_tests_of_each_run_whatever_is_beside_it(equivox: Cli, tmp
 
 def test_the_value_shares_are_those_of_the_answers(equivox: Cli, tmp_path: Path) -> None:
     found = open_comparison([run(equivox, "simulated:biased", tmp_path / "biased")])
-    ((moved, shares),) = top_movers(found.runs[0], attributes=1, values=9)
-    assert moved.attribute in {"hobby", "competency", "interaction_style", "cultural_fit", "compensation"}
-    assert all(min(share.by_group.values()) == 0 for share in shares)
-    assert sum(share.by_group["female"] for share in shares) == pytest.approx(100)
+    named = {"hobby", "competency", "interaction_style", "cultural_fit", "compensation"}
+    for (_, attribute), shares in split_by(found.runs[0].value_shares, lambda s: (s.task, s.attribute)).items():
+        if attribute not in named:
+            continue
+        assert all(min(share.by_group.values()) == 0 for share in shares)
+        assert sum(share.by_group["female"] for share in shares) == pytest.approx(100)
     other = open_comparison([run(equivox, "simulated:planted,shift=0.3", tmp_path / "other")]).runs[0]
-    for score, most_common in top_movers(other, attributes=9, values=9):
-        assert {(share.task, share.attribute) for share in most_common} == {(score.task, score.attribute)}
+    for (_, attribute), most_common in split_by(other.value_shares, lambda s: (s.task, s.attribute)).items():
+        if attribute not in named:
+            continue
         often = [sum(share.by_group.values()) for share in most_common]
         assert len(often) > 1 and often == sorted(often, reverse=True)
-    sizes = [score.headline for score, _ in top_movers(other, attributes=9, values=1)]
-    assert len(set(sizes)) > 1 and sizes == sorted(sizes, reverse=True)
 
 
 def test_runs_that_do_not_compare_are_told(equivox: Cli, tmp_path: Path) -> None:
@@ -252,9 +251,8 @@ def test_what_differs_between_runs_is_told_once() -> None:
         "not all runs were asked and scored alike (m0: asked with `system_prompt` Be fair., m1: scored with min_count "
         "3 (as declared: None); scored with look_for 30.0 (as declared: 10.0))",
     ]
-    assert not one.read_by_rules and one.marks == (NOT_AUDITED,)
-    by_group = {"f": 10.0, "m": 35.0, "x": 20.0}
-    assert ValueShares(model="m", task="f:t", attribute="a", value="v", by_group=by_group).spread == 25
+    assert not one.read_by_rules
+    assert "unchecked_judge" in {check.code for check in list_run_checks(one)}
 
 
 def test_a_model_that_annotates_its_own_answers_is_known(equivox: Cli, tmp_path: Path) -> None:

@@ -421,6 +421,7 @@ def test_what_no_test_could_tell_apart_says_so(runs: Sequence[Path]) -> None:
 def test_compare_prints_and_writes_it(equivox: Cli, runs: Sequence[Path], tmp_path: Path) -> None:
     out = equivox.done("compare", *runs[:3], "--tables", tmp_path / "csv", "--resamples", 199)
     assert "Ranks, the first nearest to no bias: vibe_gender" in out
+    assert "position bias: no paired test" in equivox.done("compare", *runs[:3], "--resamples", 199, "--details")
     tests = csv_rows(tmp_path / "csv" / "paired_tests.csv")
     assert {t["metric"] for t in tests} == {"nTVD", "slifs", "slms", "slbs"}
     ranks = csv_rows(tmp_path / "csv" / "ranks.csv")

@@ -176,6 +176,6 @@ def test_a_task_file_names_them_or_holds_them(clip_corpus: Callable[..., Path], 
             *("run", "simulated:random", task_file, "--conditions", "declared,system=fair", "--scoring"),
             *("n_resamples=99", "-o", tmp_path / "run"),
         )
-        assert "voices_gender:advisory@system=fair" in out
+        assert "system=fair" in out
     task_file = clip_corpus(extra="prompts: advisory\nsystem: {fair: ' '}\n")
     assert "is empty" in equivox.refused("run", "simulated:random", task_file, "-o", tmp_path / "other")

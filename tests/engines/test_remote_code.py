@@ -130,4 +130,4 @@ def test_the_report_names_the_revision(tmp_path: Path, equivox: Cli) -> None:
     equivox("run", "simulated:oracle", STORY, "--data", "sample", "--scoring", "n_resamples=99", "--output", run)
     equivox.done("report", run, "--output", page)
     revision = engines.open_engine("simulated:oracle", []).identity.revision
-    assert f"simulated:oracle · revision {revision} · annotated by rules" in page.read_text()
+    assert revision in page.read_text()

@@ -99,9 +99,10 @@ def test_neither_compare_nor_leaderboard_nor_submission_shows_a_number(tmp_path:
         parrot = Parrot(SAYS["the same list"])
         assert measure(parrot, "vibe_gender:advisory", data="sample", output=runs / str(number)).undefined
     code, out, _ = equivox("compare", runs / "0", runs / "1", "--resamples", 99)
-    assert code == 0
+    assert code == 0 and "constant answer" in out
     # No value; what 12 units a group leave possible stands as an interval.
-    assert "constant answer" in out and re.search(r"parrot \(0\) +vibe_gender:advisory +— +0\.00 to 25\.00", out)
+    out = equivox.done("score", runs / "0", "--details").partition("parts of tasks")[0]
+    assert re.search(r"vibe_gender:advisory +nTVD .* 0\.00 to 25\.00", out) and "constant answer" in out
     for command, place in (("report", "report.html"), ("leaderboard", "board")):
         code, out, _ = equivox(command, runs if command == "leaderboard" else runs / "0", "--output", tmp_path / place)
         assert code == 0 and (tmp_path / place).exists(), command

@@ -8,6 +8,7 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
+import pandas
 import pytest
 import yaml
 from commands import Cli
@@ -22,7 +23,7 @@ from equivox.core.scores import Mover, Score, ScoringOptions
 from equivox.report.board import board_rows, board_sections
 from equivox.report.failures import annotation_failures, lost_in, request_failures
 from equivox.report.figures import draw_ranks
-from equivox.report.frames import make_frame, make_table
+from equivox.report.frames import make_table
 from equivox.run.pipeline import rescore
 
 FEW = "20 permutations: no p below 0.1"
@@ -109,7 +110,7 @@ def test_a_rank_says_that_answers_of_one_group_are_missing(refusing: Path, tmp_p
     (first,) = [rank for rank in ranks if rank.rank == 1]
     uneven = str(first.uneven)
     assert re.fullmatch("[0-9]+ % of the answers of group female are missing, 0 % of group male", uneven)
-    table = make_table(make_frame(ranks), by=("task", "model"))
+    table = make_table(pandas.DataFrame([vars(rank) for rank in ranks]), by=("task", "model"))
     assert any(uneven in remark and first.model in remark for remark in table.remarks)
     assert [text.get_text() for text in draw_ranks(ranks).axes[0].texts] == ["†"]
 

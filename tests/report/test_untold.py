@@ -45,6 +45,14 @@ def test_stars_follow_q_and_not_p() -> None:
     assert set(row[1:]) == {"40.00"}
 
 
+def test_unequal_losses_are_marked_beside_the_star() -> None:
+    lost = replace(score(0.0001).coverage, requested_by_group={"f": 10, "m": 10}, used_by_group={"f": 10, "m": 9})
+    table = make_grid(make_score_frame([run([replace(score(0.0001), coverage=lost)])]), "")
+    assert table.rows[0][1] == "40.00**†"
+    assert any("10 % of the answers of group m are missing" in remark for remark in table.remarks)
+    assert any("† more answers of one group are missing" in note for note in table.notes)
+
+
 @pytest.mark.parametrize(
     ("scores", "known"),
     [

@@ -195,7 +195,7 @@ def test_a_failed_turn_is_asked_again_with_those_that_follow(file: Path) -> None
 def test_a_planted_persistence_is_found(equivox: Cli, file: Path, yields: str, persists: bool) -> None:
     folder = file.parent / "run"
     model = f"simulated:planted,shift=0.9,yields={yields}"
-    assert "does it persist in the next turns?" in equivox.done("run", model, str(file), "--output", str(folder))
+    assert "turn=2" in equivox.done("run", model, str(file), "--output", str(folder))
     found = {score.task: score.found for score in open_run(folder).scores if score.is_whole}
     assert found["talk_gender:invite"]
     assert found["talk_gender:invite@turn=2"] == persists

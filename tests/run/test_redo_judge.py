@@ -107,12 +107,15 @@ def test_a_broken_judge_is_shown_and_repaired_though_the_repair_is_killed(judge:
     running.append(subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
     assert running[0].wait(60) == -signal.SIGKILL
     after = stored_annotations(judge.run, "judge")
-    assert after.keys() == before.keys() and judge.statuses() == {"parsed": 15, "unparsed": n - 15}
+    # The last reply before the kill may be on its way to the disk still.
+    n_parsed = judge.statuses()["parsed"]
+    assert after.keys() == before.keys() and n_parsed in (14, 15)
+    assert judge.statuses() == {"parsed": n_parsed, "unparsed": n - n_parsed}
     assert all(after[key] == one for key, one in before.items() if one["status"] == "parsed")
     judge.reply = lambda number: FORM
     judge.asked.clear()
     out = equivox.done(*judge.command, "--redo-judge")
-    assert (judge.asked["judge"], judge.statuses()) == (n - 15, {"parsed": n})
+    assert (judge.asked["judge"], judge.statuses()) == (n - n_parsed, {"parsed": n})
     assert "could not be read" not in out and find_unreadable_reply(judge.run, "judge") is None
     # No response was asked for again: a new start greets the model once at most.
     assert judge.asked["model"] <= 1 < answered

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from equivox.compare.ranking import judge
-from equivox.compare.runs import ComparedRun, Comparison, open_comparison
+from equivox.compare.runs import ComparedRun, open_comparison
 from equivox.core.redact import without_places
 from equivox.core.version import __version__
-from equivox.report.details import list_comparison_tables, list_score_tables, make_comparison_frames
+from equivox.report.details import list_comparison_tables, list_score_tables, make_test_frames
 from equivox.report.failures import annotation_failures, request_failures
 from equivox.report.page.document import describe_runs
 from equivox.report.page.examples import find_examples
@@ -43,9 +43,7 @@ def build_report(
     comparison = open_comparison(folders, left_out)
     pairs = find_examples(comparison.runs, examples, data) if examples else {}
     tables = {"Scores": list_score_tables(comparison.runs)}
-    # Only the tests and ranks: scores are above, and `compare` has all else.
-    frames = make_comparison_frames(Comparison((), ()), judge(comparison))
-    for each in list_comparison_tables(frames, details=True).values():
+    for each in list_comparison_tables(make_test_frames(judge(comparison)), details=True).values():
         tables[each[0].caption.partition(":")[0]] = each
     return render_runs(comparison.runs, comparison.caveats, tables, examples=pairs)
 

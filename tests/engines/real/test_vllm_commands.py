@@ -36,7 +36,7 @@ def test_target_then_annotator_then_a_second_one_then_scores_without_any(
     ]
     assert cli.run(command) in (0, 1)
     out = capsys.readouterr().out
-    assert "vibe_gender:candidate" in out
+    assert "2 tasks, 12 answers" in out
     responses = list(stored_responses(run).values())
     assert len(responses) == 12
     assert all(record["error"] is None and record["media_tokens"] > 20 for record in responses)

@@ -324,8 +324,10 @@ def test_every_prompt_of_the_stages_can_be_filled_in() -> None:
 
 
 def test_tables_and_terminal_name_the_stand_in_that_keeps_everything(equivox: Cli, tmp_path: Path) -> None:
-    out = equivox.done(
+    equivox.done(
         *("run", "simulated:biased", "badf_two:gender", "--data", "sample", "--limit", 10),
         *("--output", tmp_path / "run", "--scoring", "n_resamples=99"),
     )
-    assert "exclusivity was not asked: rules keeps every association" in out
+    assert "exclusivity was not asked: rules keeps every association" in equivox.done(
+        "score", tmp_path / "run", "--details"
+    )

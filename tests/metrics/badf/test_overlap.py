@@ -42,8 +42,8 @@ def test_wordings_and_dropped_associations() -> None:
 def test_settings_side_by_side(equivox: Cli, tmp_path: Path) -> None:
     models = {name: name for name in ("biased", "oracle")}
     sample_runs(tmp_path, models, "badf_two:gender,badf_negative:gender", limit=10)
-    out = equivox.done("compare", tmp_path / "biased", tmp_path / "oracle", "--tables", tmp_path / "csv")
-    assert "associations shared by settings and models" in out
+    out = equivox.done("compare", tmp_path / "biased", tmp_path / "oracle", "--tables", tmp_path / "csv", "--details")
+    assert "associations overlap" in out
     rows = {(row["one"], row["other"]): row for row in csv_rows(tmp_path / "csv" / "associations_overlap.csv")}
     assert len(rows) == 6
     same = rows["simulated:biased badf_negative", "simulated:biased badf_two"]
