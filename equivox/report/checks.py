@@ -46,9 +46,9 @@ def list_run_checks(run: ComparedRun) -> Iterator[Check]:
     """Yield what to know of every number of a run, the most important first."""
     if run.answered_by:
         yield Check("check", "another_model", {"model": run.answered_by})
+    yield from _check_annotator(run)
     if run.origin.data == SAMPLE and any(task.data.table is None for task in run.tasks):
         yield Check("check", "sample")
-    yield from _check_annotator(run)
     for rate, shares in dict.fromkeys((rate, tuple(shares.items())) for rate, shares in recorded_apart(run)):
         if _is_unequal(dict(shares)):
             yield Check("check", "recorded_apart", {"rate": rate, "shares": _list_shares(dict(shares))})

@@ -23,7 +23,6 @@ from equivox.core.errors import EquivoxError, RequestError
 from equivox.core.segments import Segment
 from equivox.core.task import GREEDY, Attribute, Task, WorkedExample
 from equivox.engines import Engine, EngineIdentity, Request, Response
-from equivox.report.checks import Check, list_run_checks
 from equivox.run.manifest import read_manifest
 from equivox.run.scoring import read_scores
 from equivox.run.store import annotations_folder, stored_annotations
@@ -427,8 +426,7 @@ def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
     out = equivox.done("annotate", folder, "--annotator", "second")
     assert "Agreement of rules, second" in out
     # What is printed are the second's scores, under its own name.
-    (run,) = open_comparison([folder], annotator="second").runs
-    assert Check("check", "unchecked_judge", {"judge": "second (answered by tool-2)"}) in list(list_run_checks(run))
+    assert "the judge is second (answered by tool-2); nobody checked it" in " ".join(out.split())
     assert "These scores are by second. Tables and reports show the scores by rules" in " ".join(out.split())
     assert all(path.read_bytes() == content for path, content in before.items())
     assert verify(folder).outcome == "verified"
@@ -451,7 +449,7 @@ def test_a_second_annotator_reads_an_old_run_and_touches_nothing(
     )
     assert [again.to_pandas("responses")["status"].eq("refused").sum(), again.annotator] == [3, "second"]
     assert [score.as_dict() for score in again.scores] == [score.as_dict() for score in read_scores(folder, "second")]
-    assert "annotator second" in again._repr_html_()
+    assert "the judge is second" in again._repr_html_()
     own = open_run(folder)
     assert own.to_pandas("responses")["status"].eq("refused").sum() == 0 and "annotator second" not in own._repr_html_()
     # Scored again from what is stored alone: no annotator can be opened here.
