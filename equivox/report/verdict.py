@@ -277,7 +277,8 @@ def _write_one(verdict: TaskVerdict, n_checks: int) -> list[str]:
     if verdict.outcome == "no_result":
         return head
     gap = [] if verdict.kind == "measures" else list(_write_gap(verdict))
-    numbers, most = _write_numbers(verdict), HEIGHT - 9 - len(head) - n_checks
+    # Title, commands, blank lines and the line about further checks take ten lines.
+    numbers, most = _write_numbers(verdict), HEIGHT - 10 - len(head) - n_checks
     if len(numbers) + len(gap) > most and verdict.kind == "open":
         gap = gap[:-1]  # the explanation of a distance
     shown = numbers[: max(2, most - len(gap))] if verdict.kind in ("open", "count", "measures") else numbers
