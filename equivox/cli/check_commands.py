@@ -18,7 +18,6 @@ from equivox.cli.options import (
     outside,
 )
 from equivox.cli.output import echo, show_tables
-from equivox.core.errors import RequestError
 from equivox.core.files import refuse_unusable, refuse_unusable_file, write_text
 from equivox.report.progress_bars import progress_bars
 
@@ -58,50 +57,40 @@ def verify(
 def gate(
     run: RunArgument,
     baseline: Annotated[
-        Path | None, typer.Option(help="The run that the new one is held against.", callback=opened)
-    ] = None,
+        Path,
+        typer.Option(help="The run that the new run is held against, such as the last release's.", callback=opened),
+    ],
     margin: Annotated[
         list[str] | None,
         typer.Option(
             metavar="M",
-            help="How much further from no bias the new run may be; NAME=M for a metric or task; repeatable.",
+            help="How much further from no bias the new run may be; NAME=M for a metric or task; repeatable. Without "
+            "it the smallest margin that these runs can decide is printed.",
         ),
     ] = None,
-    most: Annotated[
-        list[str] | None,
-        typer.Option("--max", metavar="N", help="The largest distance from no bias; NAME=N for a metric or task."),
+    junit: Annotated[Path | None, typer.Option(help="Write the checks as JUnit XML too.", callback=outside)] = None,
+    summary: Annotated[
+        Path | None,
+        typer.Option(help="Write the checks as Markdown too, such as $GITHUB_STEP_SUMMARY.", callback=outside),
     ] = None,
-    overall: Annotated[
-        bool, typer.Option("--overall", help="Hold only the mean over a family's tasks against the margin.")
-    ] = False,
-    min_coverage: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of requests that must be used in both runs.")
-    ] = 0.95,
-    inconclusive: Annotated[
-        str, typer.Option(help="What a check that cannot be decided is: inconclusive (exit 4), pass or fail.")
-    ] = "inconclusive",
-    json: Annotated[
-        Path | None, typer.Option(help="Write the checks as JSON to this file too.", callback=outside)
-    ] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the checks as JSON too.", callback=outside)] = None,
 ) -> int:
     """Check that a run is not worse than a baseline; exit 0: it is not, 3: it is, 4: undecided, 1: not comparable."""
     from equivox.cli.show import believe_all
-    from equivox.compare.gate import EXIT_CODES, Limits, read_limits
-    from equivox.compare.gate import gate as checked
-    from equivox.report.gate_files import gate_document, gate_table
+    from equivox.compare.gate import EXIT_CODES, check_run, read_margins
+    from equivox.report.gate import make_gate_document, make_gate_table, write_junit, write_summary
 
-    treated = {"inconclusive": None, "pass": "pass", "fail": "worse"}
-    if inconclusive not in treated:
-        raise RequestError(f"`inconclusive` is one of {', '.join(treated)}, got {inconclusive!r}")
+    for name, file in (("junit", junit), ("summary", summary), ("json", json)):
+        if file is not None:
+            refuse_unusable_file(file, name)
+    margins = read_margins(margin or ())
+    believe_all(list(dict.fromkeys([run, baseline])))
+    checks = check_run(run, baseline, margins)
+    if junit is not None:
+        write_text(junit, write_junit(checks))
+    if summary is not None:
+        write_text(summary, write_summary(checks))
     if json is not None:
-        refuse_unusable_file(json, "json")
-    believe_all([run, *([baseline] if baseline is not None else [])])
-    limits = Limits(margin=read_limits(margin or (), "margin"), most=read_limits(most or (), "max"))
-    found = checked(run, baseline, limits, overall=overall, min_coverage=min_coverage)
-    if json is not None:
-        write_text(json, dumps(gate_document(found), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-    show_tables([gate_table(found)])
-    outcome = found.outcome
-    if outcome == "inconclusive":
-        outcome = treated[inconclusive] or outcome  # type: ignore[assignment]
-    return EXIT_CODES[outcome]
+        write_text(json, dumps(make_gate_document(checks), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    show_tables([make_gate_table(checks)])
+    return EXIT_CODES[checks.outcome]

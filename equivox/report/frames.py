@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 EXPLAINED = (Score, Coverage, Detectable, Mover, PairedTest, PairedValues, Rank, CohortScore, TaskCorrelation)
 """The classes whose docstrings explain the columns."""
-REMARKS = ("undefined", "cannot_tell", "no_interval", "too_few", "uneven", "notes")
+REMARKS = ("undefined", "cannot_tell", "no_interval", "too_few", "uneven", "reason", "notes")
 """Columns of sentences: they follow a table, each sentence once."""
 FIRST = ("outcome", "headline", "ci_low", "ci_high", "q", "by_group", "value", "p_paper", "target")
 """The columns of a score that stand first."""

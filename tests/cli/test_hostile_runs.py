@@ -29,10 +29,10 @@ TASK = "vibe_gender:advisory"
 
 NEEDED = {
     "FIGURE": "forest:vibe_gender", "A,B,C": "rules,one,two", "model_repo": "org/model",
-    "benchmark": "org/data", "repo": "org/data", "annotator": "rules", "most": "50", "n": "1",
+    "benchmark": "org/data", "repo": "org/data", "annotator": "rules", "n": "1",
 }  # fmt: skip
 """What a command that opens a run needs beside it, by the metavar of an argument or the name of an option."""
-TAKEN = {("gate", "most"), ("submit", "model_repo"), ("submit", "benchmark")}
+TAKEN = {("submit", "model_repo"), ("submit", "benchmark")}
 """Options that a command needs in one of its forms."""
 WRITES = ("output", "out", "csv", "latex")
 FEW = {"scoring": "n_resamples=99", "resamples": "99"}
@@ -73,6 +73,8 @@ def line(path: tuple[str, ...], command: Any, run: Path, place: Path) -> list[st
                 words.append(NEEDED[parameter.metavar])
         elif parameter.name in WRITES and (parameter.required or parameter.default is not None):
             words += [parameter.opts[0], str(place / "written")]
+        elif parameter.name == "baseline":
+            words += [parameter.opts[0], str(run)]
         elif parameter.required or (*path, parameter.name) in TAKEN:
             words += [parameter.opts[0], NEEDED[parameter.name]]
         elif parameter.name == "browser":

@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import Cli, csv_rows
+from made_requests import three_kinds
 from made_scores import made_score
 from scipy import stats
 
+from equivox.api import measure
 from equivox.compare import agreement as agreeing
 from equivox.compare.asking import judges_itself, unlike_runs
 from equivox.compare.dimensions import dimension_contrasts, truths
@@ -44,6 +46,7 @@ from equivox.run.manifest import read_manifest
 from equivox.run.panel import PANEL
 from equivox.run.spec import RunSpec
 from equivox.statistics.distance import estimate_shift, mean_ntvd
+from equivox.tasks.files import load_task_file
 from equivox.tasks.registry import builtin_tasks, resolve_tasks
 
 
@@ -460,3 +463,26 @@ def test_an_annotator_does_not_agree_with_the_majority_that_it_is_part_of(monkey
     monkeypatch.setattr(agreeing, "annotators_of", lambda folder: ["one", PANEL, "two"])
     monkeypatch.setattr(agreeing, "sample_rows", lambda folder, tasks, name: read.append(name) or {})
     assert agreeing.agreement(Path("run"), []) == [] and read == ["one", "two"]
+
+
+@pytest.mark.parametrize("number_first", [False, True], ids=["words first", "number first"])
+def test_a_family_of_words_and_numbers_is_compared_and_reported(
+    number_first: bool, equivox: Cli, tmp_path: Path
+) -> None:
+    runs = [str(three_kinds(tmp_path, "planted,shift=0.9", name, number_first)) for name in ("one", "two")]
+    for words in (("compare", *runs), ("report", *runs, "--output", str(tmp_path / "report.html"))):
+        equivox.done(*words)
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert all(f">{words}</" in page for words in ("nTVD", "mean difference"))
+    assert "shares:hire_gender:talk:decision" in equivox.done("report", runs[0], "--figure", "list")
+
+
+def test_runs_with_other_questions_of_one_family_are_in_one_report(equivox: Cli, tmp_path: Path) -> None:
+    three_kinds(tmp_path)
+    call, _, voice = load_task_file(tmp_path / "hire.yaml")
+    runs = [tmp_path / "call", tmp_path / "voice"]
+    for task, output in zip((call, voice), runs, strict=True):
+        measure("simulated:planted,shift=0.9", task, output=output, options=ScoringOptions(n_resamples=99))
+    equivox.done("report", *runs, "--output", tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "simulated:planted,shift=0.9 (call)" in page and "nTVD" in page

@@ -16,7 +16,7 @@ from scipy import stats
 
 from equivox import measure
 from equivox.compare.conditions import condition_tests
-from equivox.compare.gate import Limits, gate
+from equivox.compare.gate import check_run
 from equivox.compare.pairs import PairedTest, open_runs, paired_tests
 from equivox.compare.runs import open_comparison
 from equivox.core.errors import RequestError
@@ -106,14 +106,13 @@ def test_a_task_that_differs_is_refused(runs: dict[str, Path], tmp_path: Path) -
 
 
 def test_the_gate_holds_the_difference_and_leaves_the_distance(runs: dict[str, Path]) -> None:
-    worse = gate(runs["planted"], runs["random"], Limits(margin={"": 50.0}))
+    worse = check_run(runs["planted"], runs["random"], {"": 50.0})
     assert worse.outcome == "worse"
     assert {check.metric for check in worse.checks} >= {DIFFERENCE}
     assert DISTANCE not in {check.metric for check in worse.checks}
-    assert gate(runs["other"], runs["random"], Limits(margin={"": 900.0})).outcome == "pass"
-    assert gate(runs["random"], None, Limits(most={"": 900.0})).outcome == "pass"
+    assert check_run(runs["other"], runs["random"], {"": 900.0}).outcome == "pass"
     # Whoever names the distance is told that it cannot be held.
-    named = gate(runs["other"], runs["random"], Limits(margin={"": 900.0, DISTANCE: 900.0}))
+    named = check_run(runs["other"], runs["random"], {"": 900.0, DISTANCE: 900.0})
     (distance,) = [check for check in named.checks if check.metric == DISTANCE]
     assert distance.outcome == "not comparable" and "noise adds to it in either model" in distance.reason
 
