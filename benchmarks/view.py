@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ def serve(folder: Path) -> None:
 
     began = time.perf_counter()
 
-    def ready(address: str) -> None:
+    def ready(address: str, left_out: Sequence[object]) -> None:
         sys.stdout.write(json.dumps({"address": address, "built": time.perf_counter() - began}) + "\n")
         sys.stdout.flush()
         threading.Thread(target=ended, daemon=True).start()
