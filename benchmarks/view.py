@@ -27,6 +27,7 @@ from equivox.tasks.registry import resolve_tasks
 SIZE = 100_000
 KINDS = ("five tasks", "one task")
 BROWSER = "/usr/bin/chromium"
+PRESSED = "document.querySelector('.values button[aria-pressed=true]') !== null"
 
 
 def asked(kind: str, size: int) -> tuple[list[Task], dict[str, Corpus]]:
@@ -87,34 +88,25 @@ def look(address: str) -> dict[str, Any]:
                 raise SystemExit(f"waited in vain until {until}")
             time.sleep(0.005)
 
-    shown = "document.querySelectorAll('.row .words').length > 3"
-    done = "document.querySelector('.tally')?.textContent.includes('so far') === false"
+    shown = "document.querySelectorAll('#pairs .answer').length > 3"
+
+    def turned(number: int) -> str:
+        return f"document.querySelector('#where').textContent.startsWith('Page {number} ') && {shown}"
+
     with sync_playwright() as driver:
         flags = ["--no-sandbox", "--disable-quic", "--enable-precise-memory-info"]
         browser = driver.chromium.launch(executable_path=BROWSER, args=flags)
         page = browser.new_page(viewport={"width": 1280, "height": 900})
-        timed("verdict", lambda: page.goto(address), "document.querySelector('.verdict') !== null")
+        timed("verdict", lambda: page.goto(address, wait_until="commit"), "document.querySelector('h1') !== null")
         page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
-        timed("answers", lambda: page.goto(f"{address}index.html#/answers"), shown)
-        timed("all counted", lambda: None, done)
-        for n in range(1, 4):
-            where = f"document.querySelector('.rows').dataset.page === '{n}'"
-            timed(f"page {n + 1}", lambda: page.keyboard.press("n"), where)
-        first = "document.querySelector('.mover[aria-pressed=true]') !== null"
-        timed("value", lambda: page.click(".mover >> nth=0"), f"{first} && {shown}")
-        timed("value, all", lambda: None, done)
-        page.keyboard.press("x")
-        wait(f"{done} && {shown}")
-        page.fill("#search", "electrician")
-        timed("search", lambda: page.keyboard.press("Enter"), f"document.querySelector('mark') !== null && {shown}")
-        timed("search, all", lambda: None, done)
-        page.keyboard.press("Escape")
-        page.fill("#search", "photograph")
-        timed(
-            "2nd search, all",
-            lambda: page.press("#search", "Enter"),
-            "document.querySelector('.filter')?.textContent.includes('photograph') && " + done,
-        )
+        timed("answers", lambda: page.goto(f"{address}#answers", wait_until="commit"), shown)
+        for number in (2, 3):
+            timed(f"page {number}", lambda: page.click("#next"), turned(number))
+        timed("value", lambda: page.click(".values button >> nth=0"), f"{turned(1)} && {PRESSED}")
+        page.click("#unfilter")
+        wait(f"document.querySelector('#unfilter').hidden && {shown}")
+        word = page.evaluate("document.querySelector('#pairs .words').textContent.match(/[a-z]{5,}/)[0]")
+        timed("search", lambda: page.fill("[name=search]", word), "document.querySelector('mark') !== null")
         found["heap"] = page.evaluate("performance.memory.usedJSHeapSize") / 2**20
         browser.close()
     return found

@@ -1,4 +1,4 @@
-"""Level of the tests and coverage of the intervals: `python -m validity.levels` writes docs/validity.md.
+"""Level of the tests and coverage of the intervals: `python -m validity.levels` writes validity/tables.md.
 
 With 1,000 null runs and 200 runs of each population it takes about an hour and a half on two cores; `--runs`,
 `--interval-runs` and `--thin` change that, `--output -` prints the page instead.
@@ -597,7 +597,7 @@ def main() -> None:
     parser.add_argument("--pair-runs", type=int, default=400)
     parser.add_argument("--thin", type=int, default=3, help="take every K-th population of the large grids")
     parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--output", default=str(Path(__file__).parent.parent / "docs" / "validity.md"))
+    parser.add_argument("--output", default=str(Path(__file__).parent / "tables.md"))
     asked = parser.parse_args()
     found = {
         "single": distance.run_all(list(distance.worlds())[:: asked.thin], asked.interval_runs),

@@ -1,4 +1,4 @@
-"""Do differences of means keep their level? `python -m validity.numbers` prints the table of validity.md.
+"""Do differences of means keep their level? `python -m validity.numbers` prints the table of validity/tables.md.
 
 Numbers have a known mean. A part of each is its cluster's: a person's, or that of an item which every group gets.
 """

@@ -163,7 +163,7 @@ def explain_columns() -> dict[str, str]:
     """Return the meaning of every column that the docstrings explain, by its name."""
     found: dict[str, str] = {
         "model": "The model that was asked.", "interval": "The 95 % interval, see ci_low and ci_high.",
-        "q": "p after correction for all tests of the run (Benjamini and Hochberg), or of the comparison.",
+        "q": "p after correction for all tests of the run (Holm), or of the comparison (Benjamini and Yekutieli).",
         "headline": "The number that tables show first: the estimate where there is one, else the value.",
     }  # fmt: skip
     for each in EXPLAINED:

@@ -25,7 +25,7 @@ are one group.
 Input without a meaning raises `equivox.errors.RequestError`, in one line that names the argument, the value and the
 fix.
 
-Formulas are in docs/statistics.md; how well levels and intervals hold is measured in docs/validity.md.
+The docstrings have the formulas; validity/tables.md has the measured levels and coverage.
 """
 
 from equivox.statistics.agreement import Agreement, clustering, krippendorff_alpha

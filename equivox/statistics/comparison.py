@@ -140,7 +140,7 @@ def compare_joint_shift(
     The swap test's null is that the models are exchangeable within a cluster, which is stronger than equal nTVDs:
     models with equal shifts that use different words are not exchangeable, and the test rejects them more often than
     its level. `p_distance` inverts the interval. The interval takes the upward bias of each model at its largest on one
-    side and at its smallest on the other, and the longer tail of the noise to both sides (levels: docs/validity.md).
+    side and at its smallest on the other, and the longer tail of the noise to both sides (levels: validity/tables.md).
     One attribute of two values between two groups has a side: there it is the interval of `compare_totals`.
 
     Examples

@@ -238,7 +238,7 @@ def few_clusters_p(shares: NDArray[np.float64], group: Ints, stratum: Ints) -> f
     Notes
     -----
     Dempster 1958, doi:10.1214/aoms/1177706437; the trace of the squared covariance: Bai & Saranadasa 1996, Statistica
-    Sinica 6:311-329. docs/validity.md has its level.
+    Sinica 6:311-329. validity/tables.md has its level.
     """
     from scipy.special import fdtrc
 

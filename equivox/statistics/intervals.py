@@ -1,4 +1,4 @@
-"""Confidence intervals: of the population nTVD by test inversion (docs/validity.md), and of means.
+"""Confidence intervals: of the population nTVD by test inversion (validity/tables.md), and of means.
 
 Worst-case bounds: the smallest and largest value of a score over all possible missing answers.
 """

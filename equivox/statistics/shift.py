@@ -87,7 +87,7 @@ def distribution_shift(
     -----
     nTVD: arXiv 2604.17248, equations 2-5. p = (1 + b)/(1 + B): Phipson & Smyth 2010, doi:10.2202/1544-6115.1585.
     Estimate: `equivox.statistics.distance`. Interval: test inversion with cluster noise; its lower end is 0 wherever p
-    is above 1 - confidence. Both are checked in docs/validity.md.
+    is above 1 - confidence. Both are checked in validity/tables.md.
 
     Examples
     --------

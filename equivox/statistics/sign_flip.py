@@ -66,7 +66,7 @@ def cluster_share(
     -----
     The standard error of a ratio of sums over clusters, and Student's t, on the scale of log odds: Korn & Graubard
     1999, Analysis of Health Surveys, section 2.4; `intervals.of_ratio` says what clusters of unequal size change.
-    With few clusters it holds the true share more often than a bootstrap does (docs/statistics.md).
+    With few clusters it holds the true share more often than a bootstrap does (validity/tables.md).
 
     Examples
     --------

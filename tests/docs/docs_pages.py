@@ -1,4 +1,4 @@
-"""Pages as the tests run them: files written where the page says, then its Python and its commands in order."""
+"""The pages of the documentation: their blocks, their commands and their packages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-import pytest
 from typer.testing import CliRunner
 
 from equivox.core import plugins
@@ -22,9 +21,6 @@ from equivox.tasks import registry
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-WORKED = [page for page in PAGES if page.name.startswith(("add_", "ci", "quickstart"))]
-"""Pages that are executed from top to bottom: every file, every line of Python, every command."""
-
 _FILE = re.compile(r"# (?P<path>[\w/]+\.(?:py|yaml))\n")
 _CACHES = (plugins.added, plugins.plugin_packages, registry._added_tasks, opening.openers)
 GROUPS_OF_COMMANDS = frozenset({"data", "tasks", "label"})
@@ -83,37 +79,31 @@ def file_named(block: str) -> str | None:
     return found["path"] if found else None
 
 
-def install(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write the files of a page, and make the package that its TOML declares an installed one."""
-    monkeypatch.chdir(folder)
-    for _, block in all_blocks(page):
-        if name := file_named(block):
-            (folder / name).parent.mkdir(exist_ok=True)
-            (folder / name).write_text(block)
-    for block in blocks(page, "toml"):
-        project = tomllib.loads(block)["project"]
-        assert set(project["entry-points"]) <= set(plugins.GROUPS)
-        info = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
-        )
-        groups = (
-            "\n".join([f"[{group}]", *(f"{name} = {target}" for name, target in entries.items())])
-            for group, entries in project["entry-points"].items()
-        )
-        (info / "entry_points.txt").write_text("\n\n".join(groups) + "\n")
-    monkeypatch.syspath_prepend(str(folder))
-    for cached in _CACHES:
-        cached.cache_clear()
+def install_package(declared: str, folder: Path) -> None:
+    """Make the package that a block of TOML declares an installed one, whose modules lie in `folder`."""
+    project = tomllib.loads(declared)["project"]
+    assert set(project["entry-points"]) <= set(plugins.GROUPS)
+    info = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    groups = (
+        "\n".join([f"[{group}]", *(f"{name} = {target}" for name, target in entries.items())])
+        for group, entries in project["entry-points"].items()
+    )
+    (info / "entry_points.txt").write_text("\n\n".join(groups) + "\n")
+    _clear_caches()
 
 
-def uninstall(page: Path) -> None:
+def forget_package(page: Path) -> None:
     """Forget the modules and entry points of a page."""
     for _, block in all_blocks(page):
         if name := file_named(block):
             top = name.removesuffix(".py").partition("/")[0]
             for module in [known for known in sys.modules if known.partition(".")[0] == top]:
                 del sys.modules[module]
+    _clear_caches()
+
+
+def _clear_caches() -> None:
     for cached in _CACHES:
         cached.cache_clear()

@@ -208,7 +208,7 @@ def test_coverage_and_bias(n_labels: int, truth: float) -> None:
     assert covered >= 0.9
     assert np.mean([found.estimate_unclipped for found, _ in drawn]) == pytest.approx(100 * truth, abs=4)
     # The annotator's word alone is off by 15. (At a truth of 0 the estimate itself is up to a fifth of the noise too
-    # large, here 2 to 3, as docs/validity.md measures.)
+    # large, here 2 to 3, as validity/tables.md measures.)
     assert np.mean([plain for _, plain in drawn]) > 100 * truth + 10
 
 
