@@ -21,7 +21,8 @@ def test_a_page_prints_what_its_commands_print(
     page: Path, equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    printed, shown, namespace = "", 0, {}
+    printed, shown = "", 0
+    namespace: dict[str, object] = {}
     for language, block in all_blocks(page):
         if name := file_named(block):
             Path(name).write_text(block)
