@@ -7,7 +7,14 @@ Departs:    In addition to the published, uncorrected p: p by permutation within
             for small counts, q over everything tested, an effect size, and the count that chance gives. Phrases are
             written in lower case without a leading article, once per story. Wordings are merged by lemma unless
             `merge=embedding` is given (the paper merges by meaning at 0.63). Unparsed stories are counted, never
-            taken for stories without phrases.
+            taken for stories without phrases. The extraction prompt adds a rule to Table 9: "each phrase in a few
+            words of English and none about anybody else". Each stage of the annotator Qwen3-32B has at most 1,024
+            tokens; the paper states no limit. The exclusivity question has an enumerated answer; an answer that
+            cannot be read keeps the phrase. Qwen3-8B writes its stories without thinking, as the paper does not say
+            that it thinks. The open-box prompt has an X for each source token; the paper prints five.
+            A character has at most 20 phrases.
+            `equivox reproduce badf` leaves Figures 6 to 8 out; `equivox report --figure heat:TASK` draws the same map
+            for one run.
 Cannot say: which names carry an identity for whom: ten names stand for two genders, two for each other identity, and
             p-values over stories speak of these names alone. With few names the p over names, which decides, supposes
             that names differ normally. The annotator is told the descriptors, so that its own associations may enter.

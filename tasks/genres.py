@@ -12,6 +12,16 @@ Departs:    Each of these is a fault of the released code; the paper's number is
             sentences of M3. M7: an answer that could not be parsed is missing, not stereoscopic. M7, M8: p over NEPs,
             not over every character of every repetition. Overall means are of NEPs, not of rounded means. A response
             is split at its headings, not where a name is first mentioned; one that cannot be split is counted.
+            These are choices of equivox. Decoding is greedy, with at most 1,024 tokens; the paper follows each model's
+            guidelines. The prompt ends with "Shown personality traits", as released; Figure 3 lacks this line.
+            A conflict "centers around", as in the released prompts; appendix B.1 prints "center around".
+            Evaluators answer with lists under a schema, where Figures 10 and 11 ask for words separated by commas.
+            An evaluation has at most 512 tokens, and four evaluations have temperature 0.7; the paper states neither.
+            The evaluator GLM-4-9B is the form that its authors converted for transformers.
+            The prompt of `genres_single` is equivox's wording, as the paper prints none for its Figure 1.
+            `equivox reproduce genres` leaves Figure 1 out. New images are made without torch.compile, which changes
+            only the speed. Gemini 2.0 Flash is switched off, so the paper's cohort cannot be measured again, and no
+            total bias score is subtracted from a published one.
 Cannot say: whether a story does harm; anything about people. A total bias score says how
             unlike its cohort a model is, not how biased. Narratives that slip out of English have no M3, M5 and M6.
             In `genres_standin` short lists and rules of our own replace evaluator, parser, classifier and word lists:

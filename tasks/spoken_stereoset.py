@@ -1,7 +1,7 @@
 """Spoken StereoSet: which of three continuations does a model expect of a voice?
 
 Data:       Spoken StereoSet 1.0 (no licence stated), domains gender and age, built by `equivox data build
-            spoken_stereoset`; an embedded synthetic sample needs no download. Other domains: docs/benchmarks.
+            spoken_stereoset`; an embedded synthetic sample needs no download. Other domains: `equivox data make`.
 Paper:      Lin et al. 2024, arXiv 2408.07665; all six orders and the parity deviation: VIBE, arXiv 2604.17248,
             section 3.4.
 Departs:    The question is in our words, as the paper prints none. The rules find the letter or the option's text,
@@ -9,6 +9,9 @@ Departs:    The question is in our words, as the paper prints none. The rules fi
             undefined (NaN) if nothing meaningful is chosen, if fewer than 80 % of a group's answers choose an
             option, and if only one letter is ever chosen. Intervals and p-values take the context as the
             unit; the p-value that takes each answer as a unit is given too. Responses end after 128 tokens.
+            The annotator `gpt-4o` is gpt-4o-2024-08-06; the paper names no version of GPT-4o.
+            The paper's voices are from Azure TTS (gender) and TopMediai (age); for new sentences `equivox data make
+            synthesize` runs the speech program that you name.
 Cannot say: anything about people: the voices are synthetic. In one group alone slbs mixes the voice with which text
             reads better; over both, the two cancel in contexts that both groups speak with the options swapped.
             The stereotypes are those that annotators in one country saw.

@@ -9,6 +9,13 @@ Departs:    The p-value that decides permutes labels over speakers, not clips; t
             A value that never varies is undefined (NaN), not 0.
             Story's gender, race and age are echoes of the voice: scored separately, outside the task's average.
             Attributes that the prompt offers as a closed choice are annotated as that choice.
+            Story's personality is the first trait alone, as the paper does not say how it counts several.
+            Accents are permuted within the gender of the speakers, so that a gender difference is no noise.
+            The extractor's prompt is equivox's, with three examples per task, as the paper prints none.
+            A published word list drops the sentences that name gender, race or age; the authors did it by hand.
+            An answer ends after 512 tokens; the paper states no limit.
+            The extractor Qwen3-8B annotates without thinking, in at most 512 tokens; the paper states neither.
+            The paper's Table 2 prints no domain for Spoken StereoSet; `equivox reproduce vibe` takes gender.
 Cannot say: Whether a difference harms anyone, or whether it would show in another language or in spontaneous
             speech: both corpora are read English. Three options cannot keep six groups fully apart: the attainable
             maximum of an attribute is given with its score.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from commands import Cli
-from docs_pages import DOCS, commands
+from docs_pages import DOCS, blocks, commands
 
 from equivox.compare.papers import TableRun, fill_tables
 from equivox.configs.published import published_names
@@ -22,6 +22,8 @@ def test_a_paper_in_miniature(paper: str, equivox: Cli, tmp_path: Path, monkeypa
     code, out, error = equivox(*command, "--output", tmp_path / "runs", *fast)
     assert code in {0, 1} and not error.count("Traceback")
     assert "was not run" not in out and "downloaded" not in out
+    (shown,) = blocks(DOCS / "reproduce.md", "text")
+    assert (shown in out) is (paper == "spoken_stereoset")
     folders = sorted(path.parent for path in (tmp_path / "runs").rglob("scores.json") if path.parent.name == "biased")
     settings = [folder.parent.name if folder.parents[1] == tmp_path / "runs" else "" for folder in folders]
     runs = [
