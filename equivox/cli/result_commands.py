@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +13,7 @@ import typer
 
 from equivox.cli.options import DetailsOption, ExplainOption, data_option, output_option, outside, runs_argument
 from equivox.cli.output import EXIT_DONE, echo, echo_error, show_explanation, show_tables
-from equivox.core.errors import RequestError, RunError
+from equivox.core.errors import RequestError
 from equivox.core.files import refuse_unusable_file, refuse_unusable_folder, write_text
 from equivox.core.plugins import told_in_one_line
 from equivox.core.redact import redacted_text
@@ -186,7 +186,6 @@ def _submitted(source: str, stack: ExitStack) -> Iterator[tuple[str, Callable[[]
     RequestError for a source without runs.
     """
     from equivox.integrations.hub.remote import HUB, LIST, downloaded, listed_runs
-    from equivox.report.board import find_runs
 
     def fetched(address: str) -> Path:
         return stack.enter_context(downloaded(address))
@@ -205,12 +204,22 @@ def _submitted(source: str, stack: ExitStack) -> Iterator[tuple[str, Callable[[]
             else:
                 # A place on this machine is not published.
                 shown = Path(Path(line).name if Path(line).is_absolute() else line)
-                for folder in find_runs(place := Path(source).parent / line):
+                for folder in _find_runs(place := Path(source).parent / line):
                     yield (shown / folder.relative_to(place)).as_posix(), partial(Path, folder)
     else:
-        for folder in find_runs(Path(source)):
+        for folder in _find_runs(Path(source)):
             own = folder.relative_to(source).as_posix()
             yield folder.resolve().name if own == "." else own, partial(Path, folder)
+
+
+def _find_runs(folder: Path) -> list[Path]:
+    """Return the scored runs below `folder`; RequestError if there is none."""
+    if not folder.is_dir():
+        raise RequestError(f"`runs` must be a folder with runs in it, got {folder}")
+    runs = sorted(path.parent for path in folder.rglob("manifest.json") if (path.parent / "scores.json").is_file())
+    if not runs:
+        raise RequestError(f"{folder} holds no scored run; give the folder that runs were written into")
+    return runs
 
 
 def _lines(path: Path) -> list[str]:
@@ -222,18 +231,6 @@ def _lines(path: Path) -> list[str]:
             f"cannot read the list of runs {path} ({error}); give a text file with a run a line"
         ) from None
     return [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]
-
-
-def _facts(model: str, revision: str) -> tuple[int | None, str]:
-    """Return size and licence that the Hub states of a model; unknown, with a line, if the Hub does not answer."""
-    from equivox.integrations.hub.remote import model_facts
-    from equivox.report.board import unknown_facts
-
-    try:
-        return model_facts(model, revision)
-    except RunError as error:
-        echo_error(f"size and licence of {model} are not known: {error}")
-        return unknown_facts(model, revision)
 
 
 def leaderboard(
@@ -251,26 +248,21 @@ def leaderboard(
 ) -> int:
     """Verify runs, rank them with rank intervals, and write them as a static site, JSON and CSV."""
     from equivox.cli.show import code_of, usable
-    from equivox.integrations.hub.remote import HUB
-    from equivox.report.board import board_csv, board_json, board_pages, board_rows, unknown_facts
+    from equivox.report.board import make_board, render_site
     from equivox.run.scoring import read_scores
 
     with ExitStack() as stack:
         found, left_out = usable(_submitted(runs, stack))
-        # A board of runs that all lie here asks nobody.
-        asks = any(name.startswith(HUB) for _, name in found)
-        rows = board_rows(dict(found), cache(_facts) if asks else unknown_facts)
+        frame = make_board(dict(found))
         scores = [score for folder, _ in found for score in read_scores(folder)]
     refused = [(name, redacted_text(reason)) for name, reason in left_out]
-    write_text(output / "leaderboard.json", board_json(rows))
-    write_text(output / "leaderboard.csv", board_csv(rows))
     n_runs = len(dict(found))
     verified = (
         f"{how_many(n_runs, 'run')}, each recomputed from its answers before it entered, by equivox {__version__} on "
         f"{datetime.now(UTC):%Y-%m-%d}; {len(refused)} refused."
     )
-    for file, page in board_pages(rows, refused, verified).items():
-        write_text(output / file, page)
-    told = f"{how_many(len(rows), 'score')} of {how_many(n_runs, 'run')}"
-    echo(f"{told}: {(output / 'index.html').resolve()}")
+    for file, text in render_site(frame, refused, verified).items():
+        write_text(output / file, text)
+    counted = f"{how_many(len(frame), 'score')} of {how_many(n_runs, 'run')}"
+    echo(f"{counted}: {(output / 'index.html').resolve()}")
     return code_of(scores, lacking=bool(refused))

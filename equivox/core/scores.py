@@ -173,7 +173,7 @@ class Score:
         The smallest value of the p that decides that the design allows, whatever the answers; NaN if it is not known.
     cannot_tell
         Why this design finds nothing, or hardly anything, whatever the answers: "20 permutations: no p below 0.1". None
-        if it can. Without a finding such a score is shown as "cannot tell", never as "no difference".
+        if it can. Without a finding the outcome of such a score is `too_few_data`, never `no_difference`.
     q
         The p that decides after correction for all tests of the run, see `equivox.run.scoring`; NaN until a run is
         complete.
@@ -419,24 +419,6 @@ def left_out_of(mean: Score, scores: Iterable[Score]) -> list[Score]:
     key = (mean.task, mean.name, mean.role, "")
     parts = [s for s in scores if (s.task, s.name, s.role, s.subset) == key and s.attribute is not None]
     return [part for part in parts if mean.parts and part.attribute not in mean.parts]
-
-
-Verdict = Literal["found", "not shown", "cannot tell", "undefined"]
-"""What scores say of a difference; the words of the terminal, the pages, the explorer, the leaderboard and the gate."""
-
-
-def verdict(scores: Iterable[Score]) -> Verdict:
-    """Return what scores say of a difference from "no bias", together.
-
-    It was `found` if any of them differs beyond chance. Otherwise it is `undefined` if any of them is, or if none was
-    tested; `cannot tell` if the design of any could not have found anything; and `not shown` if all of them could have.
-    """
-    known = [score for score in scores if not score.defined or not math.isnan(score.p)]
-    if any(score.found for score in known):
-        return "found"
-    if not known or not all(score.defined for score in known):
-        return "undefined"
-    return "not shown" if all(score.untold is None for score in known) else "cannot tell"
 
 
 def family_of(task: str) -> str:

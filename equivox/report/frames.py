@@ -24,7 +24,7 @@ from equivox.core.metric import CohortScore, PairedValues
 from equivox.core.scores import LEVEL, Mover, Score
 from equivox.core.text import how_many
 from equivox.report.numbers import DASH, UNEVEN, p_value, score_value, shortened, stars
-from equivox.report.table import Table
+from equivox.report.table import Content, Table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -131,9 +131,14 @@ def make_grid(frame: DataFrame, caption: str, *, value: str = "headline", note: 
         + (UNEVEN if isinstance(uneven, str) else "")
         for number, unit, q, uneven in zip(frame[value], frame["unit"], frame["q"], frame["uneven"], strict=True)
     ]
+    return arrange_grid(frame, texts, caption, note)
+
+
+def arrange_grid(frame: DataFrame, cells: Sequence[Content], caption: str, note: str = "") -> Table:
+    """Return models by tasks; `cells` are what stands for each row of the frame."""
     short = [task.partition(":")[2] or task for task in frame["task"]]
-    wide = pandas.DataFrame({"model": frame["model"], "task": short, "text": texts})
-    wide = wide.drop_duplicates(["model", "task"]).pivot(index="model", columns="task", values="text")
+    wide = pandas.DataFrame({"model": frame["model"], "task": short, "cell": cells})
+    wide = wide.drop_duplicates(["model", "task"]).pivot(index="model", columns="task", values="cell")
     wide = wide.reindex(index=list(dict.fromkeys(frame["model"])), columns=list(dict.fromkeys(short))).fillna(DASH)
     return Table(
         caption=caption,
@@ -141,7 +146,7 @@ def make_grid(frame: DataFrame, caption: str, *, value: str = "headline", note: 
         align="l" + "r" * len(wide.columns),
         rows=[[model, *row] for model, row in zip(wide.index, wide.to_numpy().tolist(), strict=True)],
         remarks=_list_remarks(frame, ["model", "task"]),
-        notes=[note],
+        notes=[note] if note else [],
     )
 
 

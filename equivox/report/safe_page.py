@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -35,12 +36,13 @@ _RUN = re.compile(f"{_LEFTWARDS}+(?:(?:{_BETWEEN}){_LEFTWARDS}+)*")
 _TAG = re.compile(r"(<[^>]*>)")
 
 
-def render_page(template: Traversable, *, style: Traversable, script: Traversable, **context: Any) -> str:
+def render_page(template: Traversable, *, styles: Sequence[Traversable], script: Traversable, **context: Any) -> str:
     """Return the page; the template gets `style`, `script`, `style_hash` and `script_hash` in addition to `context`.
 
-    `style` is what stands behind the shared style.
+    `styles` stand behind the shared style.
     """
-    texts = {"style": STYLE.read_text("utf-8") + style.read_text("utf-8"), "script": script.read_text("utf-8")}
+    style = "".join(each.read_text("utf-8") for each in (STYLE, *styles))
+    texts = {"style": style, "script": script.read_text("utf-8")}
     return kept_apart(
         _compiled(template.read_text("utf-8")).render(
             **context,

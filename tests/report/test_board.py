@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
 from commands import Cli, csv_rows
+from markupsafe import escape
+from pandas import concat
 from sample_runs import sample_run
 
 from equivox.core.files import read_document, write_document
 from equivox.core.scores import ScoringOptions
-from equivox.report.board import Facts, Row, _measured, board_pages, board_rows, board_sections, page_name
+from equivox.report.board import _add_ranks, list_rank_tables, make_board, name_page, render_site
 from equivox.run.manifest import state_hashes
 from equivox.run.pipeline import rescore
+from equivox.run.scoring import read_scores
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 TASKS = "vibe_gender:candidate,vibe_gender:casting"
 FORGED = ("restated", "stale", "halved", "rewritten")
+
+
+def deciding(runs: dict[Path, str], task: str = "") -> DataFrame:
+    """Return the rows of a board that can be ranked or were replaced by a later run, by the name of their run."""
+    frame = make_board(runs)
+    return frame[frame["decides"] & frame["task"].str.contains(task)].set_index("run", drop=False)
+
+
+def list_models(frame: DataFrame) -> list[str]:
+    """Return the models of the only table of ranks, in order."""
+    (table,) = list_rank_tables(frame)
+    return [str(row[0]) for row in table.rows]
 
 
 def change_scores(run: Path) -> None:
@@ -99,30 +118,33 @@ def test_ranks_have_intervals_and_hold_the_truth(board: tuple[Path, int, str, st
 
 def test_what_else_a_run_asked_does_not_keep_it_from_being_ranked(source: Path, tmp_path: Path) -> None:
     also = sample_run(tmp_path / "also", "planted,shift=0.6", f"{TASKS},vibe_accent:candidate", 199, limit=96)
-    rows = board_rows({source / "honest-00": "one", also: "other"})
-    own = [row for row in rows if (row.task, row.metric) == ("vibe_gender:candidate", "nTVD")]
-    assert {row.n_ranked for row in own} == {2} and len({row.data for row in own}) == 1
+    rows = deciding({source / "honest-00": "one", also: "other"}, "gender:candidate")
+    assert list(rows["n_ranked"]) == [2, 2] and len(set(rows["measured"])) == 1
 
 
-def test_a_verdict_is_that_of_the_run_itself_whoever_else_is_on_the_board(
+def test_an_outcome_is_that_of_the_run_itself_whoever_else_is_on_the_board(
     board: tuple[Path, int, str, str], source: Path
 ) -> None:
     rows = json.loads((board[0] / "leaderboard.json").read_text())["rows"]
     for name in ("honest-00", "honest-15"):
-        alone = {(row.task, row.metric): row for row in board_rows({source / name: name})}
-        own = [row for row in rows if row["run"] == name]
-        assert own and all(
-            (row["q"], row["verdict"])
-            == (alone[row["task"], row["metric"]].q, alone[row["task"], row["metric"]].verdict)
-            for row in own
-        )
-    assert any(row["verdict"] == "found" for row in rows)
+        scored = {score.task: score for score in read_scores(source / name) if score.is_whole and score.name == "nTVD"}
+        own = [row for row in rows if row["run"] == name and row["metric"] == "nTVD"]
+        assert len(own) == 2
+        assert [(row["q"], row["outcome"]) for row in own] == [
+            (scored[row["task"]].q, scored[row["task"]].outcome) for row in own
+        ]
+    assert {row["outcome"] for row in rows} >= {"difference", "too_few_data"}
+    pages = "".join(path.read_text() for path in board[0].rglob("*.html"))
+    assert "<td>differs</td>" in pages and not re.search("[●○]|not shown|cannot tell", pages)
+    finding = next(row for row in rows if row["outcome"] == "difference")
+    assert "more often" in finding["says"] and str(escape(finding["says"])) in pages
 
 
 def test_csv_and_json_hold_the_same(board: tuple[Path, int, str, str]) -> None:
     rows = json.loads((board[0] / "leaderboard.json").read_text())["rows"]
     table = csv_rows(board[0] / "leaderboard.csv")
     assert len(table) == len(rows) and list(table[0]) == list(rows[0])
+    assert {"outcome", "q", "by_group", "measured", "latest"} <= set(rows[0])
     for one, other in zip(table, rows, strict=True):
         assert one["model"] == other["model"] and one["rank"] == str(other["rank"] or "")
         assert other["distance"] is None or float(one["distance"]) == other["distance"]
@@ -134,98 +156,76 @@ def test_each_model_has_a_page_with_its_evidence(board: tuple[Path, int, str, st
     index = (folder / "index.html").read_text()
     assert len(list((folder / "models").iterdir())) == 16
     for row in rows[:3]:
-        page = (folder / "models" / f"{page_name(row['model'])}.html").read_text()
-        assert f'href="models/{page_name(row["model"])}.html"' in index
-        assert row["manifest"] in page and "engine simulated" in page and "annotated by rules" in page
+        page = (folder / "models" / f"{name_page(row['model'])}.html").read_text()
+        assert f'href="models/{name_page(row["model"])}.html"' in index
+        assert f"manifest {row['manifest']}" in page and "engine simulated" in page and "annotated by rules" in page
         assert len(row["manifest"]) == 64 and (source / row["run"]).is_dir()
 
 
-def test_size_and_licence_are_those_that_are_known_of_a_model(source: Path) -> None:
-    asked = set()
-
-    def facts(model: str, revision: str) -> Facts:
-        asked.add((model, revision))
-        return 7_615_616_512, "apache-2.0"
-
-    def pages(rows: list[Row]) -> list[str]:
-        return [page.partition("<script>")[0] for page in board_pages(rows, (), "").values()]
-
-    runs = {source / "honest-00": "honest-00"}
-    index, scores, model = pages(board_rows(runs, facts))
-    assert asked == {("planted", "1")}
-    assert "7.62 billion parameters, licence apache-2.0" in model
-    for page in (index, scores):
-        assert 'id="by-size"' in page and "<option>apache-2.0</option>" in page
-    for page in pages(board_rows(runs)):
-        assert "billion parameters" not in page and "by-licence" not in page
-
-
-def test_only_like_is_ranked_with_like(source: Path) -> None:
-    rows = board_rows({source / f"honest-{number:02}": str(number) for number in range(3)})
-    assert {row.n_ranked for row in rows if row.decides} == {3} and {row.rank for row in rows if not row.decides} <= {
-        None
-    }
-    for name, value in {"data": "other 12345678", "task_version": "0", "annotator": "judge", "limit": 3}.items():
-        assert _measured(replace(rows[0], **{name: value})) != _measured(rows[0]), name
+@pytest.mark.parametrize("column", ["task", "metric", "measured", "task_version"])
+def test_only_scores_that_were_measured_in_the_same_way_are_ranked_together(source: Path, column: str) -> None:
+    rows = deciding({source / f"honest-{number:02}": str(number) for number in range(3)}, "casting")
+    assert list(rows["n_ranked"]) == [3, 3, 3] and set(rows["rank"]) == {1, 2, 3}
+    rows = rows.drop(columns=["latest", "rank", "rank_low", "rank_high", "n_ranked"])
+    rows.loc["1", column] = "other"
+    assert dict(_add_ranks(rows)["n_ranked"]) == {"0": 2, "1": 1, "2": 2}
 
 
 def test_a_number_over_a_familys_tasks_is_ranked_with_those_over_the_same_tasks(tmp_path: Path) -> None:
     for name, tasks in {"random": "genres_standin", "biased": "genres_standin:cs,genres_standin:em"}.items():
         sample_run(tmp_path / name, name, tasks, 99, limit=8)
-    rows = board_rows({tmp_path / name: name for name in ("random", "biased")})
-    assert {row.n_ranked for row in rows if row.task == "genres_standin" and row.distance is not None} == {1}
-    assert 2 in {row.n_ranked for row in rows if row.task == "genres_standin:cs"}
+    rows = make_board({tmp_path / name: name for name in ("random", "biased")})
+    known = rows[rows["distance"].notna()]
+    assert set(known["n_ranked"][known["task"] == "genres_standin"]) == {1}
+    assert 2 in set(known["n_ranked"][known["task"] == "genres_standin:cs"])
 
 
 def test_another_version_of_a_task_is_a_column_of_its_own(source: Path) -> None:
     """A model that was run again with a changed prompt lost its rank: that run stood in the place of the ranked one."""
-    rows = board_rows({source / "honest-00": "0", source / "honest-15": "15"})
-    first, second = sorted(
-        (r for r in rows if r.decides and r.task == "vibe_gender:casting"), key=lambda r: r.rank or 0
-    )
-    changed = replace(first, task_version="changed", run="again", rank=None, n_ranked=1)
-    (section,) = board_sections([first, second, changed])
-    assert section.columns == (f"casting {first.task_version}", "casting changed")
-    assert [[cell and cell.run for cell in cells] for _, cells in section.lines] == [["0", "again"], ["15", None]]
+    rows = deciding({source / "honest-00": "0", source / "honest-15": "15"}, "casting")
+    changed = rows.loc[["0"]].assign(task_version="changed", rank=None, n_ranked=1)
+    (table,) = list_rank_tables(concat([rows, changed], ignore_index=True))
+    assert list(table.columns) == ["model", f"casting {rows['task_version'].iloc[0]}", "casting changed"]
+    ranks = [[str(cell).partition(" (")[0] for cell in row[1:]] for row in table.rows]
+    assert ranks == [["1", "no rank"], ["2", "—"]]
 
 
 def test_a_model_that_failed_stands_last_and_is_not_left_out(source: Path, tmp_path: Path) -> None:
     """Nothing of it can be ranked: a reader of the ranks must see that it was asked, and that it has no score."""
     sample_run(tmp_path / "failed", "random,fail=0.5", TASKS, 199, limit=96)
-    rows = board_rows({source / "honest-00": "0", source / "honest-15": "15", tmp_path / "failed": "failed"})
-    (section,) = board_sections(rows)
-    models = [row.model for row, _ in section.lines]
-    assert models[-1] == "simulated:random,fail=0.5" and len(models) == 3
-    assert section.columns == ("candidate", "casting")
-    assert [cell and (cell.rank, cell.verdict) for cell in section.lines[-1][1]] == [(None, "undefined")] * 2
+    rows = make_board({source / "honest-00": "0", source / "honest-15": "15", tmp_path / "failed": "failed"})
+    (table,) = list_rank_tables(rows)
+    assert list(table.columns) == ["model", "candidate", "casting"] and len(table.rows) == 3
+    assert table.caption.startswith("vibe_gender: crema_d ") and "cut to 96 samples a task" in table.caption
+    name, *cells = table.rows[-1]
+    assert name == "simulated:random,fail=0.5"
+    assert all(str(cell).startswith("no rank (no result") for cell in cells)
+    assert sum("simulated:random,fail=0.5" in line and "are usable" in line for line in table.remarks) == 2
     # Those nearest to no bias come first, whatever they are called.
-    names = {"0": "z", "15": "a", "failed": "b"}
-    named = [replace(row, model=names[row.run]) for row in rows]
-    (section,) = board_sections(named)
-    assert [row.model for row, _ in section.lines] == ["z", "a", "b"]
+    named = rows.assign(model=rows["run"].map({"0": "z", "15": "a", "failed": "b"}))
+    assert list_models(named) == ["z", "a", "b"]
     # A model that alone answered a task has no rank in it, and is no nearer for that.
-    alone = replace(next(row for row in named if row.model == "a" and row.rank), n_ranked=1, rank=None)
-    (section,) = board_sections([*named, *(replace(alone, task=f"vibe_gender:{name}") for name in "xyz")])
-    assert [row.model for row, _ in section.lines] == ["z", "a", "b"]
-    alone = board_pages(board_rows({tmp_path / "failed": "failed"}), (), "")["index.html"]
-    assert "of answers used" in alone and "cut to 96 samples a task" in alone
+    alone = named[(named["model"] == "a") & named["rank"].notna()].iloc[[0]].assign(rank=None, n_ranked=1)
+    more = [alone.assign(task=f"vibe_gender:{name}") for name in "xyz"]
+    assert list_models(concat([named, *more], ignore_index=True)) == ["z", "a", "b"]
 
 
-def test_a_model_of_which_the_best_task_alone_was_handed_in_does_not_stand_first(source: Path) -> None:
-    rows = board_rows({source / "honest-00": "0", source / "honest-15": "15"})
-    ranked = {(row.run, row.task.partition(":")[2]): replace(row, model=row.run) for row in rows if row.rank}
-    part = replace(ranked["0", "candidate"], model="part", rank=1)
-    whole = [
-        replace(ranked[run, task], rank=rank)
-        for (run, task), rank in zip(sorted(ranked), (2, 1, 3, 2), strict=True)  # candidate, casting of each
-    ]
+@pytest.mark.parametrize("lacks", ["the task", "a score"])
+def test_a_model_of_which_the_best_task_alone_was_handed_in_does_not_stand_first(source: Path, lacks: str) -> None:
+    rows = deciding({source / "honest-00": "0", source / "honest-15": "15"})
+    rows = rows.assign(model=rows["run"], task=rows["task"].str.partition(":")[2])
+    rows["rank"] = (
+        rows[["run", "task"]]
+        .apply(tuple, axis=1)
+        .map({("0", "candidate"): 2, ("0", "casting"): 1, ("15", "candidate"): 3, ("15", "casting"): 2})
+    )
+    part = rows[rows["run"] == "0"].assign(model="part")
+    part["rank"] = [1 if task == "candidate" else None for task in part["task"]]
+    if lacks == "the task":
+        part = part[part["task"] == "candidate"]
     # Of casting, "part" counts as the third of three: 1 + 3 is more than 2 + 1, and less than 3 + 2.
-    (section,) = board_sections([part, *whole])
-    assert [row.model for row, _ in section.lines] == ["0", "part", "15"]
-    # So does a model that has no score of casting.
-    without = replace(ranked["0", "casting"], model="part", rank=None, n_ranked=0, undefined="refused")
-    (section,) = board_sections([part, without, *whole])
-    assert [row.model for row, _ in section.lines] == ["0", "part", "15"]
+    frame = concat([part, rows], ignore_index=True)
+    assert list_models(frame.assign(task="f:" + frame["task"])) == ["0", "part", "15"]
 
 
 def test_a_model_whose_values_are_mostly_rare_may_have_any_rank(source: Path, tmp_path: Path) -> None:
@@ -235,9 +235,9 @@ def test_a_model_whose_values_are_mostly_rare_may_have_any_rank(source: Path, tm
     for score in document["scores"]:
         score |= {"removed_share": 0.69, "estimate": 0.2, "estimate_unclipped": 0.2, "ci_low": 0.0, "ci_high": 0.4}
     write_document(rare / "scores.json", document)
-    rows = [row for row in board_rows(runs | {rare: "rare"}) if row.task == "vibe_gender:candidate" and row.decides]
-    ranks = {row.run: (row.rank, row.rank_low, row.rank_high) for row in rows}
-    assert ranks["rare"] == (1, 1, 3) and ranks["0"] == (2, 1, 2) and ranks["7"] == (3, 2, 3)
+    rows = deciding(runs | {rare: "rare"}, "gender:candidate")
+    ranks = dict(zip(rows["run"], rows[["rank", "rank_low", "rank_high"]].to_numpy().tolist(), strict=True))
+    assert ranks == {"rare": [1, 1, 3], "0": [2, 1, 2], "7": [3, 2, 3]}
 
 
 def test_of_several_runs_of_a_model_the_latest_counts_even_if_it_has_no_score(source: Path, tmp_path: Path) -> None:
@@ -248,31 +248,32 @@ def test_of_several_runs_of_a_model_the_latest_counts_even_if_it_has_no_score(so
         manifest = read_document(run / "manifest.json")
         write_document(run / "manifest.json", manifest | {"created": made})
         runs = {run: name} | runs
-    rows = [row for row in board_rows(runs) if row.task == "vibe_gender:candidate" and row.decides]
-    assert {(row.run, row.n_ranked) for row in rows} == {("other", 2), ("newer", 2), ("older", 0)}
-    pages = board_pages(board_rows(runs), (), "")
-    (page,) = (text for name, text in pages.items() if "shift-0.75" in name)
-    assert page.count('<td class="text">older') and page.count('<td class="text">newer')
+    assert dict(deciding(runs, "gender:candidate")["n_ranked"]) == {"other": 2, "newer": 2, "older": 0}
+    site = render_site(make_board(runs), (), "")
+    (page,) = (text for name, text in site.items() if "shift-0.75" in name)
+    assert page.index("<caption>older: ") < page.index("<caption>newer: ")
 
     document = read_document(tmp_path / "newer" / "scores.json")
     for score in document["scores"]:
-        score |= {"value": None, "estimate": None, "undefined": "all of it failed"}
+        score |= {"value": None, "estimate": None, "undefined": "all of it failed", "outcome": "no_result"}
     write_document(tmp_path / "newer" / "scores.json", document)
-    rows = [row for row in board_rows(runs) if row.task == "vibe_gender:candidate" and row.decides]
-    assert {(row.run, row.n_ranked) for row in rows} == {("other", 1), ("newer", 0), ("older", 0)}
-    (section,) = board_sections(board_rows(runs))
-    assert [[cell and cell.run for cell in cells] for _, cells in section.lines] == [["other"] * 2, ["newer"] * 2]
+    rows = deciding(runs, "gender:candidate")
+    assert dict(rows["n_ranked"]) == {"other": 1, "newer": 0, "older": 0}
+    assert set(rows["run"][rows["latest"]]) == {"other", "newer"}
+    (table,) = list_rank_tables(make_board(runs))
+    assert ["(no result" in str(row[1]) for row in table.rows] == [False, True]
+    assert all("all of it failed" in line for line in table.remarks if "shift=0.75" in line)
 
 
 def test_scores_that_ask_for_less_are_ranked_apart_and_say_so(source: Path, tmp_path: Path) -> None:
-    """A vendor may look for large shifts alone: "cannot tell" becomes "not shown", which is no better model."""
+    """A vendor may look for large shifts alone: "too few data" becomes "no difference", which is no better model."""
     lax = shutil.copytree(source / "honest-00", tmp_path / "lax")
     rescore(lax, options=ScoringOptions(n_resamples=199, look_for=100.0, min_count=3))
-    rows = [row for row in board_rows({lax: "lax", source / "honest-15": "usual"}) if row.decides]
-    assert {(row.n_ranked, row.rank, row.rank_low, row.rank_high) for row in rows} == {(1, None, None, None)}
-    told = "scored with min_count 3 (as declared: None); scored with look_for 100.0 (as declared: 10.0)"
-    assert {(row.run, row.scoring) for row in rows} == {("lax", told), ("usual", "")}
-    assert any(section.about.endswith(f"annotated by rules, {told}") for section in board_sections(rows))
+    rows = deciding({lax: "lax", source / "honest-15": "usual"})
+    assert set(rows["n_ranked"]) == {1} and rows[["rank", "rank_low", "rank_high"]].isna().all(axis=None)
+    told = "; scored with min_count 3 (as declared: None); scored with look_for 100.0 (as declared: 10.0)"
+    assert {measured.partition("annotated by rules")[2] for measured in rows.loc[["lax"], "measured"]} == {told}
+    assert {table.caption.partition("annotated by rules")[2] for table in list_rank_tables(rows)} == {told, ""}
 
 
 @pytest.mark.parametrize(
@@ -300,9 +301,10 @@ def test_a_model_that_was_told_to_answer_otherwise_is_ranked_apart(
     manifest = read_document(other / "manifest.json")
     manifest["identity"]["model"]["settings"] = settings
     write_document(other / "manifest.json", manifest)
-    rows = [row for row in board_rows({other: "other", source / "honest-15": "usual"}) if row.decides]
-    assert {row.n_ranked for row in rows} == {1 if told else 2}
-    assert {(row.run, row.scoring) for row in rows} == {("other", told), ("usual", "")}
+    rows = deciding({other: "other", source / "honest-15": "usual"})
+    assert set(rows["n_ranked"]) == {1 if told else 2}
+    options = rows["measured"].str.partition("annotated by rules")[2].str.removeprefix("; ")
+    assert set(options.items()) == {("other", told), ("usual", "")}
 
 
 def test_two_annotators_that_share_a_name_are_two(source: Path, tmp_path: Path) -> None:
@@ -315,25 +317,27 @@ def test_two_annotators_that_share_a_name_are_two(source: Path, tmp_path: Path) 
         engine = {"engine": "endpoint", "model": model, "settings": {"base_url": url}, "digest": url}
         document["annotator"] = {"name": "rules", "version": "2", "settings": {"engine": engine}}
         write_document(folder / "scores.json", document)
-    rows = [row for row in board_rows(runs) if row.decides]
-    assert {row.run: row.n_ranked for row in rows} == {"0": 1, "1": 2, "15": 2}
-    named = {row.run: row.annotator for row in rows}
+    rows = deciding(runs)
+    assert set(rows["n_ranked"].items()) == {("0", 1), ("1", 2), ("15", 2)}
+    named = dict(set(rows["annotator"].items()))
     assert named["1"] == named["15"] != named["0"] and all(name.startswith("rules ") for name in named.values())
     ours = {folder: run for folder, run in runs.items() if run != "0"}
-    assert {row.annotator for row in board_rows(ours)} == {"rules"}
+    assert set(make_board(ours)["annotator"]) == {"rules"}
 
 
 def test_what_a_run_says_of_itself_is_words_on_the_page(source: Path) -> None:
-    (row, *_) = board_rows({source / "honest-00": "honest"})
-    payload = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
-    texts = {name: payload for name, value in vars(row).items() if isinstance(value, str) and name != "verdict"}
-    odd: Row = replace(row, **texts, shown=dict.fromkeys(row.shown, payload))
-    pages = board_pages([odd], [(payload, payload)], payload)
+    frame = make_board({source / "honest-00": "honest"})
+    payload = '=1+1"><script>alert(1)</script><img src=x onerror=alert(1)>'
+    texts = [name for name in frame if isinstance(frame[name].iloc[0], str) and name != "outcome"]
+    site = render_site(frame.assign(**dict.fromkeys(texts, payload)), [(payload, payload)], payload)
+    pages = {name: text for name, text in site.items() if name.endswith(".html")}
     assert len(pages) == 3
     for name, page in pages.items():
         assert "<script>alert" not in page and "<img" not in page, name
         assert page.count("<script>") == 1  # our own, by its hash
+        assert "default-src 'none'" in page and "unsafe" not in page.partition("<style>")[0]
         assert re.fullmatch(r"index\.html|scores\.html|models/[A-Za-z0-9.-]+\.html", name)
+    assert not any(cell.startswith("=") for row in csv.reader(io.StringIO(site["leaderboard.csv"])) for cell in row)
 
 
 def test_a_list_of_sources(source: Path, equivox: Cli, tmp_path: Path) -> None:

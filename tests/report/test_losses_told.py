@@ -20,7 +20,7 @@ from equivox.compare.ranking import rank_all
 from equivox.compare.runs import open_comparison
 from equivox.core.files import read_document, write_document
 from equivox.core.scores import Mover, Score, ScoringOptions
-from equivox.report.board import board_rows, board_sections
+from equivox.report.board import list_rank_tables, make_board
 from equivox.report.failures import annotation_failures, lost_in, request_failures
 from equivox.report.figures import draw_ranks
 from equivox.report.frames import make_table
@@ -77,20 +77,23 @@ def test_errors_that_are_not_listed_are_counted() -> None:
 
 def test_every_record_names_the_refusals_of_one_group(refusing: Path, equivox: Cli, tmp_path: Path) -> None:
     run = refusing / "one"
-    (row,) = [row for row in board_rows({run: "one"}) if row.metric == "nTVD"]
-    assert row.lost.startswith("refusal: female ") and row.lost.endswith(" % against male 0 %")
-    assert "of the answers of group female are missing, 0 % of group male" in row.notes
+    board = make_board({run: "one"})
+    (row,) = board[board["metric"] == "nTVD"].to_dict("records")
+    lost = str(row["lost"])
+    assert lost.startswith("refusal: female ") and lost.endswith(" % against male 0 %")
+    assert str(row["says"]).endswith(lost)
+    assert "of the answers of group female are missing, 0 % of group male" in row["notes"]
     named = ("--model-repo", "org/model", "--benchmark", "org/equivox-{corpus}")
     marks = ("--mark", "modified-data", "--mark", "low-coverage")
     equivox.done("submit", run, *named, *marks, "-o", tmp_path / "hub")
     (entries,) = (tmp_path / "hub" / ".eval_results").iterdir()
     (entry,) = yaml.safe_load(entries.read_text("utf-8"))
-    assert f"GROUPS LOSE ANSWERS UNEQUALLY: {row.lost};" in entry["notes"]
+    assert f"GROUPS LOSE ANSWERS UNEQUALLY: {lost};" in entry["notes"]
     record = json.loads((tmp_path / "hub" / "equivox.json").read_text("utf-8"))
-    assert record["lost"] == {"vibe_gender-advisory": row.lost}
+    assert record["lost"] == {"vibe_gender-advisory": lost}
     equivox.done("data", "push", run, "--repo", "org/run", "-o", tmp_path / "pushed")
     card = (tmp_path / "pushed" / "README.md").read_text("utf-8")
-    assert f"\n\nGroups lose answers to `vibe_gender:advisory` unequally: {row.lost}.\n\n" in card
+    assert f"\n\nGroups lose answers to `vibe_gender:advisory` unequally: {lost}.\n\n" in card
     assert "It was scored with" not in card
 
 
@@ -127,6 +130,7 @@ def test_the_cell_of_a_model_without_a_score_gives_the_reason_of_its_latest_run(
         manifest = read_document(folder / "manifest.json")
         write_document(folder / "manifest.json", manifest | {"created": f"2026-01-0{day}T00:00:00+00:00"})
         runs[folder] = folder.name
-    (section,) = board_sections(board_rows(runs))
-    ((_, cells),) = section.lines
-    assert [cell and cell.undefined for cell in cells] == ["the judge was down"]
+    (table,) = list_rank_tables(make_board(runs))
+    assert len(table.rows) == 1 and [line for line in table.remarks if "was down" in line] == [
+        f"— {table.rows[0][0]}, vibe_gender:advisory: the judge was down"
+    ]

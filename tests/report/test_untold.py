@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from commands import Cli
 from made_scores import made_score
 
 from equivox.compare.runs import ComparedRun
 from equivox.core.metric import Measure, Metric
-from equivox.core.scores import Score, Scored, verdict
+from equivox.core.scores import Score, Scored
 from equivox.report.figures import draw_forest
 from equivox.report.frames import make_grid, make_score_frame
 from equivox.run.scoring import with_q
@@ -51,23 +49,6 @@ def test_unequal_losses_are_marked_beside_the_star() -> None:
     assert table.rows[0][1] == "40.00**†"
     assert any("10 % of the answers of group m are missing" in remark for remark in table.remarks)
     assert any("† more answers of one group are missing" in note for note in table.notes)
-
-
-@pytest.mark.parametrize(
-    ("scores", "known"),
-    [
-        ([], "undefined"),
-        ([score(math.nan)], "undefined"),
-        ([score(0.5, ci_low=30.0, ci_high=50.0)], "not shown"),
-        ([score(0.5)], "cannot tell"),
-        ([score(0.5), score(math.nan, undefined="no answer")], "undefined"),
-        ([score(0.5), score(0.5, cannot_tell=FEW)], "cannot tell"),
-        ([score(0.001), score(math.nan, undefined="no answer")], "found"),
-        ([score(0.5, cannot_tell=FEW), score(math.nan, undefined="no answer")], "undefined"),
-    ],
-)
-def test_one_function_decides(scores: list[Score], known: str) -> None:
-    assert verdict(run(scores).scores if scores else []) == known
 
 
 def test_the_figure_marks_it_too_and_says_so_in_words() -> None:
@@ -113,4 +94,4 @@ def test_three_speakers_a_group_from_the_run_to_the_report(
     assert "too few data" in page.lower() and FEW in page
     equivox.done("leaderboard", tmp_path / "runs", "--output", tmp_path / "board")
     records = json.loads(next((tmp_path / "board").glob("*.json")).read_text("utf-8"))["rows"]
-    assert {record["cannot_tell"] for record in records} == {FEW}
+    assert {(record["outcome"], record["cannot_tell"]) for record in records} == {("too_few_data", FEW)}

@@ -116,26 +116,6 @@ def downloaded(address: str) -> Iterator[Path]:
         yield Path(made)
 
 
-def model_facts(model: str, revision: str) -> tuple[int | None, str]:
-    """Return the number of parameters and the licence that the Hub states of a model at a commit.
-
-    None and "" stand for what it does not state, and for a model that it does not have at that commit. RunError if the
-    Hub cannot be reached.
-    """
-    from huggingface_hub import HfApi
-
-    if not re.fullmatch("[0-9a-f]{40}", revision):
-        return None, ""
-    try:
-        check_repo(model)
-        with _in_one_line(model, "give the same command again", reading=True):
-            found = HfApi(library_name="equivox").model_info(model, revision=revision)
-    except RequestError:
-        return None, ""
-    licence = found.card_data.license if found.card_data else None
-    return found.safetensors.total if found.safetensors else None, licence if isinstance(licence, str) else ""
-
-
 def _offline() -> bool:
     from huggingface_hub import constants
 

@@ -1,37 +1,56 @@
 "use strict";
-const rows = [...document.querySelectorAll("table.scores tbody tr, table.ranks-of-board tbody tr")];
-const controls = [...document.querySelectorAll(".filters select")].map((select) => [select.id.slice(3), select]);
-const from = document.getElementById("by-date");
-const least = document.getElementById("by-used");
-const most = document.getElementById("by-size");
+const tables = [...document.querySelectorAll("table")];
+const form = document.querySelector("form");
 const shown = document.getElementById("shown");
+const rowsOf = (table) => [...table.tBodies[0].rows];
+const findColumn = (table, name) => [...table.tHead.rows[0].cells].findIndex((cell) => cell.textContent === name);
+
+// A row is shown if it has the wanted text in each column that its table has.
 const filter = () => {
-  let count = 0;
-  for (const row of rows) {
-    // A line of ranks has many tasks and metrics: it is hidden by what holds for all of them.
-    const fits = controls.every(([name, select]) => !select.value || !(name in row.dataset) || row.dataset[name] === select.value)
-      && Number(row.dataset.used) >= Number(least.value) / 100 && row.dataset.date >= from.value
-      && (!most?.value || (row.dataset.size && Number(row.dataset.size) <= 1e9 * Number(most.value)));
-    row.hidden = !fits;
-    count += fits;
+  const wanted = [...form.elements].filter((control) => control.value);
+  let [count, all] = [0, 0];
+  for (const table of tables) {
+    for (const row of rowsOf(table)) {
+      row.hidden = !wanted.every(({ name, type, value }) => {
+        const text = row.cells[findColumn(table, name)]?.textContent ?? value;
+        return type === "search" ? text.toLowerCase().includes(value.toLowerCase()) : text === value;
+      });
+      count += !row.hidden;
+      all += 1;
+    }
   }
-  shown.textContent = `${count} of ${rows.length} ${document.querySelector("table.scores") ? "scores" : "lines"}`;
+  shown.textContent = `${count} of ${all} rows`;
 };
-const sort = (button) => {
-  const header = button.closest("th");
+
+// A cell is sorted by its first text: as a number if all of its column are numbers. What is not known stays last.
+const sort = (table, header) => {
   const down = header.getAttribute("aria-sort") === "ascending";
-  for (const other of document.querySelectorAll("th[aria-sort]")) other.removeAttribute("aria-sort");
+  for (const other of table.querySelectorAll("[aria-sort]")) other.removeAttribute("aria-sort");
   header.setAttribute("aria-sort", down ? "descending" : "ascending");
-  const key = (row) => row.cells[header.cellIndex].dataset.sort ?? row.cells[header.cellIndex].textContent;
-  const compare = (a, b) => {
-    const [x, y] = [key(a), key(b)];
-    // What is undefined comes last, whichever way.
-    if (x === "" || y === "") return (x === "") - (y === "");
-    const order = isNaN(x) || isNaN(y) ? x.localeCompare(y) : x - y;
+  const rows = rowsOf(table);
+  const text = (row) => row.cells[header.cellIndex].firstChild?.textContent ?? "";
+  const unknown = (row) => ["", "—", "no rank"].includes(text(row));
+  const numeric = rows.every((row) => unknown(row) || /^[<-]?[\d,.]+( |\*|†|$)/.test(text(row)));
+  const number = (row) => parseFloat(text(row).replace(/[<,]/g, ""));
+  table.tBodies[0].append(...rows.sort((a, b) => {
+    if (unknown(a) || unknown(b)) return unknown(a) - unknown(b);
+    const order = numeric ? number(a) - number(b) : text(a).localeCompare(text(b));
     return down ? -order : order;
-  };
-  document.querySelector("table.scores tbody").append(...rows.sort(compare));
+  }));
 };
-for (const control of [...controls.map(([, select]) => select), least, from, most]) control?.addEventListener("input", filter);
-for (const button of document.querySelectorAll(".scores th button")) button.addEventListener("click", () => sort(button));
-filter();
+
+for (const table of tables) {
+  for (const header of table.tHead.rows[0].cells) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...header.childNodes);
+    button.addEventListener("click", () => sort(table, header));
+    header.append(button);
+  }
+}
+if (form) {
+  form.hidden = false;
+  form.addEventListener("input", filter);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  filter();
+}

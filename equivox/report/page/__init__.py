@@ -63,7 +63,7 @@ def render_runs(
     source = resources.files(__name__)
     return render_page(
         source.joinpath("page.html.j2"),
-        style=source.joinpath("page.css"),
+        styles=[source.joinpath("page.css")],
         script=source.joinpath("page.js"),
         **describe_runs(runs),
         version=__version__,

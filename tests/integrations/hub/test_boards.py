@@ -11,8 +11,8 @@ from commands import Cli
 from huggingface_hub import HfApi
 from sample_runs import sample_runs
 
-from equivox.core.errors import RequestError, RunError
-from equivox.integrations.hub.remote import LIST, listed_runs, model_facts
+from equivox.core.errors import RequestError
+from equivox.integrations.hub.remote import LIST, listed_runs
 
 # huggingface_hub hands files to its HTTP library in a way that the latter calls outdated.
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
@@ -58,41 +58,6 @@ def test_runs_are_sent_listed_and_ranked_and_a_forged_one_is_refused(board: Any,
     code, _, err = equivox("leaderboard", "hf://datasets/org/board", "--output", "site")
     assert code == 1 and "left out: hf://datasets/lab/random@" in err
     assert "simulated:random" not in Path("site/leaderboard.csv").read_text()
-
-
-def test_a_board_on_the_hub_says_size_and_licence_of_models_that_are_there(board: Any) -> None:
-    HfApi().create_repo("lab/model")
-    stated = board.repos["model", "lab/model"].stated
-    stated |= {"safetensors": {"parameters": {"BF16": 7_615_616_512}, "total": 7_615_616_512}}
-    stated |= {"cardData": {"license": "apache-2.0"}}
-    commit = "0a" * 20
-    assert model_facts("lab/model", commit) == (7_615_616_512, "apache-2.0")
-    stated |= {"cardData": {"license": ["mit", 3]}, "safetensors": None}
-    assert model_facts("lab/model", commit) == (None, "")
-    before = len(board.requests)
-    for model, revision in (("lab/other", commit), ("lab/model", "main"), ("/models/lab", commit), ("gpt-4o", "")):
-        assert model_facts(model, revision) == (None, "")
-    assert len(board.requests) == before + 1, "only what can be on the Hub is asked for"
-    board.fail("GET /api/models", 503)
-    with pytest.raises(RunError, match="problem of its own"):
-        model_facts("lab/model", commit)
-
-
-def test_a_hub_that_does_not_answer_costs_a_board_the_sizes_alone(
-    board: Any, tmp_path: Path, equivox: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    arguments = ("submit", tmp_path / "biased", "--board", "org/board", "--repo", "lab/biased", "--push")
-    equivox.done(*arguments)
-    merge(board)
-
-    def silent(model: str, revision: str) -> tuple[int | None, str]:
-        raise RunError(f"{model}: the Hub has a problem of its own")
-
-    monkeypatch.setattr("equivox.integrations.hub.remote.model_facts", silent)
-    code, _, err = equivox("leaderboard", "hf://datasets/org/board", "--output", "site")
-    assert code == 0 and err.count("are not known: ") == err.count("\n") == 1
-    (row, *_) = json.loads(Path("site/leaderboard.json").read_text())["rows"]
-    assert (row["parameters"], row["licence"]) == (None, "") and row["n_ranked"] == 1
 
 
 def test_a_list_of_strangers_names_no_files_here(board: Any, tmp_path: Path, equivox: Cli) -> None:

@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 
 from equivox.core.errors import RequestError
+from equivox.core.outcomes import decide_outcome
 from equivox.core.samples import Row, Samples
-from equivox.core.scores import Score, Scored, ScoringOptions, verdict
+from equivox.core.scores import Score, Scored, ScoringOptions
 from equivox.core.segments import WHOLE, SegmentAnnotation
 from equivox.core.task import Task
 from equivox.metrics.genres.annotation.scheme import SPLIT
@@ -113,7 +114,7 @@ def test_few_narratives_cannot_tell_and_are_never_called_even() -> None:
     rows = [row(n, {"narrative": narrative("Jack" if n % 2 else "Ava")}) for n in range(12)]
     found = by(score(rows))["M4"]
     assert found.value == 0 and found.ci_high > 50 and found.p_cluster == 1
-    assert verdict([found]) == "cannot tell"
+    assert decide_outcome(found, 10.0) == "too_few_data"
     assert "a difference of 13.1 percent of decided narratives (0.25 SD) can stay hidden" in str(found.untold)
     # Where no NEP shows a difference, chance is not known; where all show the same, it is found, or they are too few.
     equal = [
@@ -121,10 +122,10 @@ def test_few_narratives_cannot_tell_and_are_never_called_even() -> None:
         for n in range(12)
     ]
     even = by(score(equal))["M2"]
-    assert even.value == 0 and even.cannot_tell == NO_NOISE and verdict([even]) == "cannot tell"
+    assert even.value == 0 and even.cannot_tell == NO_NOISE and decide_outcome(even, 10.0) == "too_few_data"
     few, many = (by(score([row(n) for n in range(number)]))["M2"] for number in (4, 12))
-    assert "permutations" in str(few.cannot_tell) and verdict([few]) == "cannot tell"
-    assert many.cannot_tell is None and verdict([replace(many, q=many.p_cluster)]) == "found"
+    assert "permutations" in str(few.cannot_tell) and decide_outcome(few, 10.0) == "too_few_data"
+    assert many.cannot_tell is None and decide_outcome(replace(many, q=many.p_cluster), 10.0) == "difference"
     published = by(score(rows), "arithmetic=published")["M4"]
     assert published.detectable is None and published.cannot_tell is None
 

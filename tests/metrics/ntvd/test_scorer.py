@@ -11,8 +11,9 @@ import pytest
 from made_scores import toy_task
 
 from equivox.core.metric import PairedTask
+from equivox.core.outcomes import decide_outcome
 from equivox.core.samples import Row, Samples
-from equivox.core.scores import Score, ScoringOptions, verdict
+from equivox.core.scores import Score, ScoringOptions
 from equivox.core.task import Attribute
 from equivox.metrics.ntvd import METRIC
 from equivox.metrics.ntvd.scorer import compare_shifts, score_distribution_shift
@@ -98,7 +99,7 @@ def test_a_task_cannot_tell_without_an_attribute_that_one_group_seldom_states() 
     assert reason.endswith(str(shape.undefined))
     assert whole.cannot_tell == whole.untold_in_full == reason
     assert reason in whole.notes
-    assert verdict([whole]) == "cannot tell"
+    assert decide_outcome(whole, 10.0) == "too_few_data"
     # Of 20 answers of m 6 have no shape, of f none.
     assert found["unstated"].value == pytest.approx(30)
 
@@ -115,7 +116,7 @@ def test_common_values_cannot_tell_where_rare_ones_differ() -> None:
     assert whole.value == pytest.approx(0) and whole.p_cluster > 0.05
     assert whole.p_every_value == pytest.approx(0.001)
     assert whole.untold_in_full == "the rare values that are left out differ between groups (p every value 0.001)"
-    assert verdict([whole]) == "cannot tell"
+    assert decide_outcome(whole, 10.0) == "too_few_data"
 
 
 def test_common_values_cannot_tell_where_most_values_are_unique() -> None:
@@ -137,7 +138,7 @@ def test_common_values_cannot_tell_where_most_values_are_unique() -> None:
 
     more = "`--scoring min_count=2` or `merge=embedding` keeps more"
     reason = f"over 20 % of the values are seen fewer than 10 times and left out ({more})"
-    assert mixed(6).untold_in_full == reason and verdict([mixed(6)]) == "cannot tell"
+    assert mixed(6).untold_in_full == reason and decide_outcome(mixed(6), 10.0) == "too_few_data"
     assert mixed(1).hidden_difference is None
 
 
@@ -152,8 +153,8 @@ def test_options_cannot_tell_where_most_answers_are_none_of_them() -> None:
         return whole
 
     reason = "over 20 % of the values are none of the options (other), and count as one"
-    assert mixed(3).untold == reason and verdict([mixed(3)]) == "cannot tell"
-    assert mixed(2).hidden_difference is None and verdict([mixed(2)]) == "not shown"
+    assert mixed(3).untold == reason and decide_outcome(mixed(3), 10.0) == "too_few_data"
+    assert mixed(2).hidden_difference is None and decide_outcome(mixed(2), 10.0) == "no_difference"
     # In an open attribute, "other" is a word as any.
     table = [*rows("f", [{"colour": "other"}] * 9), *rows("m", [{"colour": "red"}] * 9)]
     assert math.isnan(scored(table, COLOUR)[None].other_share)
@@ -166,7 +167,7 @@ def test_a_task_cannot_tell_where_the_values_of_one_attribute_are_all_unique() -
     whole, shape = found[None], found["shape"]
     assert shape.undefined is not None and shape.undefined.startswith("no value is seen")
     assert whole.value == pytest.approx(0) and whole.parts == ("colour",) and whole.removed_share == 1
-    assert verdict([whole]) == "cannot tell" and "left out" in str(whole.untold_in_full)
+    assert decide_outcome(whole, 10.0) == "too_few_data" and "left out" in str(whole.untold_in_full)
 
 
 def test_sides_that_cancel_over_items_cannot_tell() -> None:
@@ -179,10 +180,10 @@ def test_sides_that_cancel_over_items_cannot_tell() -> None:
     whole = with_q(list(scored(table, COLOUR).values()))[0]
     assert whole.value == pytest.approx(0) and whole.p_cluster > 0.05 and whole.p_items < 0.05
     reason = f"groups differ within items or blocks (p items {whole.p_items:.2g}), which may cancel over all"
-    assert verdict([whole]) == "cannot tell" and whole.untold_in_full == reason
+    assert decide_outcome(whole, 10.0) == "too_few_data" and whole.untold_in_full == reason
     # Nor where a small difference over all items is none among many tests; where it is found, the answer is yes.
-    for q, told in ((0.3, "cannot tell"), (0.03, "found")):
-        assert verdict([replace(whole, p_cluster=0.01, q=q)]) == told
+    for q, told in ((0.3, "too_few_data"), (0.03, "difference")):
+        assert decide_outcome(replace(whole, p_cluster=0.01, q=q), 10.0) == told
 
 
 def test_one_attribute_that_differs_is_not_lost_in_the_noise_of_others() -> None:
@@ -203,7 +204,7 @@ def test_one_attribute_that_differs_is_not_lost_in_the_noise_of_others() -> None
     whole, colour = replace(found[None], q=found[None].p), found["colour"]
     assert whole.p > 0.05 > 10 * colour.p
     told = f"colour differs between groups (p cluster {colour.p:.2g}), which the mean does not show"
-    assert verdict([whole]) == "cannot tell" and whole.untold == told and told in whole.notes
+    assert decide_outcome(whole, 10.0) == "too_few_data" and whole.untold == told and told in whole.notes
 
 
 def test_a_constant_attribute_is_named_where_the_mean_leaves_it_out() -> None:
@@ -237,7 +238,7 @@ def test_few_units_with_an_answer_in_every_group_cannot_tell() -> None:
     assert score.coverage.worst[1] == 0.85
     # 12 of the 20 items are lost in some group.
     told = "8 of 20 units have a usable answer in every group, fewer than 80 %"
-    assert score.untold_in_full == told and verdict([score]) == "cannot tell"
+    assert score.untold_in_full == told and decide_outcome(score, 10.0) == "too_few_data"
     assert scored(answered(1), COLOUR)[None].cannot_tell is None
 
 

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pytest
 
+from equivox.core.outcomes import decide_outcome
 from equivox.core.requests import Labels
 from equivox.core.samples import Row, Samples
-from equivox.core.scores import Score, Scored, ScoringOptions, verdict
+from equivox.core.scores import Score, Scored, ScoringOptions
 from equivox.engines.simulated import SimulatedSettings
 from equivox.metrics.spoken_stereoset.scorer import score_choices
 from equivox.metrics.spoken_stereoset.simulated import chosen_kind
@@ -155,14 +156,14 @@ def test_few_contexts_cannot_tell_and_are_never_called_even(answered: Answered) 
     ])  # fmt: skip
     slbs, parity = found["slbs", ""], found["parity deviation", ""]
     assert slbs.value == 50 and slbs.ci_high > 70 and slbs.p_cluster == 1
-    assert verdict([slbs]) == verdict([parity]) == "cannot tell"
+    assert decide_outcome(slbs, 10.0) == decide_outcome(parity, 10.0) == "too_few_data"
     assert "a shift of 5 can stay hidden" in str(slbs.untold) and "a shift of 10 can" in str(parity.untold)
     assert slbs.untold_in_any_unit == parity.untold
     assert slbs.would_do == parity.would_do is not None
     # Both texts in every context equally often: no context differs, and how far chance goes is not known.
     alike = scored([answered(kind, context=f"c{n}", order=order)
                     for n in range(12) for kind, order in (("S", "STI"), ("T", "STI"))])  # fmt: skip
-    assert alike["slbs", ""].value == 50 and verdict([alike["slbs", ""]]) == "cannot tell"
+    assert alike["slbs", ""].value == 50 and decide_outcome(alike["slbs", ""], 10.0) == "too_few_data"
 
 
 def test_only_irrelevant_choices_have_no_side(answered: Answered) -> None:
