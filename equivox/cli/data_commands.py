@@ -22,44 +22,44 @@ if TYPE_CHECKING:
     from equivox.dataset_builders import Builder
     from equivox.dataset_builders.parquet import BuildReport
 
-app = typer.Typer(name="data", help="List corpora and build them from their raw distribution.", no_args_is_help=True)
+app = typer.Typer(name="data", help="List, build, make and publish corpora.", no_args_is_help=True)
 
 
 @app.command(cls=Command)
 def build(
     corpus: Annotated[
         str | None,
-        typer.Argument(help="The corpus; all are listed without one. Or a word list of GENRES: nrc, sadcat."),
+        typer.Argument(help="Name a corpus, or a word list (nrc, sadcat); default: list all."),
     ] = None,
     source: Annotated[
-        Path | None, typer.Option(help="The folder of the corpus as distributed; with --hub, a snapshot already here.")
+        Path | None, typer.Option(help="Read the distributed corpus from this folder; with --hub, a snapshot.")
     ] = None,
     output: Annotated[
         Path | None,
-        output_option(
-            "Where built corpora go, one folder each: data; word lists $EQUIVOX_LEXICA or a cache.", here=False
-        ),
+        output_option("Write the corpus into this folder; default: data.", here=False),
     ] = None,
-    hub: Annotated[str | None, typer.Option(help="A copy on the Hub: a name of configs/hub, or a YAML file.")] = None,
-    revision: Annotated[str | None, typer.Option(help="The commit of that copy, 40 hexadecimal digits.")] = None,
+    hub: Annotated[
+        str | None, typer.Option(help="Download a copy from the Hub: a name of configs/hub, or a YAML file.")
+    ] = None,
+    revision: Annotated[str | None, typer.Option(help="Use this commit of the copy, 40 hexadecimal digits.")] = None,
     demographics: Annotated[
-        Path | None, typer.Option(help="VideoDemographics.csv of CREMA-D, which its copies on the Hub lack.")
+        Path | None, typer.Option(help="Read VideoDemographics.csv of CREMA-D, which copies on the Hub lack.")
     ] = None,
     generate_images: Annotated[
-        bool, typer.Option("--generate-images", help="Make the images of GENRES elements that are not there yet.")
+        bool, typer.Option("--generate-images", help="Make the missing images of GENRES.")
     ] = False,
     image_settings: Annotated[
-        Path | None, typer.Option(help="A YAML file with other models, steps or thresholds for --generate-images.")
+        Path | None, typer.Option(help="Read models, steps and thresholds for --generate-images from this YAML file.")
     ] = None,
     figure: Annotated[
         Path | None,
         typer.Option(
-            help="Of continuations: count their ROUGE-L too, and draw it into this .svg, .png or .pdf.",
+            help="Draw the ROUGE-L of continuations into this .svg, .png or .pdf.",
             callback=outside,
         ),
     ] = None,
 ) -> None:
-    """Build a corpus: parquet with media and every column, a card, and what is unusual; or download a word list."""
+    """Build a corpus as parquet, or download a word list."""
     from equivox.dataset_builders import added_builders, open_builder
     from equivox.dataset_builders import build as build_corpus
     from equivox.dataset_builders.hub import download, open_hub_file, original_layout

@@ -31,20 +31,22 @@ from equivox.run.spec import scoring_of
 
 def score(
     run: RunArgument,
-    annotator: Annotated[str | None, typer.Option(help="Annotator to score; the run's annotator by default.")] = None,
+    annotator: Annotated[
+        str | None, typer.Option(help="Score the annotations of this annotator; default: the run's.")
+    ] = None,
     use: Annotated[
         str | None,
-        typer.Option(metavar="ANNOTATOR", help="Make this annotator the run's own, whose scores stand in every table."),
+        typer.Option(metavar="ANNOTATOR", help="Make this annotator the run's judge; all tables then show its scores."),
     ] = None,
     compare: Annotated[
-        str | None, typer.Option(help="Compare the stored answers by further columns: accent,gender×accent.")
+        str | None, typer.Option(help="Also compare the stored answers by these columns: accent,gender×accent.")
     ] = None,
     scoring: ScoringOption = None,
     details: DetailsOption = False,
     explain: ExplainOption = None,
     quiet: QuietOption = False,
 ) -> int:
-    """Recompute every number of a run from its stored responses and annotations, without an engine."""
+    """Score a stored run again, without the model."""
     from equivox.run.pipeline import rescore, use_annotator
     from equivox.run.scoring import scored_with
 
@@ -64,20 +66,20 @@ def score(
 
 def annotate(
     run: RunArgument,
-    annotator: Annotated[str | None, typer.Option(help="Annotator of the responses: a name or a YAML file.")] = None,
+    annotator: Annotated[str | None, typer.Option(help="Name the new judge: a model or a YAML file.")] = None,
     panel: Annotated[
         str | None,
-        typer.Option(metavar="A,B,C", help="Combine three or more of the run's annotators by majority instead."),
+        typer.Option(metavar="A,B,C", help="Combine three or more of the run's annotators by majority."),
     ] = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Annotate again what failed before.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Repeat failed requests to the judge.")] = False,
     redo_judge: RedoJudgeOption = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Repeat all annotations by this annotator.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Repeat all annotations by this judge.")] = False,
     scoring: ScoringOption = None,
     workers: WorkersOption = 1,
     ray_address: RayAddressOption = None,
     quiet: QuietOption = False,
 ) -> int:
-    """Annotate a run with another annotator, score its annotations, and print the agreement of all annotators."""
+    """Annotate a run with another judge, score it, and print the agreement."""
     from equivox.annotate import annotator_name
     from equivox.cli.show import show_agreement
     from equivox.run.declarations import read_tasks
@@ -115,7 +117,7 @@ def _panel(run: Path, members: Sequence[str], options: ScoringOptions) -> int:
 
 
 def status(run: RunArgument) -> int:
-    """Print which requests of a run are done, missing and failed."""
+    """Count the finished, missing and failed requests of a run."""
     from equivox.cli.show import show_status
     from equivox.run.declarations import read_tasks
 

@@ -21,14 +21,15 @@ from equivox.core.task import CROSSED, Task
 
 def tasks(
     name: Annotated[
-        str | None, typer.Argument(metavar="[TASKS]", help="Show a task, a family or a task file; all are listed.")
+        str | None,
+        typer.Argument(metavar="[TASKS]", help="Show this task, family or task file; default: list all tasks."),
     ] = None,
     table: Annotated[
-        Path | None, typer.Argument(metavar="[TABLE]", help="After `new`: the table that a task file is written for.")
+        Path | None, typer.Argument(metavar="[TABLE]", help="With `new`: write a task file for this table.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List all tasks, show what one of them asks, of whom, and what it cannot say, or write one: `new TABLE`."""
+    """List tasks, show one task, or write a task file for a table (`new TABLE`)."""
     if name == "new":
         _write(table)
         return

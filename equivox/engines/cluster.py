@@ -41,7 +41,9 @@ def start(address: str | None, count: int) -> Any:
     try:
         import ray
     except ModuleNotFoundError:
-        raise RequestError('several workers need Ray; install it with `pip install "equivox[ray]"`') from None
+        raise RequestError(
+            'several workers need Ray; install it in a checkout of equivox: `pip install -c constraints.txt ".[ray]"`'
+        ) from None
     with _lock:
         if not ray.is_initialized():
             handler = signal.getsignal(signal.SIGTERM)

@@ -101,7 +101,8 @@ class Servers:
             import openai
         except ModuleNotFoundError:
             raise RequestError(
-                'endpoints need the OpenAI client; install it with `pip install "equivox[endpoint]"`'
+                "endpoints need the OpenAI client; install it in a checkout of equivox: "
+                '`pip install -c constraints.txt ".[endpoint]"`'
             ) from None
         key = os.environ.get(self.key_variable, "").strip() or "none"
         if not key.isascii():

