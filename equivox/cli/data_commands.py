@@ -67,7 +67,7 @@ def build(
 
     if corpus is None:
         if source or hub or figure:
-            raise RequestError("the corpus to be built is missing; `equivox data build` lists them")
+            raise RequestError("the corpus is missing; `equivox data build` lists all corpora")
         return _list_corpora()
     if corpus in SOURCES:
         return _fetch(corpus, output)
@@ -82,7 +82,7 @@ def build(
             origin = {"hf_repo": copy.hf_repo, "revision": revision or copy.revision or snapshot.name}
             source = stack.enter_context(original_layout(copy, snapshot, output, demographics=demographics))
         elif source is None:
-            raise RequestError("give `--source`, the folder of the corpus as distributed, or `--hub`, a copy of it")
+            raise RequestError("give `--source` with the folder of the distributed corpus, or `--hub`")
         if corpus in added_builders():
             stack.enter_context(told_in_one_line(f"the data-set builder {corpus}"))
         builder = open_builder(corpus, source)
@@ -111,7 +111,7 @@ def _show(report: BuildReport) -> None:
     echo(f"{report.status}: {report.rows:,} rows in {report.folder} (fingerprint {report.fingerprint[:12]})")
     for heading, lines in (
         ("Differs from what is published", report.differences),
-        ("Clips that cannot be used; they stay as rows and are counted", _problems(report.problems)),
+        ("Unusable clips; their rows stay and are counted", _problems(report.problems)),
     ):
         if lines:
             echo(f"{heading}:")

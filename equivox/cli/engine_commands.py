@@ -105,9 +105,9 @@ def _rules_if_they_can(model: str, tasks: Sequence[Task]) -> str:
     engine_of(model)  # an unknown model is the first thing to say
     if misread_by_rules(model, RULES, tasks):
         raise RequestError(
-            f"`annotator` is missing: who reads the free answers of {model_label(model)}? Name a model, such as "
-            "`--annotator qwen3-8b` or `--annotator endpoint:model_name=…,base_url=…`; `--annotator rules` finds the "
-            "words of simulated models alone"
+            f"`annotator` is missing: a judge must read the answers of {model_label(model)}; name a model, such as "
+            "`--annotator qwen3-8b` or `--annotator endpoint:model_name=…,base_url=…` (`rules` reads only simulated "
+            "models)"
         )
     return RULES
 

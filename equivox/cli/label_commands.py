@@ -57,9 +57,9 @@ def draw(
     for (model, group), count in sorted(Counter((one.model, one.row.group) for one in drawn).items()):
         echo(f"{model}  {group or 'all'}: {count} answers")
     also = " and media/" if (folder / "media").exists() else ""
-    echo(f"\nGive {folder / 'sheet.csv'}{also} to people who label; they fill in the column `label`.")
-    echo(f"Labels come back with `equivox label score {folder} FILE…`, a file per person.")
-    echo(f"Keep {folder / 'key.json'}: it tells which response is which.")
+    echo(f"\nGive {folder / 'sheet.csv'}{also} to people who label; they fill the column `label`.")
+    echo(f"Then run `equivox label score {folder} FILE…` with one file per person.")
+    echo(f"Keep {folder / 'key.json'}: it links the rows to the responses.")
 
 
 @app.command("score", cls=Command)
@@ -100,4 +100,4 @@ def score_sheet(
         stored = [folder, *stored]
     echo("".join(f"\nStored in {place / AUDIT_FILE}" for place in stored))
     if not store:
-        echo("No run was changed; with `--store` labels and result are kept with it.")
+        echo("No run was changed; add `--store` to store labels and result with the run.")

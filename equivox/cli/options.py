@@ -55,9 +55,7 @@ def refuse_in_run(path: Path, name: str, *, resumed: bool = False) -> None:
     place = path.resolve()
     for folder in place.parents if resumed else (place, *place.parents):
         if all((folder / file).is_file() for file in (MANIFEST_FILE, TASKS_FILE)):
-            raise RequestError(
-                f"`{name}` {path} is in the run {folder}, which would count as changed; name a place beside it"
-            )
+            raise RequestError(f"`{name}` {path} is inside the run {folder} and would change it; name a path outside")
 
 
 def output_option(help: str, *, resumed: bool = False, here: bool = True) -> Any:
@@ -96,7 +94,7 @@ def _runs_opened(named: list[Path], *, every: bool) -> list[Path]:
 
     folders = [path for path in named if not is_task_file(path.name)]
     if not folders:
-        raise RequestError(f"no run is named, only {named[0]}; name the folder of a run before it")
+        raise RequestError(f"a run is missing before {named[0]}; name its folder")
     _give([path for path in named if path not in folders])
     for folder in folders:
         with nullcontext() if every or len(folders) == 1 else suppress(EquivoxError):

@@ -53,7 +53,7 @@ def score(
     if explain is not None:
         return show_explanation(explain)
     if use is not None and annotator is not None:
-        raise RequestError("`--use` scores by that annotator already; leave out `--annotator`")
+        raise RequestError("`--use` already scores by that annotator; leave out `--annotator`")
     further = () if compare is None else parse_comparisons(compare)
     options = scored_with(run, annotator) if scoring is None else scoring_of(scoring)
     with progress_bars(quiet=quiet) as progress:
@@ -92,7 +92,9 @@ def annotate(
     redo = select_redone(retry_failed=retry_failed, redo_judge=redo_judge, fresh=fresh)
     if panel is not None:
         if redo:
-            raise RequestError("`--panel` asks nobody, so nothing is repeated; leave out `--fresh` and its like")
+            raise RequestError(
+                "`--panel` uses stored annotations; leave out `--fresh`, `--redo-judge` and `--retry-failed`"
+            )
         return _panel(run, names_in(panel), options)
     with progress_bars(quiet=quiet) as progress:
         scores = annotate_run(

@@ -54,7 +54,7 @@ def _write(table: Path | None) -> None:
         raise RequestError("`tasks new` needs a table: equivox tasks new my_table.csv")
     path = write_task_file(table)
     echo(path.read_text("utf-8"))
-    echo(f"Written to {path}. Read it, change it, then: equivox run MODEL {quote(str(path))} --annotator ANNOTATOR")
+    echo(f"Written to {path}. Check it, then run: equivox run MODEL {quote(str(path))} --annotator ANNOTATOR")
 
 
 def _list(tasks: Sequence[Task]) -> None:
@@ -69,8 +69,8 @@ def _list(tasks: Sequence[Task]) -> None:
         names = ", ".join(task.name.partition(":")[2] for task in own)
         echo(textwrap.fill(names, width, initial_indent="    ", subsequent_indent="    ", break_long_words=False))
     echo(
-        f"\n{len(tasks)} tasks. A family's name (vibe_gender) means all of its tasks,\nFAMILY:TASK one of them "
-        "(vibe_gender:story);\n`equivox tasks FAMILY:TASK` shows what it asks."
+        f"\n{len(tasks)} tasks. Name a family (vibe_gender) or one task (vibe_gender:story).\n"
+        "`equivox tasks FAMILY:TASK` shows a task."
     )
 
 

@@ -87,9 +87,9 @@ def _connect(ray: Any, address: str | None, count: int) -> None:
         if address is None:
             raise RequestError(f"Ray did not start on this machine ({one_line(error)})") from error
         raise RequestError(
-            f"no Ray cluster that fits answers at `ray-address` {address} ({one_line(error)}); start one with "
-            "`ray start --head`, and give the address that it prints, or `auto` on a machine of the cluster; a cluster "
-            "that asks for a token needs RAY_AUTH_MODE=token here"
+            f"no suitable Ray cluster answers at `ray-address` {address} ({one_line(error)}); start one with "
+            "`ray start --head`, and give the address that it prints, or `auto` on a machine of the cluster; if the "
+            "cluster needs a token, set RAY_AUTH_MODE=token"
         ) from error
 
 

@@ -75,7 +75,7 @@ def engine_args(arguments: Mapping[str, Any], checkpoint: Checkpoint) -> Any:
         if batch_invariant():
             raise RequestError(
                 "vLLM's batch-invariant mode needs a GPU (compute capability 8.0 or more), vLLM runs on a CPU here and "
-                "would not come to an end; unset VLLM_BATCH_INVARIANT"
+                "would never finish; unset VLLM_BATCH_INVARIANT"
             )
         # On a CPU, vLLM 0.32 dies on a seeded request with a chunked prompt (its generators have no offset).
         given.setdefault("enable_chunked_prefill", False)

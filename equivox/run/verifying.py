@@ -356,7 +356,7 @@ def _options_of(found: Verification, name: str, identity: AnnotatorIdentity, tas
     """
     if identity.name != name:
         found.problems.append(f"annotations/{name} is by {identity.name!r}, as its annotator.json says")
-        raise RequestError("its annotations are another annotator's")
+        raise RequestError("its annotations come from another annotator")
     path = scores_path(found.run, name)
     options = DEFAULT_OPTIONS
     paths = {task.name: samples_path(found.run, name, task.name) for task in tasks}

@@ -309,7 +309,7 @@ def _crossed(group: EncodedLabels, unit: EncodedLabels, item_of_row: Ints | None
         stratum_of_cluster=unit_of_cluster,
         item_of_row=item_of_row,
         crossed=True,
-        notes=("units are in every group: groups are compared, and swapped, within units", *notes),
+        notes=("each unit is in every group, so groups are compared within units", *notes),
     )
 
 
