@@ -203,7 +203,7 @@ def encode_design(
             groups=tuple(group.names),
             group_of_row=group_of_row,
             item_of_row=item_of_row,
-            notes=("no clusters were given: responses are treated as independent, p_cluster is undefined",),
+            notes=("no clusters were given, so responses count as independent and p_cluster is undefined",),
         )
     cluster = coded(clusters, "clusters")
     stratum = None if strata is None else coded(strata, "strata")

@@ -646,7 +646,7 @@ def test_another_models_name_is_noted(server: Server, equivox: Cli, tmp_path: Pa
     server.further = {"model": "m-mini"}
     _, out, _ = equivox(*run_of(server, tmp_path / "run"))
     assert "the server answered as m-mini" in out
-    assert "m-mini answered, not the model that was asked" in out
+    assert "m-mini answered instead of the requested model" in out
     assert read_manifest(tmp_path / "run")["served_as"] == ["m-mini"]
     (compared,) = open_comparison([tmp_path / "run"]).runs
     assert compared.model == "endpoint:m (answered by m-mini)"
