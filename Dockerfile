@@ -1,5 +1,6 @@
 # equivox with vLLM, for a machine with an NVIDIA GPU; docs/scale.md has the commands.
-# CUDA comes with the wheels, the driver from the host. The versions of Python packages are those of constraints-vllm.txt.
+# CUDA comes with the wheels, the driver from the host. constraints-vllm.txt pins every Python package for Linux on x86-64:
+# vLLM 0.32.0, torch 2.13.0, Ray 2.60.0.
 ARG PYTHON=python:3.11-slim-bookworm
 
 FROM ${PYTHON} AS wheel

@@ -136,7 +136,7 @@ endif
 
 ENGINE_TESTS := tests/engines/real tests/metrics/genres/test_genres_images.py
 
-# vLLM of the GPU pins, the engine tests, and the overhead. docs/engines.md says what ran on a GPU.
+# vLLM of the GPU pins, the engine tests, and the overhead.
 GPU := .venv-gpu
 
 test-gpu:

@@ -85,8 +85,7 @@ class Model:
     def __init__(self, step: Step, engine: Engine, *, what: str, sampling: Sampling) -> None:
         if engine.identity.reads_labels:
             raise RequestError(
-                f"`model` {engine.identity.model!r} is a simulated model and writes no text of its own; name a "
-                "language model"
+                f"`model` {engine.identity.model!r} is simulated and cannot write texts; name a language model"
             )
         self.name = engine.identity.model
         self._step = step

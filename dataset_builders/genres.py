@@ -110,7 +110,7 @@ class Genres(Builder):
             )
         twice = [nep for nep, count in Counter(clip.clip_id for clip in clips).items() if count > 1]
         if twice:
-            raise RequestError(f"{self.source}: the NEP {twice[0]!r} is there twice; name each image once per element")
+            raise RequestError(f"{self.source}: the NEP {twice[0]!r} appears twice; name each image once per element")
         names = {
             gender: {c.columns[f"name_{n}"] for c in clips for n in (1, 2) if c.columns[f"gender_{n}"] == gender}
             for gender in ("male", "female")

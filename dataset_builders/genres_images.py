@@ -119,7 +119,10 @@ def _log(path: Path, attempt: Mapping[str, object]) -> None:
         writer.writerow(attempt)
 
 
-_EXTRA = 'images are made with diffusers; install it with `pip install "equivox[genres-images]"`'
+_EXTRA = (
+    "diffusers makes the images; install it in a checkout of equivox: "
+    '`pip install -c constraints.txt ".[genres-images]"`'
+)
 
 
 @contextmanager

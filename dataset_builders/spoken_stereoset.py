@@ -308,7 +308,10 @@ def _rouge_l() -> Callable[[str, str], float]:
         from rouge_score import tokenizers
         from rouge_score.rouge_scorer import RougeScorer
     except ImportError as error:
-        raise RequestError('ROUGE-L needs rouge-score: install it with `pip install "equivox[diversity]"`') from error
+        raise RequestError(
+            "ROUGE-L needs rouge-score; install it in a checkout of equivox: "
+            '`pip install -c constraints.txt ".[diversity]"`'
+        ) from error
 
     words = tokenizers.DefaultTokenizer(use_stemmer=False)
     words.tokenize = cache(words.tokenize)  # each text is split only once

@@ -150,7 +150,7 @@ def read_lexicon(name: str, path: Path | None = None, sha256: str = "") -> str:
     except OSError:
         raise RequestError(
             f"the word list {name!r} ({source.title}) is not at {path}; get it with `equivox data build {name}`"
-            f"{', install NRCLex, which carries it,' if name == 'nrc' else ''} or name its place in {LEXICA_FOLDER}"
+            f"{', install NRCLex, which carries it,' if name == 'nrc' else ''} or set {LEXICA_FOLDER} to its folder"
         ) from None
     try:
         _check(content, sha256 or source.sha256, str(path), source)

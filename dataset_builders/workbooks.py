@@ -20,7 +20,9 @@ def sheet_rows(path: Path) -> list[list[Any]]:
     try:
         import openpyxl
     except ImportError:
-        what = f'{path}: Excel files need openpyxl; install it with `pip install "equivox[excel]"`'
+        what = (
+            f'{path}: Excel files need openpyxl; in a checkout of equivox: `pip install -c constraints.txt ".[excel]"`'
+        )
         raise RequestError(f"{what}, or {SAVE}") from None
     sheets: dict[str, list[list[Any]]] = {}
     try:

@@ -41,6 +41,6 @@ if not TYPE_CHECKING:  # with __getattr__ a type checker would accept any name
                 raise
             raise RequestError(
                 "TASKS_TABLE is for lighteval, which is not installed; "
-                "install it with: pip install 'equivox[lighteval]'"
+                'install it in a checkout of equivox: pip install -c constraints-lighteval.txt ".[lighteval]"'
             ) from None
         return tasks_table()

@@ -259,7 +259,7 @@ def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
     for question in declared.questions:
         task = check_task(_question_task(declared, question, family, data, design, path), f"task file {path}")
         if task.name in {known.name for known in tasks}:
-            raise RequestError(f"task file {path}: {question.name!r} is there twice; rename one")
+            raise RequestError(f"task file {path}: {question.name!r} appears twice; rename one")
         tasks.append(task)
     return tasks
 
@@ -392,7 +392,9 @@ def _example(field: _ExampleField, attributes: tuple[Attribute, ...], where: str
     known = {attribute.name: attribute for attribute in (*attributes, REFUSAL)}
     for name, given in field.values.items():
         if name not in known:
-            raise RequestError(f"{where}: an example has a value for {name!r}{nearest(name, known)}, no attribute")
+            raise RequestError(
+                f"{where}: an example has a value for {name!r}{nearest(name, known)}, which is not an attribute"
+            )
         options, is_number = known[name].options, known[name].number is not None
         if is_number != isinstance(given, int | float) and given != UNSTATED:
             wanted = "a number" if is_number else "words"

@@ -299,6 +299,6 @@ def write_task_file(table: Path) -> Path:
     """Write a task file beside the table at `table` and return its path; RequestError if one is there already."""
     path = table.with_suffix(".yaml")
     if path.exists():
-        raise RequestError(f"{path} is there already; move it, or change it by hand")
+        raise RequestError(f"{path} exists already; move it or edit it")
     write_text(path, task_file_for(table))
     return path

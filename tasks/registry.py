@@ -132,7 +132,7 @@ def open_task_file(path: Path) -> list[Task]:
     from equivox.tasks.files import load_task_file
 
     if not is_task_file(str(path)):
-        raise RequestError(f"{path} is no task file: its name ends in .yaml, .yml or .py; one run is named at a time")
+        raise RequestError(f"{path} is not a task file (.yaml, .yml or .py); name one run at a time")
     if path.suffix == ".py":
         module = load_file(path)
         if not hasattr(module, "TASKS"):

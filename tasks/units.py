@@ -111,8 +111,8 @@ def unit_of(data: DataSource, named: str | None, group: Sequence[str], where: st
         return SPEAKER
     if data.kind == "audio":
         raise RequestError(
-            f"{table}: column 'speaker' is missing; its columns are {', '.join(names)}; name the one that says who "
-            "speaks (`columns: {speaker: …}`), or the unit that is in every group as `cluster`"
+            f"{table}: column 'speaker' is missing; its columns are {', '.join(names)}; name the speaker's "
+            "column (`columns: {speaker: …}`), or name as `cluster` the unit that is in every group"
         )
     if data.kind != "text":
         return SPEAKER

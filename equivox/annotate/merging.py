@@ -131,7 +131,7 @@ def load_encoder(encoder: str) -> SentenceTransformer:
     except ImportError:
         raise RequestError(
             "merging by meaning needs the package sentence-transformers, which is not installed; "
-            "install it with: pip install 'equivox[embeddings]'"
+            'install it in a checkout of equivox: pip install -c constraints.txt ".[embeddings]"'
         ) from None
     try:
         return SentenceTransformer(encoder, device="cpu")

@@ -92,7 +92,7 @@ class RulesAnnotator(Annotator):
         if attribute.number is not None:
             found = number_of(attribute, segment.text)
             return [] if found is None else [found]
-        # What has a tool or a prompt of its own is not left to the annotator by its attributes alone.
+        # Segments with their own tool or prompt may have attributes without a vocabulary.
         has_its_own = segment.tool is not None or segment.prompt is not None
         if has_its_own and not self._vocabulary.knows(attribute):
             return []

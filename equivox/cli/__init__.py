@@ -67,11 +67,11 @@ def _run(arguments: list[str]) -> int:
         return _fail(str(error), error.exit_code)
     except typer.TyperException as error:
         # typer has no message for a group of commands that is named alone; it printed what is in the group.
-        return _fail(f"{error.format_message() or 'a command is missing'} (--help shows what is known)", EXIT_REQUEST)
+        return _fail(f"{error.format_message() or 'a command is missing'} (see --help)", EXIT_REQUEST)
     except MemoryError:
         if debug:
             raise
-        return _fail("there is not enough memory for this; close other programs, or ask for less", EXIT_INCOMPLETE)
+        return _fail("not enough memory; close other programs, or use less data", EXIT_INCOMPLETE)
     except BrokenPipeError:
         # The receiving program closed the pipe (`| head`); redirect stdout so that closing it stays silent.
         _silence()
@@ -79,7 +79,7 @@ def _run(arguments: list[str]) -> int:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT) and not debug:
             _silence()
-            return _fail(f"cannot write: {str(error.strerror).lower()}; what was stored stays", EXIT_INCOMPLETE)
+            return _fail(f"cannot write: {str(error.strerror).lower()}; stored responses are kept", EXIT_INCOMPLETE)
         if debug or error.errno not in (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES):
             raise
         path = f"the path {shortened(str(error.filename))}" if error.filename else "a path"

@@ -33,7 +33,7 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
 ) -> None:
     """Measure what a model does differently when only the person changes."""
     if version:
@@ -48,7 +48,7 @@ COMMANDS = {
         run_commands.status,
         file_commands.reproduce,
     ),
-    "Read, compare, check and publish runs": (
+    "Read, compare and publish runs": (
         result_commands.compare,
         check_commands.gate,
         check_commands.verify,
@@ -63,12 +63,12 @@ COMMANDS = {
         task_commands.tasks,
         data_commands.app,
     ),
-    "Responses, annotators and scores": (
+    "Annotate and score again": (
         engine_commands.import_,
         run_commands.score,
         run_commands.annotate,
     ),
-    "Further tables and figures": (result_commands.leaderboard,),
+    "Rank many runs": (result_commands.leaderboard,),
 }
 """The headings of `equivox --help` with their commands; the first two hold what most users need."""
 

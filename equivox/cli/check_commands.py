@@ -24,16 +24,16 @@ from equivox.report.progress_bars import progress_bars
 
 def verify(
     run: Annotated[
-        str, typer.Argument(metavar="RUN", help="The folder of a run, or hf://datasets/OWNER/NAME on the Hub.")
+        str, typer.Argument(metavar="RUN", help="Name the folder of a run, or hf://datasets/OWNER/NAME on the Hub.")
     ],
     task_files: TaskFilesArgument = None,
-    data: Annotated[str | None, data_option("Make the requests again from the corpus, as for `run`.")] = None,
+    data: Annotated[str | None, data_option("Also rebuild the requests from this corpus, as for `run`.")] = None,
     json: Annotated[
-        Path | None, typer.Option(help="Write everything that was found as JSON to this file too.", callback=outside)
+        Path | None, typer.Option(help="Also write all results as JSON to this file.", callback=outside)
     ] = None,
     quiet: QuietOption = False,
 ) -> int:
-    """Verify that a run holds what it says: hashes, requests, and every number recomputed; it is not written."""
+    """Check a run's hashes and requests, and recompute every number."""
     from equivox.compare.believing import verify_with_labels
     from equivox.integrations.hub.remote import HUB, downloaded
     from equivox.report.verification_tables import EXIT_CODES, verdict, verification_document, verification_tables
@@ -58,24 +58,26 @@ def gate(
     run: RunArgument,
     baseline: Annotated[
         Path,
-        typer.Option(help="The run that the new run is held against, such as the last release's.", callback=opened),
+        typer.Option(help="Compare with this run, such as the last release.", callback=opened),
     ],
     margin: Annotated[
         list[str] | None,
         typer.Option(
             metavar="M",
-            help="How much further from no bias the new run may be; NAME=M for a metric or task; repeatable. Without "
-            "it the smallest margin that these runs can decide is printed.",
+            help="Allow this much more bias; NAME=M for one metric or task; repeatable. Default: propose a margin.",
         ),
     ] = None,
-    junit: Annotated[Path | None, typer.Option(help="Write the checks as JUnit XML too.", callback=outside)] = None,
+    junit: Annotated[Path | None, typer.Option(help="Also write the checks as JUnit XML.", callback=outside)] = None,
     summary: Annotated[
         Path | None,
-        typer.Option(help="Write the checks as Markdown too, such as $GITHUB_STEP_SUMMARY.", callback=outside),
+        typer.Option(help="Also write the checks as Markdown, such as to $GITHUB_STEP_SUMMARY.", callback=outside),
     ] = None,
-    json: Annotated[Path | None, typer.Option(help="Write the checks as JSON too.", callback=outside)] = None,
+    json: Annotated[Path | None, typer.Option(help="Also write the checks as JSON.", callback=outside)] = None,
 ) -> int:
-    """Check that a run is not worse than a baseline; exit 0: it is not, 3: it is, 4: undecided, 1: not comparable."""
+    """Check that a run is no worse than a baseline.
+
+    Exit code 0: no worse, 3: worse, 4: undecided, 1: not comparable.
+    """
     from equivox.cli.show import believe_all
     from equivox.compare.gate import EXIT_CODES, check_run, read_margins
     from equivox.report.gate import make_gate_document, make_gate_table, write_junit, write_summary

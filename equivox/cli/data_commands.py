@@ -22,44 +22,44 @@ if TYPE_CHECKING:
     from equivox.dataset_builders import Builder
     from equivox.dataset_builders.parquet import BuildReport
 
-app = typer.Typer(name="data", help="List corpora and build them from their raw distribution.", no_args_is_help=True)
+app = typer.Typer(name="data", help="List, build, make and publish corpora.", no_args_is_help=True)
 
 
 @app.command(cls=Command)
 def build(
     corpus: Annotated[
         str | None,
-        typer.Argument(help="The corpus; all are listed without one. Or a word list of GENRES: nrc, sadcat."),
+        typer.Argument(help="Name a corpus, or a word list (nrc, sadcat); default: list all."),
     ] = None,
     source: Annotated[
-        Path | None, typer.Option(help="The folder of the corpus as distributed; with --hub, a snapshot already here.")
+        Path | None, typer.Option(help="Read the distributed corpus from this folder; with --hub, a snapshot.")
     ] = None,
     output: Annotated[
         Path | None,
-        output_option(
-            "Where built corpora go, one folder each: data; word lists $EQUIVOX_LEXICA or a cache.", here=False
-        ),
+        output_option("Write the corpus into this folder; default: data.", here=False),
     ] = None,
-    hub: Annotated[str | None, typer.Option(help="A copy on the Hub: a name of configs/hub, or a YAML file.")] = None,
-    revision: Annotated[str | None, typer.Option(help="The commit of that copy, 40 hexadecimal digits.")] = None,
+    hub: Annotated[
+        str | None, typer.Option(help="Download a copy from the Hub: a name of configs/hub, or a YAML file.")
+    ] = None,
+    revision: Annotated[str | None, typer.Option(help="Use this commit of the copy, 40 hexadecimal digits.")] = None,
     demographics: Annotated[
-        Path | None, typer.Option(help="VideoDemographics.csv of CREMA-D, which its copies on the Hub lack.")
+        Path | None, typer.Option(help="Read VideoDemographics.csv of CREMA-D, which copies on the Hub lack.")
     ] = None,
     generate_images: Annotated[
-        bool, typer.Option("--generate-images", help="Make the images of GENRES elements that are not there yet.")
+        bool, typer.Option("--generate-images", help="Make the missing images of GENRES.")
     ] = False,
     image_settings: Annotated[
-        Path | None, typer.Option(help="A YAML file with other models, steps or thresholds for --generate-images.")
+        Path | None, typer.Option(help="Read models, steps and thresholds for --generate-images from this YAML file.")
     ] = None,
     figure: Annotated[
         Path | None,
         typer.Option(
-            help="Of continuations: count their ROUGE-L too, and draw it into this .svg, .png or .pdf.",
+            help="Draw the ROUGE-L of continuations into this .svg, .png or .pdf.",
             callback=outside,
         ),
     ] = None,
 ) -> None:
-    """Build a corpus: parquet with media and every column, a card, and what is unusual; or download a word list."""
+    """Build a corpus as parquet, or download a word list."""
     from equivox.dataset_builders import added_builders, open_builder
     from equivox.dataset_builders import build as build_corpus
     from equivox.dataset_builders.hub import download, open_hub_file, original_layout
@@ -67,7 +67,7 @@ def build(
 
     if corpus is None:
         if source or hub or figure:
-            raise RequestError("the corpus to be built is missing; `equivox data build` lists them")
+            raise RequestError("the corpus is missing; `equivox data build` lists all corpora")
         return _list_corpora()
     if corpus in SOURCES:
         return _fetch(corpus, output)
@@ -82,7 +82,7 @@ def build(
             origin = {"hf_repo": copy.hf_repo, "revision": revision or copy.revision or snapshot.name}
             source = stack.enter_context(original_layout(copy, snapshot, output, demographics=demographics))
         elif source is None:
-            raise RequestError("give `--source`, the folder of the corpus as distributed, or `--hub`, a copy of it")
+            raise RequestError("give `--source` with the folder of the distributed corpus, or `--hub`")
         if corpus in added_builders():
             stack.enter_context(told_in_one_line(f"the data-set builder {corpus}"))
         builder = open_builder(corpus, source)
@@ -111,7 +111,7 @@ def _show(report: BuildReport) -> None:
     echo(f"{report.status}: {report.rows:,} rows in {report.folder} (fingerprint {report.fingerprint[:12]})")
     for heading, lines in (
         ("Differs from what is published", report.differences),
-        ("Clips that cannot be used; they stay as rows and are counted", _problems(report.problems)),
+        ("Unusable clips; their rows stay and are counted", _problems(report.problems)),
     ):
         if lines:
             echo(f"{heading}:")

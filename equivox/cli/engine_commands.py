@@ -37,12 +37,12 @@ def _engine_command(name: str, scheme: str, metavar: str, what: str, help: str) 
         tasks: TasksArgument,
         output: Annotated[
             Path | None,
-            output_option("Folder of the run, which is resumed if it exists; runs/MODEL-TASKS.", resumed=True),
+            output_option("Write the run here, or resume it; default: runs/MODEL-TASKS.", resumed=True),
         ] = None,
         workers: WorkersOption = 1,
         ray_address: RayAddressOption = None,
         dry_run: Annotated[
-            bool, typer.Option("--dry-run", help="Check everything, write nothing, and print what the run would ask.")
+            bool, typer.Option("--dry-run", help="Check everything, count the requests, and write nothing.")
         ] = False,
         quiet: QuietOption = False,
         **settings: Any,
@@ -63,12 +63,12 @@ def _engine_command(name: str, scheme: str, metavar: str, what: str, help: str) 
 
 
 run = _engine_command(
-    "run", "", "MODEL", "scheme:rest, such as simulated:biased, endpoint:key=value,key=value, transformers:NAME",
-    "Run tasks on any model, named scheme:rest, annotate and score the answers; repeat the command to resume.",
+    "run", "", "MODEL", "Name a model: simulated:biased, endpoint:key=value,…, transformers:NAME, or a file.",
+    "Send tasks to a model and score its answers. Repeat the command to resume.",
 )  # fmt: skip
 vllm = _engine_command(
-    "vllm", "vllm:", "MODEL_ARGS", "key=value,key=value as `lighteval vllm` takes them, or a YAML file.",
-    "Run tasks on this machine's vLLM, annotate and score the answers; repeat the command to resume.",
+    "vllm", "vllm:", "MODEL_ARGS", "Set model arguments, key=value,key=value, or name a YAML file.",
+    "Send tasks to a model in vLLM on this machine and score its answers.",
 )  # fmt: skip
 
 
@@ -105,9 +105,9 @@ def _rules_if_they_can(model: str, tasks: Sequence[Task]) -> str:
     engine_of(model)  # an unknown model is the first thing to say
     if misread_by_rules(model, RULES, tasks):
         raise RequestError(
-            f"`annotator` is missing: who reads the free answers of {model_label(model)}? Name a model, such as "
-            "`--annotator qwen3-8b` or `--annotator endpoint:model_name=…,base_url=…`; `--annotator rules` finds the "
-            "words of simulated models alone"
+            f"`annotator` is missing: a judge must read the answers of {model_label(model)}; name a model, such as "
+            "`--annotator qwen3-8b` or `--annotator endpoint:model_name=…,base_url=…` (`rules` reads only simulated "
+            "models)"
         )
     return RULES
 
@@ -126,26 +126,26 @@ def warnings_of(model: str, annotator: str, tasks: Sequence[Task]) -> str:
 def import_(
     responses: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="Responses made elsewhere, a row each: CSV, TSV, JSON(L), parquet, Excel."),
+        typer.Argument(metavar="FILE", help="Read responses, one per row: CSV, TSV, JSON(L), parquet or Excel."),
     ],
     tasks: TasksArgument,
-    output: Annotated[Path, output_option("Where the run goes; a started one is resumed.", resumed=True)],
-    model: Annotated[str | None, typer.Option(help="What the model is called; the file's name by default.")] = None,
+    output: Annotated[Path, output_option("Write the run here, or resume it.", resumed=True)],
+    model: Annotated[str | None, typer.Option(help="Name the model; default: the file's name.")] = None,
     column: Annotated[
         list[str] | None,
-        typer.Option(metavar="OURS=THEIRS", help="Which column of the file is ours: response=narrative; repeatable."),
+        typer.Option(metavar="OURS=THEIRS", help="Map a column of the file, such as response=narrative; repeatable."),
     ] = None,
     match: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMNS",
-            help="Which columns tell what sample a row is about, separated by commas; sample_id, or those of the task.",
+            help="Match rows to samples by these columns, separated by commas; default: sample_id.",
         ),
     ] = None,
     quiet: QuietOption = False,
     **settings: Any,
 ) -> int:
-    """Make a run of responses that were made elsewhere, annotate and score them as if the model had been asked here."""
+    """Make a run from responses that another program collected, and score them."""
     from equivox.annotate import annotator_name
     from equivox.cli.show import show_scores
     from equivox.run.generating import IMPORTED

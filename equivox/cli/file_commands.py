@@ -32,38 +32,40 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A packaged run file (vibe) or a YAML file.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="Name a run file: vibe, spoken_stereoset, …, or a YAML file.")
+    ],
     output: Annotated[
-        Path | None, output_option("Where the runs go, a folder per model; runs/FILE by default.")
+        Path | None, output_option("Write the runs here, a folder per model; default: runs/FILE.")
     ] = None,
-    data: Annotated[str | None, data_option("`sample`, or the folder that `equivox data build` wrote into.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Samples per task.")] = None,
+    data: Annotated[
+        str | None, data_option("Read samples from this folder of built corpora, or from `sample`.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Use this many samples per task.")] = None,
     models: Annotated[
-        str | None, typer.Option("--models", help="Run these instead of the file's models, separated by commas.")
+        str | None, typer.Option("--models", help="Run these models instead of the file's, separated by commas.")
     ] = None,
-    tasks: Annotated[str | None, typer.Option("--tasks", help="Only these of the file's tasks or families.")] = None,
-    annotator: Annotated[
-        str | None, typer.Option(help="Annotate with this one, or these, instead of the file's annotators.")
-    ] = None,
+    tasks: Annotated[str | None, typer.Option("--tasks", help="Run only these tasks or families of the file.")] = None,
+    annotator: Annotated[str | None, typer.Option(help="Use this judge, or these, instead of the file's.")] = None,
     scoring: ScoringOption = None,
     tables: Annotated[
         Path | None,
-        typer.Option(help="Write the paper's tables there, with the published figures beside yours.", callback=outside),
+        typer.Option(help="Write the paper's tables here, with published numbers beside yours.", callback=outside),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="How many engines answer at a time; what the file says, or 1, by default."),
+        typer.Option(min=1, help="Start this many copies of each model; default: the file's number, or 1."),
     ] = None,
     ray_address: RayAddressOption = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help=TYPED["retry_failed"][1])] = False,
     redo_judge: RedoJudgeOption = False,
     trust_remote_code: TrustOption = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Run nothing; print what the runs would ask, and what is missing.")
+        bool, typer.Option("--dry-run", help="Count the requests, list what is missing, and run nothing.")
     ] = False,
     quiet: QuietOption = False,
 ) -> int:
-    """Run every model of a run file in all its settings; repeat the command to resume."""
+    """Run every model of a run file, such as a paper's. Repeat to resume."""
     from equivox.run.run_files import open_run_file, settings_of, split_models
     from equivox.tasks.registry import resolve_tasks
 
@@ -152,8 +154,8 @@ def _show_tables(paper: str, finished: Sequence[Finished], folder: Path) -> None
     echo(f"\n{len(written)} files in {folder}")
 
 
-def demo(output: Annotated[Path, output_option("Where the runs go.")] = Path("runs/demo")) -> int:
-    """Run every benchmark on the embedded sample with models whose bias is known."""
+def demo(output: Annotated[Path, output_option("Write the runs here.")] = Path("runs/demo")) -> int:
+    """Run every benchmark on sample data with simulated models."""
     from equivox.cli.result_commands import report
     from equivox.run.run_files import open_run_file, settings_of
     from equivox.tasks.registry import resolve_tasks

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 
 def push(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A corpus of tasks, a task file, or the folder of a run.")
-    ],
-    repo: Annotated[str, typer.Option(help="The data set's repository on the Hub, owner/name.")],
-    data: Annotated[str | None, data_option("`sample`, or the folder of `equivox data build`.")] = None,
-    output: Annotated[
-        Path | None, output_option("Where the files go; hub/OWNER--NAME by default.", resumed=True)
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name a corpus, a task file, or the folder of a run.")],
+    repo: Annotated[str, typer.Option(help="Name the data set's repository on the Hub, owner/name.")],
+    data: Annotated[
+        str | None, data_option("Read the corpus from this folder of built corpora, or from `sample`.")
     ] = None,
-    send: Annotated[bool, typer.Option("--push", help="Upload them; without it, the files are written here only.")] = (
+    output: Annotated[
+        Path | None, output_option("Write the files here; default: hub/OWNER--NAME.", resumed=True)
+    ] = None,
+    send: Annotated[bool, typer.Option("--push", help="Upload the files; without this option, only write them.")] = (
         False
     ),
-    public: Annotated[bool, typer.Option("--public", help="Make a new repository public; private by default.")] = False,
+    public: Annotated[bool, typer.Option("--public", help="Make a new repository public; default: private.")] = False,
 ) -> int:
-    """Write a corpus, or a run's responses and annotations, as a data set for the Hub, and upload it with --push."""
+    """Write a corpus or a run as a data set for the Hub; --push uploads it."""
     from equivox.cli.show import believe_all
     from equivox.integrations.hub.dataset_card import is_restricted
     from equivox.integrations.hub.dataset_folder import write_dataset
@@ -78,33 +78,36 @@ def push(
 def submit(
     run: RunArgument,
     model_repo: Annotated[
-        str | None, typer.Option("--model-repo", help="The model's repository on the Hub, owner/name.")
+        str | None, typer.Option("--model-repo", help="Name the model's repository on the Hub, owner/name.")
     ] = None,
     benchmark: Annotated[
         str | None,
-        typer.Option(help="The data set's repository; {corpus} stands for the corpus: org/equivox-{corpus}."),
+        typer.Option(help="Name the data set's repository, such as org/equivox-{corpus}."),
     ] = None,
-    output: Annotated[Path | None, output_option("Where the files go; a folder in hub.", resumed=True)] = None,
-    revision: Annotated[str | None, typer.Option(help="The commit of the data set's repository.")] = None,
+    output: Annotated[
+        Path | None, output_option("Write the files here; default: a folder in hub.", resumed=True)
+    ] = None,
+    revision: Annotated[str | None, typer.Option(help="Name the commit of the data set's repository.")] = None,
     source_url: Annotated[
-        str | None, typer.Option(help="Where the responses can be seen, as `equivox data push RUN` puts them.")
+        str | None, typer.Option(help="Link to the published responses, as `equivox data push RUN` writes them.")
     ] = None,
     mark: Annotated[
-        list[str] | None, typer.Option(help="Submit all the same, marked: undefined, low-coverage, modified-data.")
+        list[str] | None,
+        typer.Option(help="Submit despite a problem, with a mark: undefined, low-coverage, modified-data."),
     ] = None,
     min_coverage: Annotated[
-        float, typer.Option(help="Share of usable responses that every group needs, 0.8 or more.")
+        float, typer.Option(help="Require this share of usable responses in every group, 0.8 or more.")
     ] = 0.95,
     board: Annotated[
         str | None,
-        typer.Option(help="A board of runs on the Hub, owner/name: the whole run is sent, not its scores."),
+        typer.Option(help="Send the whole run to this board on the Hub, owner/name."),
     ] = None,
-    repo: Annotated[str | None, typer.Option(help="For --board: the public data set that the run becomes.")] = None,
+    repo: Annotated[str | None, typer.Option(help="With --board: publish the run as this data set.")] = None,
     send: Annotated[
-        bool, typer.Option("--push", help="Open a pull request; without it, the files are written here only.")
+        bool, typer.Option("--push", help="Open a pull request; without this option, only write the files.")
     ] = False,
 ) -> int:
-    """Write a run for a board, or its scores for the Hub; --push opens a pull request."""
+    """Write a run's scores for the Hub, or the run for a board; --push sends them."""
     from equivox.integrations.hub.submission import Wish
 
     of_the_hub = {"model-repo": model_repo, "benchmark": benchmark, "revision": revision, "source-url": source_url}

@@ -62,7 +62,7 @@ def tell() -> int:
 def _line() -> str:
     stored = "nothing new was stored"
     if any(path.exists() for path in _written()):
-        stored = "what was finished is stored: give the same command again to go on"
+        stored = "finished responses are stored: repeat the command to resume"
     return f"equivox: interrupted; {stored}"
 
 

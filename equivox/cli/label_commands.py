@@ -15,41 +15,37 @@ from equivox.core.errors import RequestError
 from equivox.core.files import write_text
 from equivox.core.plain import as_plain
 
-app = typer.Typer(
-    name="label", help="Check an annotator against people: answers out, labels back.", no_args_is_help=True
-)
+app = typer.Typer(name="label", help="Check a judge against people who label answers.", no_args_is_help=True)
 
 
 @app.command(cls=Command)
 def draw(
-    runs: Annotated[list[Path], runs_argument("Folders of runs.", every=True)],
+    runs: Annotated[list[Path], runs_argument("Name folders of runs.", every=True)],
     output: Annotated[
-        Path | None, output_option("The label folder; RUN-labels beside the run by default.", here=False)
+        Path | None, output_option("Write the sheet into this folder; default: RUN-labels beside the run.", here=False)
     ] = None,
-    n: Annotated[int, typer.Option("--n", min=1, help="Responses of each combination of --per.")] = 10,
+    n: Annotated[int, typer.Option("--n", min=1, help="Draw this many responses for each combination of --per.")] = 10,
     per: Annotated[
         str,
-        typer.Option(
-            help="Spread over any of model, task, condition, group and metadata. Scores need model, task, group."
-        ),
+        typer.Option(help="Spread the draw over these columns; scores need model, task and group."),
     ] = "model,task,group",
-    seed: Annotated[int, typer.Option(help="Draws other responses.")] = 0,
+    seed: Annotated[int, typer.Option(help="Draw other responses with another seed.")] = 0,
     annotator: AuditedOption = None,
     stage: Annotated[
         str | None,
-        typer.Option(help="One stage of an annotation in stages, such as narrative; see the benchmark."),
+        typer.Option(help="Check one stage of the annotation, such as narrative."),
     ] = None,
     judge: Annotated[
         bool,
-        typer.Option("--judge", help="Show what the annotator gave, and ask which share of it is right."),
+        typer.Option("--judge", help="Show people the judge's values and let them mark the right share."),
     ] = False,
-    data: Annotated[str | None, data_option("Where the corpus is now.")] = None,
+    data: Annotated[str | None, data_option("Read the corpus from this folder.")] = None,
     media: Annotated[
         bool,
-        typer.Option("--media/--no-media", help="Give people what was sent: recordings, pictures, texts of a table."),
+        typer.Option("--media/--no-media", help="Include the recordings, pictures or texts that the model received."),
     ] = True,
 ) -> None:
-    """Draw answers for people to label, as a table; the group is masked, model and annotation are left out."""
+    """Draw answers for people to label, without model, group and annotation."""
     from equivox.audit.drawing import draw_sheet
     from equivox.audit.sheet import refuse_used, write_sheet
 
@@ -61,25 +57,25 @@ def draw(
     for (model, group), count in sorted(Counter((one.model, one.row.group) for one in drawn).items()):
         echo(f"{model}  {group or 'all'}: {count} answers")
     also = " and media/" if (folder / "media").exists() else ""
-    echo(f"\nGive {folder / 'sheet.csv'}{also} to people who label; they fill in the column `label`.")
-    echo(f"Labels come back with `equivox label score {folder} FILE…`, a file per person.")
-    echo(f"Keep {folder / 'key.json'}: it tells which response is which.")
+    echo(f"\nGive {folder / 'sheet.csv'}{also} to people who label; they fill the column `label`.")
+    echo(f"Then run `equivox label score {folder} FILE…` with one file per person.")
+    echo(f"Keep {folder / 'key.json'}: it links the rows to the responses.")
 
 
 @app.command("score", cls=Command)
 def score_sheet(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that `label draw` wrote.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Name the folder that `label draw` wrote.")],
     labels: Annotated[
         list[Path] | None,
         typer.Argument(
             metavar="[LABELS...]",
-            help="One CSV per person; without any, those in FOLDER.",
+            help="Name one CSV per person; default: the files in FOLDER.",
         ),
     ] = None,
     annotator: AuditedOption = None,
-    store: Annotated[bool, typer.Option("--store", help="Keep labels and result with the run.")] = False,
+    store: Annotated[bool, typer.Option("--store", help="Store labels and result with the run.")] = False,
 ) -> None:
-    """Compare the annotator with people: agreement, κ, α, its errors, and their effect on each interval."""
+    """Compare the judge with people: agreement, errors, and their effect on each interval."""
     from equivox.audit.kept import annotators_of, is_about_shares, score_audit, score_shares, store_audit
     from equivox.audit.labels import label_files, read_key
     from equivox.audit.sheet import CSV_FILE
@@ -104,4 +100,4 @@ def score_sheet(
         stored = [folder, *stored]
     echo("".join(f"\nStored in {place / AUDIT_FILE}" for place in stored))
     if not store:
-        echo("No run was changed; with `--store` labels and result are kept with it.")
+        echo("No run was changed; add `--store` to store labels and result with the run.")

@@ -31,50 +31,48 @@ SHOWN = 20
 
 def make(
     step: Annotated[
-        Literal["rewrite", "label", "filter", "describe", "synthesize"], typer.Argument(help="What is to be made.")
+        Literal["rewrite", "label", "filter", "describe", "synthesize"], typer.Argument(help="Choose a step.")
     ],
     source: Annotated[
         list[Path],
-        typer.Argument(metavar="SOURCE...", help="A CSV of sentences or texts; for describe the folder of elements."),
+        typer.Argument(metavar="SOURCE...", help="Read sentences or texts from this CSV; for describe, name a folder."),
     ],
-    output: Annotated[Path | None, output_option("The table, or the folder of clips, to be made.", here=False)] = None,
+    output: Annotated[Path | None, output_option("Write this table, or this folder of clips.", here=False)] = None,
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="The model that is asked: a packaged name, scheme:arguments or a file. label: repeat it; without it "
-            "an empty sheet for a person. rewrite: a second one reads, and must not be able to tell the group."
+            help="Use this model. label: repeatable; without a model, write an empty sheet. rewrite: a second model "
+            "checks that texts hide the group."
         ),
     ] = None,
     swap: Annotated[
-        bool, typer.Option("--swap", help="rewrite: add each context for the other of two groups, options swapped.")
+        bool, typer.Option("--swap", help="rewrite: also write each context for the other group, options swapped.")
     ] = False,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Another seed asks for other texts, and orders a sheet otherwise.")
+        int | None, typer.Option(min=0, help="Draw other texts, or another order of a sheet, with another seed.")
     ] = None,
-    labels: Annotated[
-        list[Path] | None, typer.Option(help="filter: a CSV of labels by models or a person; repeat it.")
-    ] = None,
+    labels: Annotated[list[Path] | None, typer.Option(help="filter: read labels from this CSV; repeatable.")] = None,
     least_annotators: Annotated[
-        int | None, typer.Option(min=1, help="filter: labels that each continuation needs; 5 by default.")
+        int | None, typer.Option(min=1, help="filter: require this many labels per text; default: 5.")
     ] = None,
     least_agreement: Annotated[
-        float | None, typer.Option(help="filter: share of them that must be what is meant; 0.5 by default.")
+        float | None, typer.Option(help="filter: require this share of correct labels; default: 0.5.")
     ] = None,
     voices: Annotated[
-        list[Path] | None, typer.Option(help="synthesize: a CSV with speaker, voice, the domain's column and more.")
+        list[Path] | None, typer.Option(help="synthesize: read speakers and voices from this CSV.")
     ] = None,
     tts: Annotated[
         str | None,
-        typer.Option(help="synthesize: espeak-ng, or a command with {output}, {text} and columns of the voices."),
+        typer.Option(help="synthesize: run espeak-ng, or a command with {output} and {text}."),
     ] = None,
 ) -> int:
-    """Make a corpus of your own with models: texts, their labels, their speech, or descriptions of images.
+    """Make a corpus with models: texts, labels, speech or descriptions of images.
 
-    rewrite: sentences about people in the first person.
-    label: which continuation is a stereotype, breaks one or is irrelevant.
-    filter: the texts on which annotators agree.
-    synthesize: their speech, in the layout of Spoken StereoSet.
-    describe: GENRES' narrative elements, for `data build --generate-images`.
+    rewrite: turn sentences about people into the first person.
+    label: mark each continuation as stereotype, anti-stereotype or irrelevant.
+    filter: keep the texts on which annotators agree.
+    synthesize: speak the texts, in the layout of Spoken StereoSet.
+    describe: describe GENRES' elements for `data build --generate-images`.
     """
     from equivox.engines import open_engine
 

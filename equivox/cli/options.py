@@ -55,9 +55,7 @@ def refuse_in_run(path: Path, name: str, *, resumed: bool = False) -> None:
     place = path.resolve()
     for folder in place.parents if resumed else (place, *place.parents):
         if all((folder / file).is_file() for file in (MANIFEST_FILE, TASKS_FILE)):
-            raise RequestError(
-                f"`{name}` {path} is in the run {folder}, which would count as changed; name a place beside it"
-            )
+            raise RequestError(f"`{name}` {path} is inside the run {folder} and would change it; name a path outside")
 
 
 def output_option(help: str, *, resumed: bool = False, here: bool = True) -> Any:
@@ -96,7 +94,7 @@ def _runs_opened(named: list[Path], *, every: bool) -> list[Path]:
 
     folders = [path for path in named if not is_task_file(path.name)]
     if not folders:
-        raise RequestError(f"no run is named, only {named[0]}; name the folder of a run before it")
+        raise RequestError(f"a run is missing before {named[0]}; name its folder")
     _give([path for path in named if path not in folders])
     for folder in folders:
         with nullcontext() if every or len(folders) == 1 else suppress(EquivoxError):
@@ -200,31 +198,29 @@ def names_in(text: str) -> list[str]:
 
 
 TasksArgument = Annotated[
-    str, typer.Argument(metavar="TASKS", help="Tasks, families or task files, separated by commas.")
+    str, typer.Argument(metavar="TASKS", help="Name tasks, families or task files, separated by commas.")
 ]
 TaskFilesArgument = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="[FILE...]", help="Task files whose code the run needs.", callback=_give),
+    typer.Argument(metavar="[FILE...]", help="Name task files whose code the run needs.", callback=_give),
 ]
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", callback=opened)]
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Name the folder of a run.", callback=opened)]
 TrustOption = Annotated[
-    bool, typer.Option("--trust-remote-code", help="Run the code in the repositories of models that need it.")
+    bool, typer.Option("--trust-remote-code", help="Allow models to run code from their own repositories.")
 ]
 ScoringOption = Annotated[
     str | None, typer.Option("--scoring", metavar="KEY=VALUE,…", help=SCORING_HELP, show_default=False)
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Hide progress bars.")]
 WorkersOption = Annotated[
     int,
-    typer.Option(
-        min=1, help="How many engines answer at a time, each on GPUs of its own; several need `equivox\\[ray]`."
-    ),
+    typer.Option(min=1, help="Start this many copies of the model, each on its own GPUs (needs `.\\[ray]`)."),
 ]
 RayAddressOption = Annotated[
     str | None,
-    typer.Option(metavar="ADDRESS", help="The Ray cluster that the workers run on; this machine by default."),
+    typer.Option(metavar="ADDRESS", help="Use the Ray cluster at this address; default: this machine."),
 ]
 RedoJudgeOption = Annotated[bool, typer.Option("--redo-judge", help=TYPED["redo_judge"][1])]
-DetailsOption = Annotated[bool, typer.Option("--details", help="Print every number before the first screen.")]
-ExplainOption = Annotated[str | None, typer.Option(metavar="NAME", help="Explain a column of --details, and stop.")]
-AuditedOption = Annotated[str | None, typer.Option(help="The annotator to check; the run's annotator by default.")]
+DetailsOption = Annotated[bool, typer.Option("--details", help="Print every number above the summary.")]
+ExplainOption = Annotated[str | None, typer.Option(metavar="NAME", help="Explain one column of --details and exit.")]
+AuditedOption = Annotated[str | None, typer.Option(help="Check this annotator; default: the run's annotator.")]

@@ -43,28 +43,25 @@ class _Assumed:
 
 def power(
     task: Annotated[
-        str | None, typer.Option(help="The task whose design is used; in a file, voices.yaml:story.")
+        str | None, typer.Option(help="Use the design of this task, such as vibe_gender:story or voices.yaml:story.")
     ] = None,
     data: Annotated[
-        str | None, typer.Option(help="The corpus whose clusters count, as for `run`; published numbers by default.")
+        str | None, typer.Option(help="Count units in this corpus, as for `run`; default: published numbers.")
     ] = None,
-    shift: Annotated[
-        float | None, typer.Option(help="Instead, estimate the clusters that detect this shift, in percent.")
-    ] = None,
+    shift: Annotated[float | None, typer.Option(help="Estimate how many units detect this gap, in percent.")] = None,
     assumed: Annotated[
         str | None,
         typer.Option(
             "--design",
             metavar="KEY=VALUE,…",
-            help="What differs from the task's design, or all of it: clusters, responses (of a cluster), groups, "
-            "values (of an attribute), correlation (within a cluster, .02), level (.05), power (.8), simulations "
-            "(1000), seed.",
+            help="Change the design: clusters, responses per cluster, groups, values per attribute, correlation=.02, "
+            "level=.05, power=.8, simulations=1000, seed.",
         ),
     ] = None,
 ) -> int:
-    """Estimate the shift that a design can detect, or the number of speakers that a shift needs.
+    """Estimate the smallest gap that a test can detect, or the units that a gap needs.
 
-    Of a number, it is a difference of means; a shift is then the nTVD of two normal distributions that far apart.
+    For a number, such as a salary, the gap is a difference of means.
     """
     from equivox.core.fields import checked_fields, parse_model_args
 

@@ -30,28 +30,28 @@ if TYPE_CHECKING:
 
 
 def compare(
-    runs: Annotated[list[Path], runs_argument("Folders of runs, one model each.")],
+    runs: Annotated[list[Path], runs_argument("Name folders of runs, one model each.")],
     tables: Annotated[
         Path | None,
         typer.Option(
-            help="Write every number as CSV, and tables as LaTeX, Markdown and HTML, into this folder.",
+            help="Write all tables into this folder as CSV, LaTeX, Markdown and HTML.",
             callback=outside,
         ),
     ] = None,
     resamples: Annotated[
         int,
-        typer.Option(min=FEWEST_RESAMPLES, max=MOST_RESAMPLES, help="Swaps drawn for each test between two models."),
+        typer.Option(
+            min=FEWEST_RESAMPLES, max=MOST_RESAMPLES, help="Draw this many permutations for each test of two models."
+        ),
     ] = 10_000,
     published: Annotated[
-        str | None, typer.Option("--with", help="Total scores beside a published cohort: published-llama-3.1-8b.")
+        str | None, typer.Option("--with", help="Rank the runs among published models: published-llama-3.1-8b.")
     ] = None,
-    fixed: Annotated[
-        bool, typer.Option("--fixed", help="The published models alone are the cohort; their scores stay as printed.")
-    ] = False,
+    fixed: Annotated[bool, typer.Option("--fixed", help="Keep the published models' scores as printed.")] = False,
     details: DetailsOption = False,
     explain: ExplainOption = None,
 ) -> int:
-    """Compare runs: which is more biased, with ranks and their intervals."""
+    """Compare models: which one is more biased, and by how much."""
     from equivox.cli.show import code_of, usable
     from equivox.compare.pairs import untested_measures
     from equivox.compare.ranking import judge, missing_cohorts, published_totals
@@ -116,23 +116,20 @@ def _write_tables(folder: Path, frames: Mapping[str, DataFrame], tables: Mapping
 
 
 def report(
-    runs: Annotated[list[Path], runs_argument("Folders of runs.")],
-    output: Annotated[Path, output_option("The HTML file to write, or with --figure a .svg, .png or .pdf.")] = Path(
+    runs: Annotated[list[Path], runs_argument("Name folders of runs.")],
+    output: Annotated[Path, output_option("Write this HTML file; with --figure a .svg, .png or .pdf.")] = Path(
         "report.html"
     ),
-    examples: Annotated[
-        int, typer.Option(min=0, help="Pairs of answers to show of each difference; none by default.")
-    ] = 0,
-    data: Annotated[str | None, data_option("Where recordings or images are now.")] = None,
+    examples: Annotated[int, typer.Option(min=0, help="Show this many pairs of answers for each difference.")] = 0,
+    data: Annotated[str | None, data_option("Read recordings or images from this folder.")] = None,
     figure: Annotated[
         str | None,
         typer.Option(
-            help="Draw one figure alone: forest:FAMILY, shares:TASK:ATTRIBUTE, of several runs ranks:FAMILY; `list` "
-            "names all.",
+            help="Draw one figure: forest:FAMILY, shares:TASK:ATTRIBUTE or ranks:FAMILY; `list` names all.",
         ),
     ] = None,
 ) -> int:
-    """Write one HTML file with verdicts, all numbers and, as an option, examples; it needs no network."""
+    """Write all results of one or more runs into one HTML file."""
     from equivox.cli.show import code_of, usable
     from equivox.report.page import build_report
     from equivox.run.opening import by_name
@@ -156,15 +153,15 @@ def report(
 
 
 def view(
-    runs: Annotated[list[Path], runs_argument("Folders of runs.")],
-    data: Annotated[str | None, data_option("Where recordings or images are now.")] = None,
+    runs: Annotated[list[Path], runs_argument("Name folders of runs.")],
+    data: Annotated[str | None, data_option("Read recordings or images from this folder.")] = None,
     host: Annotated[
-        str, typer.Option(help="The address to listen on; others than this machine's show it to others.")
+        str, typer.Option(help="Listen on this address; any other than 127.0.0.1 opens the page to others.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Listen on this port; 0: any free port.")] = 0,
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
 ) -> int:
-    """Show the report in a browser with the answers behind it, side by side by group."""
+    """Show the answers in a browser, side by side by group."""
     import webbrowser
 
     from equivox.report.view.server import serve
@@ -238,15 +235,12 @@ def leaderboard(
         str,
         typer.Argument(
             metavar="RUNS",
-            help="A folder with runs in it, at any depth; hf://datasets/OWNER/NAME, a run or a board with a list of "
-            "runs, submitted.txt; or such a list here.",
+            help="Name a folder of runs, a text file that lists runs, or hf://datasets/OWNER/NAME.",
         ),
     ],
-    output: Annotated[
-        Path, output_option("Where the site goes: index.html, scores.html, models/, JSON and CSV.")
-    ] = Path("leaderboard"),
+    output: Annotated[Path, output_option("Write the site into this folder.")] = Path("leaderboard"),
 ) -> int:
-    """Verify runs, rank them with rank intervals, and write them as a static site, JSON and CSV."""
+    """Verify runs, rank their models, and write a static site."""
     from equivox.cli.show import code_of, usable
     from equivox.report.board import make_board, render_site
     from equivox.run.scoring import read_scores

@@ -31,27 +31,29 @@ from equivox.run.spec import scoring_of
 
 def score(
     run: RunArgument,
-    annotator: Annotated[str | None, typer.Option(help="Annotator to score; the run's annotator by default.")] = None,
+    annotator: Annotated[
+        str | None, typer.Option(help="Score the annotations of this annotator; default: the run's.")
+    ] = None,
     use: Annotated[
         str | None,
-        typer.Option(metavar="ANNOTATOR", help="Make this annotator the run's own, whose scores stand in every table."),
+        typer.Option(metavar="ANNOTATOR", help="Make this annotator the run's judge; all tables then show its scores."),
     ] = None,
     compare: Annotated[
-        str | None, typer.Option(help="Compare the stored answers by further columns: accent,gender×accent.")
+        str | None, typer.Option(help="Also compare the stored answers by these columns: accent,gender×accent.")
     ] = None,
     scoring: ScoringOption = None,
     details: DetailsOption = False,
     explain: ExplainOption = None,
     quiet: QuietOption = False,
 ) -> int:
-    """Recompute every number of a run from its stored responses and annotations, without an engine."""
+    """Score a stored run again, without the model."""
     from equivox.run.pipeline import rescore, use_annotator
     from equivox.run.scoring import scored_with
 
     if explain is not None:
         return show_explanation(explain)
     if use is not None and annotator is not None:
-        raise RequestError("`--use` scores by that annotator already; leave out `--annotator`")
+        raise RequestError("`--use` already scores by that annotator; leave out `--annotator`")
     further = () if compare is None else parse_comparisons(compare)
     options = scored_with(run, annotator) if scoring is None else scoring_of(scoring)
     with progress_bars(quiet=quiet) as progress:
@@ -64,20 +66,20 @@ def score(
 
 def annotate(
     run: RunArgument,
-    annotator: Annotated[str | None, typer.Option(help="Annotator of the responses: a name or a YAML file.")] = None,
+    annotator: Annotated[str | None, typer.Option(help="Name the new judge: a model or a YAML file.")] = None,
     panel: Annotated[
         str | None,
-        typer.Option(metavar="A,B,C", help="Combine three or more of the run's annotators by majority instead."),
+        typer.Option(metavar="A,B,C", help="Combine three or more of the run's annotators by majority."),
     ] = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Annotate again what failed before.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Repeat failed requests to the judge.")] = False,
     redo_judge: RedoJudgeOption = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Repeat all annotations by this annotator.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Repeat all annotations by this judge.")] = False,
     scoring: ScoringOption = None,
     workers: WorkersOption = 1,
     ray_address: RayAddressOption = None,
     quiet: QuietOption = False,
 ) -> int:
-    """Annotate a run with another annotator, score its annotations, and print the agreement of all annotators."""
+    """Annotate a run with another judge, score it, and print the agreement."""
     from equivox.annotate import annotator_name
     from equivox.cli.show import show_agreement
     from equivox.run.declarations import read_tasks
@@ -90,7 +92,9 @@ def annotate(
     redo = select_redone(retry_failed=retry_failed, redo_judge=redo_judge, fresh=fresh)
     if panel is not None:
         if redo:
-            raise RequestError("`--panel` asks nobody, so nothing is repeated; leave out `--fresh` and its like")
+            raise RequestError(
+                "`--panel` uses stored annotations; leave out `--fresh`, `--redo-judge` and `--retry-failed`"
+            )
         return _panel(run, names_in(panel), options)
     with progress_bars(quiet=quiet) as progress:
         scores = annotate_run(
@@ -115,7 +119,7 @@ def _panel(run: Path, members: Sequence[str], options: ScoringOptions) -> int:
 
 
 def status(run: RunArgument) -> int:
-    """Print which requests of a run are done, missing and failed."""
+    """Count the finished, missing and failed requests of a run."""
     from equivox.cli.show import show_status
     from equivox.run.declarations import read_tasks
 

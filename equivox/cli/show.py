@@ -58,7 +58,7 @@ def usable(
     for name, reason in left_out:
         echo_error(f"left out: {name}: {reason}")
     if not found:
-        raise RequestError(f"none of the {len(left_out)} runs can be used; each is named above with the reason")
+        raise RequestError(f"none of the {len(left_out)} runs can be used; the lines above give the reasons")
     return found, left_out
 
 
@@ -109,13 +109,13 @@ def show_older(folder: Path, first: Sequence[Event]) -> None:
     `first` holds the first event of the start that has just ended, if there was one.
     """
     for done, total in ((event.done, event.total) for event in first if event.done):
-        began = f"of the run that began {read_manifest(folder)['created']}"
-        told = f"{done} of {total} responses were there before, {began}"
+        began = f"by the run that began {read_manifest(folder)['created']}"
+        told = f"{done} of {total} responses were already saved {began}"
         if done == total:
             failed = count_failures(folder).total()
-            of_them = f", {failed} of them failures, which `--retry-failed` asks again" if failed else ""
-            told = f"Nothing was asked: all {total} responses were there{of_them}, {began}"
-        echo(f"{told}; to ask the model as it is now, give another `--output` than {folder}", "yellow")
+            of_them = f"; `--retry-failed` repeats the {failed} that failed" if failed else ""
+            told = f"All {total} responses were already saved {began}{of_them}"
+        echo(f"{told}; to start over, give another `--output` than {folder}", "yellow")
 
 
 def _show_annotator(run: ComparedRun) -> None:
@@ -123,8 +123,8 @@ def _show_annotator(run: ComparedRun) -> None:
     own = read_manifest(run.folder)["command"]["annotator"]
     if run.annotator != own:
         echo(
-            f"  These scores are by {run.annotator}. Tables and reports show the scores by {own}, the run's own "
-            f"annotator; to change that, give `equivox score {run.folder} --use {run.annotator}`"
+            f"  {run.annotator} gave these scores. Tables and reports show the scores by {own}, the run's annotator; "
+            f"to change that, use `equivox score {run.folder} --use {run.annotator}`"
         )
 
 
@@ -135,9 +135,9 @@ def _show_usage(folder: Path) -> None:
     for who, usage in used:
         if not usage:
             continue
-        asked = how_many(round(usage["requests"]), "time")
+        sent = how_many(round(usage["requests"]), "request")
         echo(
-            f"  the server of {who} was asked {asked}: {usage['prompt_tokens']:.0f} prompt and "
+            f"  the server of {who} received {sent}: {usage['prompt_tokens']:.0f} prompt and "
             f"{usage['completion_tokens']:.0f} completion tokens"
         )
 
@@ -150,7 +150,7 @@ def _show_failures(folder: Path) -> None:
     # A recording that cannot be used is the corpus's, and no model was asked about it.
     asked = [error for error in failures if not error.startswith("unusable media")]
     if asked and read_manifest(folder)["identity"]["model"]["engine"] != IMPORTED:
-        echo("  The run's command with --retry-failed asks the model again for what failed.", "yellow")
+        echo("  Repeat the run's command with --retry-failed to send the failed requests again.", "yellow")
 
 
 def show_agreement(folder: Path, tasks: Sequence[Task]) -> None:
@@ -192,7 +192,7 @@ def show_status(folder: Path, tasks: Sequence[Task]) -> int:
     )
     _show_usage(folder)
     if missing and (live is None or live.age(time.time()) > SILENT_S):
-        echo("Give the command that began this run again to go on.")
+        echo("Repeat the command that began this run to resume it.")
     return EXIT_INCOMPLETE if missing or unannotated else EXIT_DONE
 
 
@@ -267,9 +267,7 @@ def _show_annotation_failures(folder: Path, annotator: str, failures: Counter[st
     if unreadable and (reply := find_unreadable_reply(folder, annotator)) is not None:
         echo(f"    such as: {reply}")
     if failures or unreadable:
-        echo(
-            "  Fix the judge, then repeat its command with --redo-judge: it repeats these annotations alone.", "yellow"
-        )
+        echo("  Fix the judge, then repeat its command with --redo-judge: it repeats only these annotations.", "yellow")
     return failures.total()
 
 

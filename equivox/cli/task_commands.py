@@ -21,14 +21,15 @@ from equivox.core.task import CROSSED, Task
 
 def tasks(
     name: Annotated[
-        str | None, typer.Argument(metavar="[TASKS]", help="Show a task, a family or a task file; all are listed.")
+        str | None,
+        typer.Argument(metavar="[TASKS]", help="Show this task, family or task file; default: list all tasks."),
     ] = None,
     table: Annotated[
-        Path | None, typer.Argument(metavar="[TABLE]", help="After `new`: the table that a task file is written for.")
+        Path | None, typer.Argument(metavar="[TABLE]", help="With `new`: write a task file for this table.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List all tasks, show what one of them asks, of whom, and what it cannot say, or write one: `new TABLE`."""
+    """List tasks, show one task, or write a task file for a table (`new TABLE`)."""
     if name == "new":
         _write(table)
         return
@@ -53,7 +54,7 @@ def _write(table: Path | None) -> None:
         raise RequestError("`tasks new` needs a table: equivox tasks new my_table.csv")
     path = write_task_file(table)
     echo(path.read_text("utf-8"))
-    echo(f"Written to {path}. Read it, change it, then: equivox run MODEL {quote(str(path))} --annotator ANNOTATOR")
+    echo(f"Written to {path}. Check it, then run: equivox run MODEL {quote(str(path))} --annotator ANNOTATOR")
 
 
 def _list(tasks: Sequence[Task]) -> None:
@@ -68,8 +69,8 @@ def _list(tasks: Sequence[Task]) -> None:
         names = ", ".join(task.name.partition(":")[2] for task in own)
         echo(textwrap.fill(names, width, initial_indent="    ", subsequent_indent="    ", break_long_words=False))
     echo(
-        f"\n{len(tasks)} tasks. A family's name (vibe_gender) means all of its tasks,\nFAMILY:TASK one of them "
-        "(vibe_gender:story);\n`equivox tasks FAMILY:TASK` shows what it asks."
+        f"\n{len(tasks)} tasks. Name a family (vibe_gender) or one task (vibe_gender:story).\n"
+        "`equivox tasks FAMILY:TASK` shows a task."
     )
 
 

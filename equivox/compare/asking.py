@@ -1,4 +1,4 @@
-"""How models were asked: with which settings of their engines beside what the tasks say, and whether two runs alike."""
+"""Find differences in generation settings that make two runs incomparable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verify a run and the labels kept with it; believe a run before anything is published or decided by it."""
+"""Verify a run before its scores are published, ranked or used as a baseline."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ def believe(run: Path, progress: Progress = no_progress) -> None:
     reason = changed[0] if changed else verify_with_labels(run, progress=progress).doubt
     if reason is not None:
         raise RequestError(
-            f"{run} is not used, because its numbers are not what its answers give here ({reason}); `equivox verify` "
-            "lists everything, `equivox score` computes the scores anew, and the run's own command asks for what is "
-            "missing"
+            f"{run} cannot be used: its numbers differ from those of its answers ({reason}); `equivox verify` lists "
+            "them, `equivox score` computes the scores again, and the run's command sends missing requests"
         )

@@ -149,7 +149,7 @@ def check_run(new: Path, baseline: Path, margins: Mapping[str, float]) -> Gate:
         if not _list_checked(run):  # its metrics may be code that this command was not given
             read_tasks(run.folder)
     if not scores:
-        raise RequestError(f"{new} has no number that a margin could hold for")
+        raise RequestError(f"{new} has no score that a margin applies to")
     names = {name for score in scores for name in (score.task, score.name)}
     if unknown := next((name for name in margins if name and name not in names), None):
         raise RequestError(
@@ -171,7 +171,7 @@ def check_run(new: Path, baseline: Path, margins: Mapping[str, float]) -> Gate:
 def _refuse_copies(new: Path, baseline: Path) -> None:
     """Raise RequestError for a run beside itself, or beside a copy: it would never differ."""
     if baseline.resolve() == new.resolve():
-        raise RequestError(f"`baseline` is the new run itself, {new}; name the run that it is held against")
+        raise RequestError(f"`baseline` is the new run itself, {new}; name an older run")
     mine, theirs = (read_manifest(folder) for folder in (new, baseline))
     answers = [
         {digest for name, digest in (stated_hashes(manifest) or {}).items() if name.startswith("responses/")}
@@ -179,7 +179,7 @@ def _refuse_copies(new: Path, baseline: Path) -> None:
     ]
     if all(mine[name] == theirs[name] for name in ("created", "identity")) and answers[0] & answers[1]:
         raise RequestError(
-            f"{new} and {baseline} are copies of one run, which began {mine['created']}; ask the model again into "
+            f"{new} and {baseline} are copies of one run, which began {mine['created']}; run the model again into "
             "a new folder"
         )
 

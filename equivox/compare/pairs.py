@@ -337,7 +337,7 @@ def _checked(found: object, what: str) -> dict[str, Any]:
     try:
         own = typed(PairedValues, given)
     except RequestError as error:
-        raise RequestError(f"{what} gave an odd field: {error}") from error
+        raise RequestError(f"{what} gave a wrong field: {error}") from error
     if own.undefined is None and not math.isfinite(own.difference):
         raise RequestError(f"{what} gave no number and no reason; return `PairedValues` with one of them")
     if (told := odd_numbers(own, ("p", "p_exchange", "p_least"), ("ci",))) is not None:

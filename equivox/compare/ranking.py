@@ -295,10 +295,7 @@ def published_totals(runs: Sequence[ComparedRun], published: str, *, fixed: bool
             )
         )
     if not found:
-        raise RequestError(
-            f"`with` {published}: no run has scores over all tasks of a family that a cohort takes; run all of "
-            "its tasks"
-        )
+        raise RequestError(f"`with` {published}: no run has scores for all tasks of the family; run the whole family")
     return found
 
 

@@ -76,7 +76,9 @@ class Number:
         try:
             re.compile(self.pattern)
         except re.error as error:
-            raise RequestError(f"`number` has the pattern {self.pattern!r}, no regular expression: {error}") from None
+            raise RequestError(
+                f"`number` has the pattern {self.pattern!r}, which is not a regular expression: {error}"
+            ) from None
 
     @property
     def needs_annotator(self) -> bool:

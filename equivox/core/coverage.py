@@ -71,14 +71,14 @@ class Coverage:
 
         >>> Coverage(requested=10, generated=10, answered=10, parsed=6, used=6, requested_by_group={"f": 5, "m": 5},
         ...          used_by_group={"f": 5, "m": 1}).shortfall(0.8)
-        'only 20 % of the responses of group m are usable, below the floor of 80 %'
+        'only 20 % of the responses of group m are usable; every group needs 80 %'
         """
         group, share = self.worst
         if share >= floor:
             return None
         return (
             f"only {math.floor(1000 * share) / 10:g} % of the responses of group {group} are usable, "
-            f"below the floor of {100 * floor:g} %"
+            f"every group needs {100 * floor:g} %"
         )
 
     @property

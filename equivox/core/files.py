@@ -330,7 +330,7 @@ def refuse_odd_files(folder: Path) -> None:
             number += 1
             if number > MOST_FILES:
                 raise RequestError(
-                    f"{folder} holds more than {MOST_FILES:,} files; no run does; give the folder of a run"
+                    f"{folder} holds more than {MOST_FILES:,} files, more than any run; give the folder of a run"
                 )
             with suppress(FileNotFoundError):  # a run that is under way renames its files
                 mode = os.lstat(path := os.path.join(place, name)).st_mode
@@ -347,7 +347,7 @@ def _refuse_odd(path: Path, mode: int, root: Path, folder: Path) -> None:
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         kinds = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
         kind = kinds.get(stat.S_IFMT(mode), "a link to nothing")
-        raise RequestError(f"{path} is no regular file but {kind}; remove it")
+        raise RequestError(f"{path} is {kind}, not a regular file; remove it")
 
 
 def refuse_oversized(path: Path) -> None:

@@ -304,7 +304,9 @@ def checked_image(data: bytes, *, name: str, blank: bool = True) -> tuple[bytes,
     try:
         from PIL import Image
     except ModuleNotFoundError:
-        raise RequestError('images need Pillow; install it with `pip install "equivox[images]"`') from None
+        raise RequestError(
+            'images need Pillow; install it in a checkout of equivox: `pip install -c constraints.txt ".[images]"`'
+        ) from None
     if not data:
         raise MediaError(f"{name}: empty (0 bytes)")
     try:

@@ -69,7 +69,9 @@ def told_in_one_line(named: str) -> Iterator[None]:
         reason = f"{type(error).__name__}: {one_line(said)}" if said else type(error).__name__
         # `contextmanager` would take an error that a StopIteration causes for that StopIteration, and let it pass.
         cause = None if isinstance(error, StopIteration) else error
-        raise RunError(f"{named} failed ({reason}); what was stored stays, and --debug says where") from cause
+        raise RunError(
+            f"{named} failed ({reason}); stored responses are kept; --debug shows where it failed"
+        ) from cause
 
 
 class _Opened(Protocol):
@@ -88,7 +90,7 @@ Opened = TypeVar("Opened", bound=_Opened)
 
 @contextmanager
 def freed(opened: Opened) -> Iterator[Opened]:
-    """Yield an engine or an annotator, and close it at the end; RunError, in one line, for what goes wrong in that."""
+    """Yield an engine or an annotator and close it on exit. Raise RunError if closing fails."""
     with afterwards(partial(close, opened)):
         yield opened
 
@@ -97,7 +99,7 @@ def freed(opened: Opened) -> Iterator[Opened]:
 def afterwards(do: Callable[[], None]) -> Iterator[None]:
     """Call `do` at the end, whatever happens before.
 
-    An error before it stays the one that is told: what is broken often cannot be closed, or say what it used, either.
+    An error before it is raised again: an engine that failed often cannot be closed either.
     """
     try:
         yield
@@ -130,7 +132,7 @@ def refuse_odd_identity(identity: Any, what: str) -> None:
         typed(type(identity), {own.name: getattr(identity, own.name) for own in fields(identity)})
         digest(identity.as_dict())
     except (TypeError, ValueError, RecursionError) as error:  # a RequestError is a ValueError
-        raise RequestError(f"{what} has an odd `identity`: {error}") from error
+        raise RequestError(f"{what} has a wrong `identity`: {error}") from error
 
 
 def a_function(given: Any, where: str) -> Any:

@@ -122,8 +122,8 @@ def until_outage(
             held.append(response)
             if len(held) >= stop_after:
                 raise RunError(
-                    f"{who} failed {len(held)} times in a row alike ({response.error}), so the run stops; what was "
-                    "answered is stored: mend the cause and give the same command again (`stop-after` 0 goes on)"
+                    f"{who} failed {len(held)} times in a row with the same error ({response.error}), so the run "
+                    "stopped; stored responses are kept: fix the cause and repeat the command (or `--stop-after 0`)"
                 )
     finally:
         if isinstance(responses, Generator):

@@ -119,7 +119,7 @@ class Mover:
 Outcome = Literal["difference", "no_result", "too_few_data", "no_difference"]
 """What a score says, see `equivox.core.outcomes`."""
 
-_CAN_STAY_HIDDEN = " can stay hidden in more than 20 of 100 such samples"
+_CAN_STAY_HIDDEN = " could be missed in more than 20 of 100 such samples"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,7 +279,7 @@ class Score:
 
     @property
     def untold(self) -> str | None:
-        """Why a tested score without a finding says nothing: the design could not have found anything; else None."""
+        """Why a score without a finding is inconclusive; None if the test had enough power."""
         return self._untold(in_unit=True)
 
     @property

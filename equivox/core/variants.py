@@ -95,7 +95,7 @@ def text_problem(name: str, text: str) -> str:
 
 
 def _read(path: Path) -> str:
-    """Return the text of a file, as much of it as tells whether it is too long."""
+    """Return the text of a prompt file, read just beyond the limit of its size."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             text = file.read(LONGEST + 1)

@@ -244,7 +244,7 @@ def an_engine(given: Any, what: str) -> Engine:
         refuse_odd_identity(identity, what)
         ours = any(kind.__module__.startswith(__name__) for kind in type(given).__mro__)
         if identity.engine in _BELIEVED and not ours:
-            raise RequestError(f"{what} calls itself {identity.engine!r}, as an engine of equivox does; rename it")
+            raise RequestError(f"{what} has the name {identity.engine!r} of an engine of equivox; rename it")
         for name in ("modalities", "able"):
             if isinstance(odd := getattr(given, name), str) or not isinstance(odd, Collection):
                 raise RequestError(f"{what} has {odd!r:.60} as `{name}`; give a frozenset of texts")
@@ -252,7 +252,7 @@ def an_engine(given: Any, what: str) -> Engine:
             raise RequestError(f"{what} has {given.audio_sent!r:.60} as `audio_sent`; give a text")
         return given
     raise RequestError(
-        f"{what} is no engine but {given!r:.60}; its class derives from equivox.engines.Engine and sets `identity` "
+        f"{what} gives {given!r:.60}, not an engine; derive its class from equivox.engines.Engine and set `identity` "
         "(docs/add_an_engine.md)"
     )
 

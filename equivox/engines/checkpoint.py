@@ -112,7 +112,9 @@ def open_checkpoint(model: str, *, revision: str | None = None, cache: str | Non
     folder = Path(model).expanduser()
     if folder.is_dir():
         if revision is not None:
-            raise RequestError(f"`revision` {revision!r} needs a model on the Hub, {model} is a folder; leave it out")
+            raise RequestError(
+                f"`revision` {revision!r} is for models on the Hub, and {model} is a folder; leave it out"
+            )
         if not (folder / "config.json").is_file():
             raise RequestError(f"`model_name` {model} has no config.json; name the folder that save_pretrained wrote")
         model, location, commit = folder.resolve().name, str(folder.resolve()), _content(folder)

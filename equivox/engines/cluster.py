@@ -41,7 +41,9 @@ def start(address: str | None, count: int) -> Any:
     try:
         import ray
     except ModuleNotFoundError:
-        raise RequestError('several workers need Ray; install it with `pip install "equivox[ray]"`') from None
+        raise RequestError(
+            'several workers need Ray; install it in a checkout of equivox: `pip install -c constraints.txt ".[ray]"`'
+        ) from None
     with _lock:
         if not ray.is_initialized():
             handler = signal.getsignal(signal.SIGTERM)
@@ -85,9 +87,9 @@ def _connect(ray: Any, address: str | None, count: int) -> None:
         if address is None:
             raise RequestError(f"Ray did not start on this machine ({one_line(error)})") from error
         raise RequestError(
-            f"no Ray cluster that fits answers at `ray-address` {address} ({one_line(error)}); start one with "
-            "`ray start --head`, and give the address that it prints, or `auto` on a machine of the cluster; a cluster "
-            "that asks for a token needs RAY_AUTH_MODE=token here"
+            f"no suitable Ray cluster answers at `ray-address` {address} ({one_line(error)}); start one with "
+            "`ray start --head`, and give the address that it prints, or `auto` on a machine of the cluster; if the "
+            "cluster needs a token, set RAY_AUTH_MODE=token"
         ) from error
 
 

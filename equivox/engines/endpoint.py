@@ -133,8 +133,8 @@ class EndpointEngine(Engine):
         """Build an engine from model arguments; RequestError for an unknown or missing one, or a wrong type."""
         if any("key" in name.lower() and name != "api_key_env" for name in arguments):
             raise RequestError(
-                "model arguments hold a key; put it into the environment (OPENAI_API_KEY, or name the variable with "
-                "api_key_env=…), so that it is in no file and no history"
+                "model arguments hold a key; put it into the environment variable OPENAI_API_KEY, or name "
+                "another variable with api_key_env=…"
             )
         settings = EndpointSettings(**checked_fields(EndpointSettings, arguments, what="endpoint"))
         if not re.fullmatch("[A-Z_][A-Z0-9_]*", settings.api_key_env):
@@ -164,7 +164,7 @@ class EndpointEngine(Engine):
             for part in request.media:
                 if part.kind not in self.modalities:
                     raise RequestError(
-                        f"{self.settings.model_name} is declared to take {', '.join(sorted(self.modalities))}, but "
+                        f"{self.settings.model_name} takes {', '.join(sorted(self.modalities))}, but "
                         f"{request.task} sends {part.kind}; choose another model, or correct modalities=[…]"
                     )
         # Made as the first request is, so that the server shows which of its settings it does not take.
@@ -245,7 +245,7 @@ class EndpointEngine(Engine):
             if withheld(getattr(error, "body", None)):
                 # No model read the prompt, so it need not show that media arrived.
                 return Response(key=request.key, text="", finish_reason=WITHHELD, media_items=len(request.media))
-            # Whatever fails a server that never answered may fail everything: wrong settings, sound it does not take.
+            # Before the first answer every failure is fatal: the settings may be wrong for all requests.
             fatal = _fatal(error) or (None if self._used["requests"] else f"{NO_ANSWER_YET}{type(error).__name__}")
             return Response(key=request.key, text=None, error=short(error), fatal=fatal)
 

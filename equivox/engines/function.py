@@ -43,7 +43,7 @@ class FunctionEngine(Engine):
         able: Iterable[Need] = (),
     ) -> None:
         if not name or not revision:
-            raise RequestError(f"`name` and `revision` tell models apart, got {name!r} and {revision!r}; give both")
+            raise RequestError(f"`name` and `revision` must both be set, got {name!r} and {revision!r}")
         refuse_unless(callable(function), "function", function, "a function that takes a request and returns a text")
         self._function = function
         self.able = frozenset(able)

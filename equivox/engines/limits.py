@@ -33,7 +33,7 @@ def refuse_missing_modality(checkpoint: Checkpoint, takes: frozenset[str], reque
     if missing := sorted(wanted - takes):
         raise RequestError(
             f"{checkpoint.name} does not take {' or '.join(missing)} (it takes {', '.join(sorted(takes))}); "
-            "choose a model that does, or tasks without"
+            "choose another model, or other tasks"
         )
 
 
@@ -86,8 +86,8 @@ def refuse_dropped(checkpoint: Checkpoint, requests: Sequence[Request], render: 
             continue
         if system not in rendered:
             raise RequestError(
-                f"the chat template of {checkpoint.name} leaves out the system prompt {system[:40]!r}…: the model "
-                "would never see it; give a template that sends it (`chat_template=…`), or another model"
+                f"the chat template of {checkpoint.name} drops the system prompt {system[:40]!r}…; "
+                "give a template that sends it (`chat_template=…`), or choose another model"
             )
 
 

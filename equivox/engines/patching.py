@@ -43,7 +43,9 @@ def check_layers(patch: Patch, n_layers: int, *, model: str) -> None:
                 f"`patch.{name}` {layer} is not among the {n_layers} layers of {model}, 0 to {n_layers - 1}"
             )
     if patch.target_token not in patch.target.split():
-        raise RequestError(f"`patch.target` holds no word {patch.target_token!r} for the states to be put at")
+        raise RequestError(
+            f"`patch.target` does not contain the word {patch.target_token!r}, which receives the states"
+        )
 
 
 def layers_of(model: Any) -> Any:

@@ -233,7 +233,7 @@ class PoolEngine(Engine):
                 if worker.news is not None:
                     return f"it gave no sign of life for {silent:.0f} s"
                 if not any(other.news for other in self._all):
-                    raise RunError(f"the cluster started no worker in {silent:.0f} s; `ray status` says what it has")
+                    raise RunError(f"the cluster started no worker in {silent:.0f} s; `ray status` shows its resources")
         return ""
 
     def _take(self, worker: _Worker, news: News) -> None:
@@ -279,8 +279,8 @@ class PoolEngine(Engine):
         """Let the others have what a lost worker had; a request that was lost too often has failed."""
         if not any(node["Alive"] for node in self._ray.nodes()):
             raise RunError(
-                "Ray has no machine left: its node manager died; what was answered is stored: give the same command "
-                "again to go on"
+                "Ray has no machine left: its node manager died; stored responses are kept: repeat the command "
+                "to resume"
             )
         with self._changed:
             self._strikes.update(worker.has.keys())
@@ -302,7 +302,7 @@ class PoolEngine(Engine):
         differing = [name for name in ours | other if ours.get(name) != other.get(name) and name != "digest"]
         told = "; ".join(f"{name} is {other.get(name)!r} there, {ours.get(name)!r} here" for name in differing[:3])
         raise RunError(
-            f"worker {worker.number} would answer as another model ({told or 'an argument that is not written down'}); "
+            f"worker {worker.number} would answer as another model ({told or 'an argument that is not stored'}); "
             "install the same versions on every machine"
         )
 

@@ -101,13 +101,14 @@ class Servers:
             import openai
         except ModuleNotFoundError:
             raise RequestError(
-                'endpoints need the OpenAI client; install it with `pip install "equivox[endpoint]"`'
+                "endpoints need the OpenAI client; install it in a checkout of equivox: "
+                '`pip install -c constraints.txt ".[endpoint]"`'
             ) from None
         key = os.environ.get(self.key_variable, "").strip() or "none"
         if not key.isascii():
             raise RequestError(
-                f"the key in the environment variable {self.key_variable} has characters that no header can carry; "
-                "copy it again from where it was issued"
+                f"the key in the environment variable {self.key_variable} has characters that a header cannot "
+                "carry; copy the key again"
             )
         return openai.OpenAI(base_url=url, api_key=key, timeout=self.timeout_s, max_retries=0)
 
@@ -135,7 +136,7 @@ class Servers:
                 ) from error
             except Exception as error:
                 if _instead(error, body):
-                    raise RequestError(f"{place} does not take what it is asked with ({short(error)})") from error
+                    raise RequestError(f"{place} refuses the settings of this run ({short(error)})") from error
                 # The server may be overloaded, refuse a one-token answer, or send what is none; the requests will show.
                 continue
 
@@ -224,7 +225,7 @@ class Servers:
 
 
 class NotAnAnswer(ValueError):
-    """The body of an answer has another form than was asked for; an error in it may have the status of one."""
+    """The server returned a body that is not a completion; its status may come from an embedded error."""
 
     def __init__(self, told: str, said: object = None) -> None:
         super().__init__(told)

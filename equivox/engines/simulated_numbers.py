@@ -85,7 +85,7 @@ def stated(attribute: Attribute, value: float) -> str:
             return said
     raise RequestError(
         f"the `pattern` {number.pattern!r} of {attribute.name} finds no number in what simulated models say, such as "
-        f"'{_FORMS[0].format(name=name, value='5', unit=number.unit)}'; let it find that too, or ask a real model"
+        f"'{_FORMS[0].format(name=name, value='5', unit=number.unit)}'; extend the pattern, or use a real model"
     )
 
 

@@ -14,7 +14,7 @@ from equivox.core.lazy import torch
 from equivox.engines.checkpoint import Checkpoint
 from equivox.engines.quiet import debugging, quiet
 
-_INSTALL = 'pip install "equivox[transformers]"'
+_INSTALL = 'in a checkout of equivox: pip install -c constraints.txt ".[transformers]"'
 _FEATURES = {
     "audio": ("input_features", "input_audio_embeds", "audio_values", "input_values"),
     "image": ("image_grid_thw", "pixel_values", "image_sizes"),

@@ -290,7 +290,7 @@ class VLLMEngine(Engine):
                 chosen = "no adapter" if self._worn is None else "another adapter"
                 raise RunError(
                     f"{self.checkpoint.name}: vLLM chose {chosen} for the {kind} of {request.sample_id} instead of "
-                    f"{self._adapters[kind]}, so its answers would be those of another model; install the vLLM that "
+                    f"{self._adapters[kind]}, so another model would answer; install the vLLM that "
                     "equivox names (0.32)"
                 )
 

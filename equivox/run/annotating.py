@@ -344,7 +344,7 @@ def _told(jobs: Sequence[Job], annotator: Annotator) -> Iterator[Annotation]:
         job = left.pop(annotation.key, None) if isinstance(annotation, Annotation) else None
         if job is None:
             what = f"{annotation!r:.60}, no annotation of what was left to annotate"
-            raise RunError(f"{annotator.named} yielded {what}; what was stored stays")
+            raise RunError(f"{annotator.named} yielded {what}; stored annotations are kept")
         attributes = job.segment.attributes
         asked = named.get(id(attributes)) or named.setdefault(id(attributes), {one.name: one for one in attributes})
         known = annotation.status in STATUSES and all(_can_be(value, asked) for value in annotation.values)

@@ -68,7 +68,7 @@ def give(tasks: Sequence[Task]) -> None:
     """
     for task in tasks:
         if not is_file_name(task.name):
-            raise RequestError(f"no file can be called after the task {task.name!r}; name it without slashes")
+            raise RequestError(f"the task name {task.name!r} cannot be a file name; remove the slashes")
         encode(task, _given)
 
 
@@ -83,7 +83,9 @@ def read_tasks(folder: Path) -> list[Task]:
     try:
         document = read_document(path)
     except FileNotFoundError:
-        raise RequestError(f"{folder} has no {TASKS_FILE}: the run was stopped before it began; run it again") from None
+        raise RequestError(
+            f"{folder} has no {TASKS_FILE}: the run stopped before its first request; run it again"
+        ) from None
     try:
         tasks = [decode(drop_removed(entry)) for entry in document["tasks"]]
     except DamageError:
@@ -245,8 +247,8 @@ def _code(value: Any, modules: Sequence[str], what: str) -> str:
             break
         return f"{name}:{found}"
     raise RequestError(
-        f"{what} cannot be found again by another process: give it a name of its own at the top of a Python task file "
-        "(my_tasks.py), or of a package with an entry point of equivox"
+        f"{what} cannot be imported by another process; define it by name at the top of a Python task file, "
+        "or in a package with an entry point of equivox"
     )
 
 

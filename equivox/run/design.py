@@ -118,8 +118,8 @@ def task_design(task: Task, data: str | None = None) -> Design:
     clips = published_items(task)
     if not clips or groups is None or "speakers" not in published:
         raise RequestError(
-            f"nothing is published about {task.dimension} in {task.data.corpus}; give `--data`, or the numbers "
-            "themselves: --design clusters=…,responses=…,groups=…"
+            f"the sizes of {task.data.corpus} by {task.dimension} are not published; give `--data`, or "
+            "--design clusters=…,responses=…,groups=…"
         )
     return Design(
         n_clusters=published["speakers"],
@@ -165,8 +165,8 @@ def _from_corpus(task: Task, data: str | None) -> Design:
     compared = compared_rows(task, plan)
     if not len(compared):
         raise RequestError(
-            f"{task.name} holds {', '.join((*task.strata, *task.blocks))} equal, and no value of that has a sample of "
-            "every group: nothing would be compared; hold something else equal"
+            f"{task.name} holds {', '.join((*task.strata, *task.blocks))} equal, but no value has samples of "
+            "every group, so nothing can be compared; choose other strata"
         )
     plan = plan.take(pa.array(compared))
     n_clusters = len(plan["cluster"].unique())

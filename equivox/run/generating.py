@@ -1,4 +1,4 @@
-"""The generate stage: what a run has not been answered is asked, and each response is stored as it is finished.
+"""The generate stage: send every request without a stored response, and store each response as it arrives.
 
 In dialogues each turn is asked as soon as the answers before it are there. A turn that follows goes before new
 dialogues, so that a server still has what was said before in its cache. The last dialogues are begun before that: where
@@ -148,7 +148,7 @@ def generate(
             if row is None:
                 asked = pc.is_in(pa.scalar(response.key), value_set=plan.table["key"].combine_chunks()).as_py()
                 what = "answered a request twice" if asked else "answered a request that was not made"
-                raise RunError(f"{engine.named} {what} ({response.key[:12]}); what was stored before stays")
+                raise RunError(f"{engine.named} {what} ({response.key[:12]}); stored responses are kept")
             record = store.fitted({**vars(response), "sound": None})
             if record["error"] is not None:
                 record |= {"error": cleaned(record["error"]), "text": None}  # what is said beside an error is no answer
@@ -188,7 +188,7 @@ def _sent(sendable: Iterable[Request], engine: Engine) -> Iterator[Response]:
     with told_in_one_line(engine.named):
         for response in engine.generate(sendable):
             if not (isinstance(response, Response) and isinstance(response.key, str)):
-                raise RunError(f"{engine.named} yielded {response!r:.60}, no Response; what was stored stays")
+                raise RunError(f"{engine.named} yielded {response!r:.60}, not a Response; stored responses are kept")
             if not isinstance(response.text, str | None):  # NaN is a cell without an answer, not the answer "nan"
                 error = response.error or f"the engine gave {type(response.text).__name__}, not text"
                 response = replace(response, text=None, error=error)
@@ -199,13 +199,12 @@ def _refuse_arrival(request: Request, stored: Mapping[str, Any], engine: Engine)
     kinds = " and ".join(sorted({part.kind for part in request.media}))
     if stored["media_tokens"] is None and "trust_media" in engine.identity.settings:
         raise RunError(
-            f"the server of {engine.identity.model} counts no tokens for {request.sample_id}: nothing shows that the "
-            f"{kinds} arrived, so nothing is scored; have the server report its usage, or give trust_media=true to go "
-            "on without proof"
+            f"the server of {engine.identity.model} counts no tokens for {request.sample_id}, so nothing proves that "
+            f"the {kinds} arrived; let the server report its usage, or set trust_media=true to continue without proof"
         )
     raise RunError(
         f"{engine.identity.model} used {stored['media_items']} of {len(request.media)} media items of "
-        f"{request.sample_id}: the {kinds} did not arrive, so nothing is scored; "
+        f"{request.sample_id}: the {kinds} did not arrive; "
         f"use a model and an engine that take {kinds}"
     )
 

@@ -75,7 +75,7 @@ def match_rows(
                 raise RequestError(
                     f"{table.at(row)}: {column} is {told!r}, and the sample {sample.sample_id!r}, "
                     f"which the row names, has {known!r}; are the rows shifted? "
-                    "If the column means something else, take it out"
+                    "If the column means something else, remove it"
                 )
         shown = _shown(table, row, tasks[name], sample, seed)
         place = (name, sample.sample_id, shown)
@@ -92,7 +92,7 @@ def match_rows(
         raise RequestError(
             f"{len(unmatched):,} of {len(table):,} rows of {table.name} match no sample of {', '.join(tasks)} by "
             f"{', '.join(first.by)}, such as row {table.numbers[unmatched[0]]} ({first.told(unmatched[0])}); correct "
-            "them, take them out, or match by other columns (`--match`)"
+            "or remove them, or match by other columns (`--match`)"
         )
     return found
 
@@ -270,7 +270,7 @@ def _refuse_sparse(
     planned = sum(len(samples_of(corpora[tasks[name].data.corpus], tasks[name])) * n for name, n in repeats.items())
     if planned > _MANY and planned > _TOO_SPARSE * len(slots):
         raise RequestError(
-            f"{table.name} has {max(repeats.values()):,} responses of one sample, so every sample is asked as often: "
+            f"{table.name} has {max(repeats.values()):,} responses of one sample, so every sample needs as many: "
             f"{planned:,} requests, and it has {len(slots):,} rows; check `{SAMPLE}`, or what the rows are matched by"
         )
 
@@ -278,7 +278,7 @@ def _refuse_sparse(
 def _engine(model: str, answers: Mapping[Slot, Response]) -> RecordedEngine:
     """Return an engine that answers each request with its row; without one, by a failed response."""
     if not model:
-        raise RequestError("`model` is empty; say which model gave the responses")
+        raise RequestError("`model` is empty; name the model that gave the responses")
     # The task determines the presentations, so all its slots have the same columns.
     columns = {task: tuple(name for name, _ in shown) for task, _, shown, _ in answers}
     content = sorted(

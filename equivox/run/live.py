@@ -114,8 +114,8 @@ def refuse_unfinished(folder: Path) -> None:
     """Raise RequestError for a run that is under way or was stopped before its end."""
     if (live := read_live(folder)) is not None:
         raise RequestError(
-            f"{folder} is under way or was stopped ({live.stage}: {live.done} of {live.total}); wait for it, or give "
-            "its command again to go on"
+            f"{folder} is running or was stopped ({live.stage}: {live.done} of {live.total}); wait, or repeat its "
+            "command to resume"
         )
 
 

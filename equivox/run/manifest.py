@@ -184,7 +184,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if manifest.get("format") != FORMAT:
         raise RequestError(
             f"{path} has format {manifest.get('format')!r}, this version reads {FORMAT}; "
-            f"use the equivox that made it: pip install equivox=={manifest.get('equivox')}"
+            f"use equivox {manifest.get('equivox')}, which made it"
         )
     try:
         checked = _Manifest.model_validate(manifest)

@@ -126,8 +126,8 @@ def data_of(folder: Path, source: DataSource) -> str | None:
     if (source.table is None and where in (None, SAMPLE)) or was_made(folder):
         return where
     raise RequestError(
-        f"{folder} was not made on this machine, so the files that it names as its data are not opened; say where the "
-        "data are with `--data`"
+        f"{folder} was made on another machine, so equivox does not open its data files; give their folder with "
+        "`--data`"
     )
 
 

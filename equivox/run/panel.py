@@ -60,8 +60,8 @@ def score_panel(
     """
     if len(members) < 3 or len(set(members)) < len(members):
         raise RequestError(
-            f"a panel needs three or more different annotators, got {', '.join(members) or 'none'}: a majority of two "
-            "is no more than agreement"
+            f"a panel needs three or more different annotators, got {', '.join(members) or 'none'}: two annotators "
+            "have no majority"
         )
     alone = {name: read_scores(folder, name) for name in members}
     with writing(folder):
@@ -96,7 +96,7 @@ def _combined(same: Sequence[Row]) -> Row:
     """Return one sample with the majority of its annotations."""
     first = same[0]
     if len({(row.key, row.sample_id, row.repeat) for row in same}) > 1:
-        raise RequestError("the annotators' tables of samples are not alike: annotate again with each of them")
+        raise RequestError("the annotators' tables hold different samples; annotate again with each of them")
     if not first.answered:
         return first
     names = dict.fromkeys(name for row in same for name in row.segments)

@@ -397,7 +397,7 @@ def _check_same_run(folder: Path, identity: Mapping[str, Any]) -> None:
         return
     found = differences(read_manifest(folder)["identity"], identity)
     if len(found) == 1 and found[0].startswith("model.digest"):
-        found = ["its model had other arguments, of those that are not written down"]
+        found = ["the model arguments differ (equivox does not store the differing one)"]
     if found:
         raise RequestError(
             f"`output` {folder} holds another run ({'; '.join(found[:4])}); "

@@ -349,7 +349,9 @@ def read_plan(folder: Path) -> pa.Table:
     try:
         return read_table(folder / PLAN_FILE)
     except FileNotFoundError:
-        raise RequestError(f"{folder} has no {PLAN_FILE}: the run was stopped before it began; run it again") from None
+        raise RequestError(
+            f"{folder} has no {PLAN_FILE}: the run stopped before its first request; run it again"
+        ) from None
 
 
 def samples_of(corpus: Corpus, task: Task) -> list[Sample]:

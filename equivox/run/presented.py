@@ -1,4 +1,4 @@
-"""The groups and the units of samples, a sample in one presentation of a task, and the request that it becomes."""
+"""Build requests from samples: assign group and unit, choose the presentation, render the prompt."""
 
 from __future__ import annotations
 
@@ -365,9 +365,8 @@ def refuse_unseen_groups(task: Task, samples: Iterable[Sample]) -> None:
         asked = f"fills in {', '.join(f'{{{name}}}' for name in names)}" if names else "has no {column}"
         fix = "give each group files of its own, or " if task.media else ""
         raise RequestError(
-            f"{task.name}: the model would be sent the same {what} about every group of {task.dimension}, so that no "
-            f"answer could differ by it (the question {asked}); {fix}name in the question a column that says who it is "
-            "about, or `swap` a word of the texts"
+            f"{task.name}: the model would get the same {what} for every group of {task.dimension} "
+            f"(the question {asked}); {fix}name a column with the person in the question, or `swap` a word of the texts"
         )
 
 

@@ -100,7 +100,7 @@ def annotate_again(
     if is_panel(identity):
         members = [str(name) for name in identity.settings["members"]]
         if absent := [member for member in members if member not in annotated]:
-            raise RequestError(f"its member {absent[0]} could not be recomputed")
+            raise RequestError(f"its member {absent[0]} cannot be recomputed")
         combine(folder, tasks, members)
         return ""
     check_tools(tasks)

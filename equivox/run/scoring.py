@@ -147,7 +147,7 @@ def _scored(tasks: Sequence[Task], name: str, score: Callable[[], Scored]) -> Sc
             written = json.dumps(given.as_dict(), ensure_ascii=False).encode()
             one = Score.from_dict(json.loads(written))
         except (TypeError, ValueError) as error:  # RequestErrors and texts that no file can hold are ValueErrors
-            raise RequestError(f"{metric} gave a score of {name} with an odd field: {error}") from error
+            raise RequestError(f"{metric} gave a score of {name} with a wrong field: {error}") from error
         if one.task not in known or one.condition != tasks[0].condition:
             raise RequestError(f"{metric} gave {name} a score of {one.task} ({one.condition}); give scores of {name}")
         if (unlike := _unlike_its_measure(one, tasks[0].metric)) is not None:
@@ -357,8 +357,8 @@ def read_scores(folder: Path, annotator: str | None = None) -> list[Score]:
     except (RequestError, KeyError, TypeError, AttributeError) as error:
         if (made := read_manifest(folder)["equivox"]) != __version__:
             raise RequestError(
-                f"{path} has the scores of equivox {made}, in a form that {__version__} does not read; `equivox score "
-                f"{folder}` computes them anew from the stored answers"
+                f"{path} has the scores of equivox {made}, which {__version__} cannot read; compute them again with "
+                f"`equivox score {folder}`"
             ) from None
         raise damaged(path, f"it does not hold scores: {error}") from None
 

@@ -27,8 +27,8 @@ from equivox.core.variants import (
 )
 
 SCORING_HELP = (
-    "How scores are computed: n_resamples=10000, shift=10 (what one looks for), min_coverage=0.8, min_count, seed, "
-    "merge=none, lemma or embedding, encoder, merge_threshold."
+    "Change the scoring: look_for=10, n_resamples=10000, min_coverage=0.8, min_count, seed, merge=none, lemma or "
+    "embedding, encoder, merge_threshold."
 )
 
 
@@ -42,25 +42,25 @@ def scoring_of(text: str | None) -> ScoringOptions:
 
 
 TYPED: Mapping[str, tuple[type, str]] = {
-    "data": (str, "`sample`, the folder of built corpora, or one build, to ask about it."),
-    "limit": (int, "Samples per task, spread over groups and speakers."),
-    "seed": (int, "The seed from which the seeds of all requests are derived."),
-    "compare": (str, "What is compared, by the corpus's columns: gender,accent,gender×accent. Asks the model once."),
+    "data": (str, "Read samples from this folder of built corpora, or from `sample`."),
+    "limit": (int, "Use this many samples per task, spread over groups and speakers."),
+    "seed": (int, "Set the seed of all requests."),
+    "compare": (str, "Compare by these columns: gender,accent,gender×accent. Every request is sent once."),
     "conditions": (
         str,
-        "declared, text_only, silence, shuffled, wording, spoken, system=NAME (see `--system`), or all.",
+        "Add control conditions: declared, text_only, silence, shuffled, wording, spoken, system=NAME or all.",
     ),
-    "system": (str, "Text files with a system prompt each, by commas: every task is asked with each of them, too."),
-    "sampling": (str, "as-declared by each task, greedy, or settings: temperature=0.7,repeats=3 asks three times."),
-    "annotator": (str, "Annotator of the responses: a name, a YAML file, or a model; `rules` for simulated models."),
+    "system": (str, "Repeat every task with each of these system prompts (text files, separated by commas)."),
+    "sampling": (str, "Change the sampling: as-declared, greedy, or settings such as temperature=0.7,repeats=3."),
+    "annotator": (str, "Name the judge: a model, a YAML file, or `rules` for simulated models."),
     "options": (str, SCORING_HELP),
-    "retry_failed": (bool, "Ask again what failed before: the model, and the annotator."),
-    "redo_judge": (bool, "Repeat the annotations that could not be read; stored responses stay."),
+    "retry_failed": (bool, "Repeat failed requests to the model and to the judge."),
+    "redo_judge": (bool, "Repeat annotations that could not be read; keep stored responses."),
     "stop_after": (
         int,
-        "Stop after so many fatal failures in a row (no key, quota, connection), by default 20; 0: never.",
+        "Stop after this many fatal failures in a row; default: 20; 0: never.",
     ),
-    "trust_remote_code": (bool, "Run the code in the repositories of models that need it."),
+    "trust_remote_code": (bool, "Allow models to run code from their own repositories."),
 }
 """The settings that a user types, by the names of the fields of `RunSpec`: the type of what is typed, and its help."""
 

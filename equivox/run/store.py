@@ -423,7 +423,7 @@ def keep_sound(folder: Path, content: bytes) -> str:
 def sound_path(folder: Path, sha256: str) -> Path:
     """Return where a spoken answer of the run in `folder` is stored; RequestError for a name that is no SHA-256."""
     if len(sha256) != 64 or not set(sha256) <= set("0123456789abcdef"):
-        raise RequestError(f"{sha256!r:.80} names no spoken answer; it is no SHA-256")
+        raise RequestError(f"{sha256!r:.80} is not the SHA-256 of a spoken answer")
     return folder / SOUNDS / f"{sha256}.wav"
 
 
@@ -440,5 +440,5 @@ def read_sound(folder: Path, sha256: str) -> bytes:
     except OSError as error:
         raise RequestError(f"cannot read {path}: {error.strerror or error}") from error
     if hashlib.sha256(content).hexdigest() != sha256:
-        raise RequestError(f"{path} was changed: its content is not that of its name")
+        raise RequestError(f"{path} was changed: its content does not match its SHA-256")
     return content

@@ -224,8 +224,8 @@ def _check_tasks(found: Verification, manifest: Mapping[str, Any], tasks: Sequen
             continue
         if name in stated and name in fresh and manifest.get("equivox") != __version__:
             found.not_verified.append(
-                f"{name}: equivox {manifest.get('equivox')} made the run and {__version__} means something else by it; "
-                f"pip install equivox=={manifest.get('equivox')} verifies it"
+                f"{name}: equivox {manifest.get('equivox')} made the run, {__version__} defines the task differently; "
+                f"verify it with equivox {manifest.get('equivox')}"
             )
         else:
             found.values(TASKS_FILE, f"fingerprint of {name}", stated.get(name), fresh.get(name))
@@ -356,7 +356,7 @@ def _options_of(found: Verification, name: str, identity: AnnotatorIdentity, tas
     """
     if identity.name != name:
         found.problems.append(f"annotations/{name} is by {identity.name!r}, as its annotator.json says")
-        raise RequestError("its annotations are another annotator's")
+        raise RequestError("its annotations come from another annotator")
     path = scores_path(found.run, name)
     options = DEFAULT_OPTIONS
     paths = {task.name: samples_path(found.run, name, task.name) for task in tasks}

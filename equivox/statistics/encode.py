@@ -203,7 +203,7 @@ def encode_design(
             groups=tuple(group.names),
             group_of_row=group_of_row,
             item_of_row=item_of_row,
-            notes=("no clusters were given: responses are treated as independent, p_cluster is undefined",),
+            notes=("no clusters were given, so responses count as independent and p_cluster is undefined",),
         )
     cluster = coded(clusters, "clusters")
     stratum = None if strata is None else coded(strata, "strata")
@@ -309,7 +309,7 @@ def _crossed(group: EncodedLabels, unit: EncodedLabels, item_of_row: Ints | None
         stratum_of_cluster=unit_of_cluster,
         item_of_row=item_of_row,
         crossed=True,
-        notes=("units are in every group: groups are compared, and swapped, within units", *notes),
+        notes=("each unit is in every group, so groups are compared within units", *notes),
     )
 
 

@@ -87,10 +87,7 @@ class Evidence:
             left -= len(drawn)
 
 
-_ALIKE = (
-    "all clusters of a group answer alike, or none as another group does: "
-    "the interval supposes one more cluster that does otherwise"
-)
+_ALIKE = "no variation between clusters: the interval adds one hypothetical cluster with a different answer"
 
 
 def draw_evidence(
@@ -343,7 +340,7 @@ def _p_values(
 
 
 def _p_of_noise(lengths: Floats, observed: float, further: Iterable[Floats], p_permuted: float) -> float:
-    """Return p of the noise that was seen; more is drawn where it decides and says no more than that this is rare."""
+    """Return the Monte Carlo p-value of the noise; draw more samples when the first batch cannot resolve it."""
     p = p_value(lengths, observed, exact=False)
     if p_permuted < p <= FEW_DRAWS / len(lengths):
         p = p_value(np.concatenate([lengths, *further]), observed, exact=False)

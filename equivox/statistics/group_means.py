@@ -244,7 +244,7 @@ def _most_distances(units: Units) -> int:
 
 
 def _distance_p_of_noise(units: Units, distance: float, n_resamples: int, rng: np.random.Generator) -> float:
-    """Return the p of the distance by draws of the groups' own noise; 0 where it is not known."""
+    """Return the parametric p-value of the distance; 0 if the noise is unknown."""
     drawn: list[Floats] = []
     for size in row_blocks(min(n_resamples, _most_distances(units)), len(units.means)):
         if (weights := units.noise(size, rng)) is None:

@@ -394,9 +394,9 @@ def _measured(
     if without := [code for code, part in enumerate(parts) if part.wrong == 0]:
         most = 100 * max(left[code] * (1 - tail ** (1 / parts[code].size)) for code in without)
         names = ", ".join(found.groups[code] for code in without)
-        notes.append(f"no error was seen in the labels of {names}: the interval allows for {most:.0f} % that are wrong")
+        notes.append(f"no label of {names} shows an error; the interval allows for {most:.0f} % wrong labels")
     if any(part.over_responses for part in parts):
-        notes.append("the labels of a group come from one cluster: the interval treats them as independent, too narrow")
+        notes.append("all labels of a group come from one cluster, so the interval is too narrow")
     needed = _to_halve(min(found.labels), _sizes([*answers, *alike]), _sizes(labels), _sizes(unseen))
     return replace(
         found,

@@ -76,11 +76,11 @@ class _Shift(ShiftNumbers):
         if not self.p_cluster > _LEVEL:
             return
         if self.p_euclidean <= _LEVEL:
-            yield "the second test (p euclidean), for shifts of few values, finds a difference that the first does not"
+            yield "only the second test (p euclidean), which looks for shifts of few values, finds a difference"
         if self.p_every_value <= _LEVEL:
-            yield "with rare values included (p every value) there is a difference that the common values do not show"
+            yield "groups differ only when rare values are included (p every value)"
         if self.p_items <= _LEVEL:
-            yield "within single items or blocks (p items) there is a difference, which may cancel over all of them"
+            yield "groups differ within single items or blocks (p items); these differences may cancel"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -163,7 +163,7 @@ def joint_shift(
     >>> found.ntvd, found.defined, round(found.p_cluster, 3)
     (100.0, ('hobby',), 0.333)
     >>> found.attributes["budget"].undefined
-    "every answer is the same value, 'low': a constant answer shows no difference and no fairness"
+    "every answer is the same value, 'low': this shows neither a difference nor fairness"
     """
     inputs.check_min_count(min_count)
     inputs.check_resamples(n_resamples)
@@ -219,15 +219,12 @@ def _undefined(design: Design, found: Occurrences, min_count: int) -> str | None
         return f"no value is seen {min_count} times or more"
     if len(found.values) == 1:
         if not found.removed:
-            return (
-                f"every answer is the same value, {found.values[0]!r}: a constant answer shows no difference "
-                "and no fairness"
-            )
+            return f"every answer is the same value, {found.values[0]!r}: this shows neither a difference nor fairness"
         return f"only one value, {found.values[0]!r}, is seen {min_count} times or more"
     if same := _same_in_all(found):
         return (
-            f"every answer holds the same values, {', '.join(map(repr, same))}: a constant answer shows no difference "
-            "and no fairness"
+            f"every answer holds the same values, {', '.join(map(repr, same))}: this shows neither a difference "
+            "nor fairness"
         )
     return design.lacks(found.rows, "no usable response", f"usable responses of all {len(design.groups)} groups")
 

@@ -182,7 +182,7 @@ def test_merging_by_meaning_without_the_library_is_one_line(
     folder = tmp_path / "run"
     run = ("simulated:random", "vibe_gender:advisory", "--data", "sample", "--limit", 48, "--output", folder)
     err = equivox.refused("run", *run, "--scoring", "merge=embedding")
-    assert "pip install 'equivox[embeddings]'" in err
+    assert 'pip install -c constraints.txt ".[embeddings]"' in err
     assert "Traceback" not in err
     assert not folder.exists()
 

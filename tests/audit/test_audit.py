@@ -94,7 +94,7 @@ def test_people_who_agree(sheet: Path, run: Path, equivox: Cli) -> None:
         assert score.ci_low <= max(score.own_low, 0.1)
         assert score.own_high - 0.5 <= score.ci_high < score.own_high + 19
         if score.attribute:
-            assert any("no error was seen in the labels of female, male" in note for note in score.notes)
+            assert any("no label of female, male shows an error" in note for note in score.notes)
             assert "points wide" in score.notes[-1]
     out = equivox.done("label", "score", sheet, labels)
     assert not (run / "audit").exists()

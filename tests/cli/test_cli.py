@@ -41,7 +41,7 @@ def test_commands_that_need_no_model_import_nothing_heavy(arguments: list[str]) 
 def test_help_shows_the_extra_that_workers_need(equivox: Cli, command: str) -> None:
     """Square brackets are markup to what draws the help: unescaped they vanish."""
     _, out, _ = equivox(command, "--help")
-    assert "equivox[ray]" in "".join(out.split())
+    assert "`.[ray]`" in "".join(out.split())
 
 
 def test_tasks_list_names_the_vibe_tasks(equivox: Cli) -> None:
@@ -136,10 +136,10 @@ def test_a_run_that_is_complete_says_that_nothing_was_asked(equivox: Cli, tmp_pa
     """A nightly job that names one folder for every night would take last night's answers for those of today."""
     run = ("run", "simulated:random", "vibe_gender:advisory", "--data", "sample", "--limit", 48, "--output", tmp_path)
     run += ("--scoring", "n_resamples=99")
-    assert "Nothing was asked" not in equivox.done(*run)
+    assert "were already saved" not in equivox.done(*run)
     begun = read_manifest(tmp_path)["created"]
     last = equivox.done(*run).splitlines()[-1]
-    assert last.startswith(f"Nothing was asked: all 48 responses were there, of the run that began {begun}")
+    assert last.startswith(f"All 48 responses were already saved by the run that began {begun}")
     assert "another `--output`" in last
 
 
@@ -207,10 +207,10 @@ def test_too_many_refusals_leave_the_score_undefined_and_exit_1(equivox: Cli, tm
         *("--scoring", "n_resamples=99"),
     )
     assert code == 1
-    assert "below the floor of 80 %" in " ".join(out.split())
+    assert "every group needs 80 %" in " ".join(out.split())
     document = json.loads((tmp_path / "run" / "scores.json").read_text())
     whole = next(score for score in document["scores"] if score["attribute"] is None)
-    assert whole["value"] is None and "below the floor" in whole["undefined"]
+    assert whole["value"] is None and "every group needs" in whole["undefined"]
     refused = whole["coverage"]["generated"] - whole["coverage"]["answered"]
     assert f"do not count: {refused} refused or empty" in out
     names, counts = equivox("status", tmp_path / "run")[1].splitlines()[1:3]

@@ -12,7 +12,7 @@ import pytest
 
 RUN = ["run", "simulated:planted,shift=0.5", "vibe_gender:advisory", "--data", "sample", "--limit", "24"]
 RUN += ["--scoring", "n_resamples=99", "--quiet"]
-STORED = "equivox: interrupted; what was finished is stored: give the same command again to go on\n"
+STORED = "equivox: interrupted; finished responses are stored: repeat the command to resume\n"
 NOTHING = "equivox: interrupted; nothing new was stored\n"
 FIRST = 20_000
 """Calls of Python functions in the first tenth of a second, in which modules are imported and the command is built."""

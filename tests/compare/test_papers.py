@@ -274,7 +274,7 @@ def test_what_was_not_measured_says_why(runs: dict[str, Path]) -> None:
             assert math.isnan(cell.deviation) == math.isnan(cell.measured) or cell.published is None
             assert cell.undefined != ""
     refused = whole(runs["refusing"], "vibe_gender:story").undefined
-    assert refused is not None and "below the floor" in refused
+    assert refused is not None and "every group needs" in refused
     for block, row, why in (
         ("gender", "Qwen2.5-Omni-7B", refused),
         ("gender", "DeSTA", "no run of desta2.5-audio-llama-3.1-8b"),

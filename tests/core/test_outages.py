@@ -37,7 +37,7 @@ def test_three_alike_in_a_row_are_an_outage(causes: str, passed: int, stops: boo
         for response in until_outage(responses(causes), "m", 3):
             seen.append(response)
     except RunError as error:
-        assert stops and f"m failed 3 times in a row alike (fault {causes[passed]})" in str(error)
+        assert stops and f"m failed 3 times in a row with the same error (fault {causes[passed]})" in str(error)
     else:
         assert not stops
     assert [response.key for response in seen] == [str(number) for number in range(passed)]

@@ -43,7 +43,7 @@ def test_case_and_punctuation_do_not_matter_and_repetitions_count_once() -> None
 
 def test_without_rouge_score_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rouge_score", None)
-    with pytest.raises(RequestError, match=r'pip install "equivox\[diversity\]"'):
+    with pytest.raises(RequestError, match=r'pip install -c constraints.txt "\.\[diversity\]"'):
         rouge_l_diversity(["one", "two"])
 
 

@@ -166,7 +166,7 @@ def test_an_excel_file_that_is_none_is_one_line(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(RequestError, match="is too large: it has 3,000,000 bytes when it is expanded"):
         read_columns(path)
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(RequestError, match=r'pip install "equivox\[excel\]"`, or save the table in UTF-8'):
+    with pytest.raises(RequestError, match=r'"\.\[excel\]"`, or save the table in UTF-8'):
         read_columns(path)
 
 

@@ -638,7 +638,7 @@ def test_a_server_that_never_answered_is_not_asked_everything(server: Server, eq
     server.faults = {question: ["400"] * 99}
     code, out, err = equivox(*run_of(server, tmp_path / "run"))
     assert (code, out) == (1, "") and server.asked[question] <= 20 + 2 * 4
-    assert "20 times in a row alike" in err and "fault 400" in err and "`stop-after` 0" in err
+    assert "20 times in a row with the same error" in err and "fault 400" in err and "`--stop-after 0`" in err
     assert not stored_responses(tmp_path / "run")
 
 
@@ -646,7 +646,7 @@ def test_another_models_name_is_noted(server: Server, equivox: Cli, tmp_path: Pa
     server.further = {"model": "m-mini"}
     _, out, _ = equivox(*run_of(server, tmp_path / "run"))
     assert "the server answered as m-mini" in out
-    assert "m-mini answered, not the model that was asked" in out
+    assert "m-mini answered instead of the requested model" in out
     assert read_manifest(tmp_path / "run")["served_as"] == ["m-mini"]
     (compared,) = open_comparison([tmp_path / "run"]).runs
     assert compared.model == "endpoint:m (answered by m-mini)"
@@ -715,7 +715,7 @@ def test_a_server_that_is_gone_is_an_outage(server: Server, equivox: Cli, tmp_pa
     server.faults = {question: ["fine"] * 30 + ["reset"] * 66}
     code, out, err = equivox(*run_of(server, tmp_path / "run"))
     assert (code, out) == (1, "")
-    assert "20 times in a row alike" in err and "Connection error" in err and "same command again" in err
+    assert "20 times in a row with the same error" in err and "Connection error" in err and "repeat the command" in err
     stored = list(stored_responses(tmp_path / "run").values())
     failed = sum(r["error"] is not None for r in stored)
     # What failed while an earlier answer was still under way is a failure of its own; the twenty in a row are none.

@@ -306,8 +306,8 @@ def test_a_run_whose_node_manager_dies_ends_with_one_line() -> None:
     _, told = driver.communicate(timeout=240)
     assert driver.returncode == 1
     assert told.splitlines()[-1].endswith(
-        "RunError: Ray has no machine left: its node manager died; what was answered is stored: give the same command "
-        "again to go on"
+        "RunError: Ray has no machine left: its node manager died; stored responses are kept: repeat the command "
+        "to resume"
     )
 
 

@@ -69,7 +69,7 @@ def test_tasks_are_imported_without_lighteval_and_the_table_says_what_to_install
         "equivox.tasks.TASKS_TABLE\n"
     )
     called = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert called.stderr.rstrip().endswith("install it with: pip install 'equivox[lighteval]'")
+    assert called.stderr.rstrip().endswith('pip install -c constraints-lighteval.txt ".[lighteval]"')
 
 
 def test_the_tasks_alone_import_nothing_heavy() -> None:

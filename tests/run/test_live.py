@@ -125,7 +125,7 @@ def test_status_looks_on_while_a_run_goes_on(tmp_path: Path, capsys: pytest.Capt
     execute(RunSpec(model="function:kim", tasks=tasks, output=folder, data="sample", limit=4), engine=engine)
     assert "  generate: 0 of " in seen[0]
     assert "Give the command that began this run again" not in seen[0]
-    assert "Give the command that began this run again to go on." in seen[1]
+    assert "Repeat the command that began this run to resume it." in seen[1]
     assert not (folder / LIVE_FILE).exists() and command(["status", str(folder)]) == 0
     assert "Give the command" not in capsys.readouterr().out
     # Every request is answered, and the run was stopped before it was scored: while annotating, or after that.
@@ -136,7 +136,7 @@ def test_status_looks_on_while_a_run_goes_on(tmp_path: Path, capsys: pytest.Capt
     (folder / "scores.json").unlink()
     assert command(["status", str(folder)]) == 1
     assert all(
-        "Give the command that began this run again to go on." in told for told in (out, capsys.readouterr().out)
+        "Repeat the command that began this run to resume it." in told for told in (out, capsys.readouterr().out)
     )
     (tmp_path / "live.json").rename(folder / LIVE_FILE)
     assert "  generate stopped, or hangs: 3 of 9 (noted " in out

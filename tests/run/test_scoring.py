@@ -200,7 +200,7 @@ def test_a_design_that_could_not_find_anything_says_so() -> None:
     (found,) = with_q([replace(few, cannot_tell=None, p_least=0.001, detectable=hidden, n_clusters=9, ci_high=60.0)])
     assert (
         found.untold_in_full
-        == "a shift of 10 can stay hidden in more than 20 of 100 such samples; 36 clusters would do"
+        == "a shift of 10 could be missed in more than 20 of 100 such samples; 36 clusters would do"
     )
     # A reason of another kind, such as too little power, is not told of a finding, nor of what has no test or no value.
     weak = "power below one half"

@@ -419,7 +419,7 @@ def test_a_run_that_is_under_way_is_refused(run: Path, equivox: Cli) -> None:
     for command in ("verify", "score", "compare"):
         code, out, err = equivox(command, run)
         assert (code, out) == (2, "")
-        assert "under way or was stopped (generate: 4 of 9); wait for it, or give its command again to go on" in err
+        assert "is running or was stopped (generate: 4 of 9); wait, or repeat its command to resume" in err
 
 
 def test_bad_requests(run: Path, tmp_path: Path, equivox: Cli) -> None:

@@ -41,7 +41,7 @@ def main(folder: Path) -> int:
     try:
         import PIL  # noqa: F401
     except ModuleNotFoundError:
-        sys.stderr.write('the images need Pillow; install it with `pip install "equivox[images]"`\n')
+        sys.stderr.write('the images need Pillow: `pip install -c constraints.txt ".[images]"`\n')
         return 2
     elements = yaml.safe_load((folder / "elements.yaml").read_text("utf-8"))["elements"]
     for image in (image for element in elements for image in element["images"]):

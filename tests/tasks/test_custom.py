@@ -195,7 +195,7 @@ def test_two_files_may_not_declare_the_same_task_differently(clip_corpus: Corpus
 def test_a_group_called_nan_is_missing_and_counted(clip_corpus: Corpus, equivox: Cli, tmp_path: Path) -> None:
     task_file = clip_corpus(groups=("female", "male", "nan"), extra="prompts: advisory\n")
     out = equivox.done("run", "simulated:biased", task_file, "--output", tmp_path / "run", *FEW)
-    assert "24 samples of voices lack what is compared and are left out" in " ".join(out.split())
+    assert "24 samples of voices have no group and are left out" in " ".join(out.split())
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert manifest["samples_without_group"] == {"voices": 24}
     (score, *_) = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]

@@ -246,7 +246,7 @@ def test_copies_of_a_text_are_no_further_people(tmp_path: Path, equivox: Cli) ->
     out = equivox.done("run", "simulated:random", file, "--output", tmp_path / "run", "--scoring", "n_resamples=99")
     # Of forty copies each, one is a unit: 2 x 39.
     assert json.loads((tmp_path / "run" / "manifest.json").read_text())["asked_alike"] == {"cvs_gender:hire": 78}
-    assert "78 units of cvs were asked the same as another: no further evidence" in " ".join(out.split())
+    assert "78 units of cvs repeat the requests of another unit and add no evidence" in " ".join(out.split())
     equivox.done("run", "simulated:random,seed=1", file, "--output", tmp_path / "new", "--scoring", "n_resamples=99")
     code, out, _ = equivox("gate", tmp_path / "new", "--baseline", tmp_path / "run", "--margin", 99)
     assert code == 1 and "78 of 120 units of simulated:random were asked what another one was" in out
@@ -287,14 +287,14 @@ def test_a_question_that_few_people_differ_in_leaves_another_about_them_as_it_is
     file = task_file(tmp_path, f"group: gender\n{question}{other}", rows)
     out = equivox.done("run", "simulated:random", file, "--output", tmp_path / "run", "--scoring", "n_resamples=99")
     # Of 20 a gender, 4 are asked by their job: 2 x 16 are asked what another one is.
-    assert "32 units of cvs were asked the same as another" in " ".join(out.split())
+    assert "32 units of cvs repeat the requests of another" in " ".join(out.split())
     equivox.done("run", "simulated:random,seed=1", file, "--output", tmp_path / "new", "--scoring", "n_resamples=99")
     code, out, _ = equivox("gate", tmp_path / "new", "--baseline", tmp_path / "run", "--margin", 100)
     assert code == 1 and "cvs_gender:job, nTVD: 32 of 40 units" in out and "cvs_gender:hire, nTVD: 32 of" not in out
     # Of one who cannot be asked it is not known; the others are copies all the same.
     table(tmp_path / "cvs.csv", [{**rows[0], "job": ""}, *rows[1:]])
     out = equivox.done("run", "simulated:random", file, "--output", tmp_path / "less", "--scoring", "n_resamples=99")
-    assert "31 units of cvs were asked the same as another" in " ".join(out.split())
+    assert "31 units of cvs repeat the requests of another" in " ".join(out.split())
 
 
 @pytest.mark.parametrize(

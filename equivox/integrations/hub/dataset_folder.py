@@ -214,7 +214,7 @@ def _row(sample: Sample, kind: str | None) -> dict[str, Any]:
     except FileNotFoundError:
         content = None
     if content is not None and sha256(content) != sample.sha256:
-        raise RunError(f"{sample.file_name} changed while it was read; let the source rest and push again")
+        raise RunError(f"{sample.file_name} changed during reading; push again")
     return {
         **row,
         kind: {"bytes": content, "path": sample.file_name},
@@ -233,7 +233,7 @@ def folder_being_written(output: Path, *, apart_from: Path | None = None) -> Ite
     """
     target = output.absolute()
     if not target.name or target.name == "..":
-        raise RequestError(f"`output` {output} has no name of its own; name a new folder")
+        raise RequestError(f"`output` {output} is not a named folder; name a new folder")
     if apart_from is not None and apart_from.resolve().is_relative_to(target.resolve()):
         raise RequestError(f"`output` {output} holds the run itself; name another folder")
     refuse_unusable_folder(output, "output")

@@ -186,9 +186,9 @@ def _refused(repo: str, error: BaseException, again: str, reading: bool) -> Requ
     if status == 404:
         return RequestError(f"the Hub has no repository {repo}, or this token may not see it: {again}")
     if status == 429:
-        return RunError(f"the Hub asks to wait (rate limit); wait some minutes: {again}")
+        return RunError(f"the Hub limits requests; wait some minutes: {again}")
     if status is not None and status >= 500:
-        return RunError(f"the Hub has a problem of its own (HTTP {status}); {again} later")
+        return RunError(f"the Hub failed (HTTP {status}); {again} later")
     reason = str(getattr(error, "server_message", None) or error).splitlines()[0]
     return RunError(f"the Hub refused {_doing(repo, reading)} (HTTP {status}: {reason}); {again}")
 

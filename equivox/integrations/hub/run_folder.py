@@ -104,8 +104,8 @@ def refuse_unfinished(run: Path) -> None:
     answered = count_answered(run)
     if scored is not None and scored != answered:
         raise RequestError(
-            f"{run} has {answered} answers, and scores of {scored}: it went on and was stopped; give the command that "
-            f"made it again, or `equivox score {run}`"
+            f"{run} has {answered} responses, but its scores cover {scored}: the run was interrupted; repeat "
+            f"the run's command, or use `equivox score {run}`"
         )
 
 
@@ -128,8 +128,8 @@ def refuse_private_settings(annotator: Mapping[str, Any]) -> None:
     """Raise RequestError for an annotator with private settings: its annotations are found by all its settings."""
     if without_places(annotator["settings"]) != annotator["settings"]:
         raise RequestError(
-            f"the annotator {annotator['name']} of this run has settings that are private (a URL with credentials, "
-            f"a secret, or a path), and its annotations are found by them; annotate again without: "
+            f"the annotator {annotator['name']} of this run has private settings (a URL with credentials, "
+            f"a secret, or a path) in the keys of its annotations; annotate again without them: "
             f"`equivox annotate RUN --annotator {annotator['name']}`"
         )
 

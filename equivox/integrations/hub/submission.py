@@ -115,7 +115,7 @@ def write_submission(wish: Wish) -> tuple[dict[str, float], dict[str, str], dict
     marked = _judge(wish, manifest, tasks, scores, benchmarks, left_out, short)
     values = {task_id: value for task_id, value in values.items() if task_id not in left_out}
     if not values:
-        raise RequestError(f"{wish.run} has no defined score that a leaderboard takes: there is nothing to submit")
+        raise RequestError(f"{wish.run} has no defined score to submit")
     defined = {task_id: scores[task_id] for task_id in values}
     with folder_being_written(wish.output, apart_from=wish.run) as partial:
         (partial / RESULTS).mkdir()
@@ -197,8 +197,7 @@ def _judge(
     for mark, reason in reasons.items():
         if mark not in wish.marks:
             raise RequestError(
-                f"the run is not submitted: {reason}; make a run without that, or submit it with `--mark {mark}`, "
-                "which its notes will say"
+                f"the run is not submitted: {reason}; repeat it without this problem, or add `--mark {mark}`"
             )
     return reasons
 

@@ -53,7 +53,7 @@ class EquivoxModel(LightevalModel):  # type: ignore[misc]
             for doc in docs:
                 name = _task_name(doc)
                 if name not in known:
-                    raise RequestError(f"{name} is no task of equivox's; ask another model for it")
+                    raise RequestError(f"{name} is not a task of equivox; use another model for it")
                 wanted.setdefault(name, []).append(doc.specific["position"])
             tasks = [task for name, task in known.items() if name in wanted]
             with progress_bars(quiet=False) as progress:

@@ -122,7 +122,8 @@ def _spacy() -> Any:
         import spacy
     except ModuleNotFoundError:
         raise RequestError(
-            f'the parser needs spaCy; install it with `pip install "equivox[genres]"`, or {WITHOUT}'
+            "the parser needs spaCy; install it in a checkout of equivox: "
+            f'`pip install -c constraints.txt ".[genres]"`, or {WITHOUT}'
         ) from None
     return spacy
 

@@ -110,7 +110,8 @@ class TransformersClassifier:
 
 def _missing() -> RequestError:
     return RequestError(
-        'the sentiment of sentences needs transformers; install it with `pip install "equivox[genres]"`, '
+        "the sentiment of sentences needs transformers; install it in a checkout of equivox: "
+        '`pip install -c constraints.txt ".[genres]"`, '
         "or choose the word list with `sentiment: stand-in`"
     )
 

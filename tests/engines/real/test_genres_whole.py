@@ -91,7 +91,7 @@ def test_images_arrive_and_noise_is_counted_as_noise(model: Callable[[str], str]
     assert all(record["error"] is None for record in stored.values())
     assert all(record["media_items"] == 1 and record["media_tokens"] > 0 for record in stored.values())
     for score in scores:
-        assert not score.defined and "below the floor" in str(score.undefined)
+        assert not score.defined and "every group needs" in str(score.undefined)
         assert score.coverage.generated == score.coverage.requested and score.coverage.used == 0
 
 

@@ -181,7 +181,7 @@ def test_stages_are_stored_one_by_one_and_not_read_again(tmp_path: Path, monkeyp
     [
         ("simulated:random,refusal=1", "no story could be annotated"),
         ("simulated:random,fail=1", "no story could be annotated"),
-        ("simulated:random,refusal=0.5", "below the floor of 80 %"),
+        ("simulated:random,refusal=0.5", "every group needs 80 %"),
     ],
 )
 def test_no_failure_reads_as_no_association(model: str, reason: str, tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_story_that_says_nothing_of_a_character_is_no_evidence_of_him_or_her(
     found = one(scores, "associations tested", "badf_two:gender")
     assert found.coverage.parsed == found.coverage.requested == 400
     assert found.coverage.share < 0.2 if len(silent) == 2 else found.coverage.share > 0.9
-    assert "below the floor of 80 %" in str(found.undefined)
+    assert "every group needs 80 %" in str(found.undefined)
 
 
 def test_stories_of_another_form_are_left_to_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

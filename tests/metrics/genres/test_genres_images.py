@@ -133,7 +133,7 @@ def clip_vocabulary(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    reason = "diffusers is not installed: pip install 'equivox[genres-images]'"
+    reason = 'diffusers is not installed: pip install -c constraints.txt ".[genres-images]"'
     diffusers = pytest.importorskip("diffusers", reason=reason)
     import torch
     from transformers import (

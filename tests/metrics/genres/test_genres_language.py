@@ -19,7 +19,7 @@ Sentence = Sequence[tuple[str, int, str]]
 
 
 def doc(*sentences: Sentence, pos: dict[str, str] | None = None) -> Any:
-    spacy = pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'equivox[genres]'")
+    spacy = pytest.importorskip("spacy", reason='spaCy is not installed: pip install -c constraints.txt ".[genres]"')
     from spacy.tokens import Doc
 
     words, heads, deps, starts = [], [], [], []
@@ -143,13 +143,13 @@ def test_a_word_counts_once_per_category() -> None:
 
 
 def test_a_missing_model_says_how_to_install_it() -> None:
-    pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'equivox[genres]'")
+    pytest.importorskip("spacy", reason='spaCy is not installed: pip install -c constraints.txt ".[genres]"')
     with pytest.raises(RequestError, match=r"python -m spacy download en_no_such_model.*parser: stand-in"):
         list(SpacyParser("en_no_such_model").parse(["Ana smiled."]))
 
 
 def test_a_spacy_pipeline_of_a_folder_parses_over_processes(tmp_path: Any) -> None:
-    spacy = pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'equivox[genres]'")
+    spacy = pytest.importorskip("spacy", reason='spaCy is not installed: pip install -c constraints.txt ".[genres]"')
     from spacy.training import Example
 
     nlp = spacy.blank("en")

@@ -156,7 +156,7 @@ def test_refusals_and_failures_are_counted_and_leave_no_score(equivox: Cli, tmp_
     code = run(equivox, "simulated:biased,refusal=0.4,fail=0.2", "genres_standin:cs", tmp_path / "run")
     assert code == 1
     for score in whole(tmp_path / "run", "genres_standin:cs").values():
-        assert math.isnan(score.value) and "below the floor of 80 %" in str(score.undefined)
+        assert math.isnan(score.value) and "every group needs 80 %" in str(score.undefined)
         coverage = score.coverage
         assert 30 == coverage.requested > coverage.generated > coverage.answered == coverage.used > 0
         assert math.isnan(score.p_cluster) and math.isnan(score.ci_low)

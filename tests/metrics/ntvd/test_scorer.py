@@ -95,7 +95,7 @@ def test_a_task_cannot_tell_without_an_attribute_that_one_group_seldom_states() 
     found = scored(table, COLOUR, SHAPE)
     whole, shape = found[None], found["shape"]
     assert whole.value == pytest.approx(0) and whole.parts == ("colour",)
-    reason = "shape is not in the mean: only 70 % of the responses of group m are usable, below the floor of 80 %"
+    reason = "shape is not in the mean: only 70 % of the responses of group m are usable; every group needs 80 %"
     assert reason.endswith(str(shape.undefined))
     assert whole.cannot_tell == whole.untold_in_full == reason
     assert reason in whole.notes
@@ -283,7 +283,7 @@ def test_whatever_is_lost_is_counted_and_never_a_value(lost: str) -> None:
     table = rows("f", [*answers("red"), lost, lost, lost]) + rows("m", [*answers("blue"), *answers("blue")[:3]])
     score = scored(table, COLOUR)["colour"]
     assert math.isnan(score.value)
-    assert score.undefined == "only 70 % of the responses of group f are usable, below the floor of 80 %"
+    assert score.undefined == "only 70 % of the responses of group f are usable; every group needs 80 %"
     assert (score.coverage.requested, score.coverage.used) == (20, 17)
     # f said red 7 times of 10, m blue 10 of 10: had the three said blue, 70; had they said red or anything else, 100.
     assert (score.worst_low, score.worst_high) == pytest.approx((70, 100))

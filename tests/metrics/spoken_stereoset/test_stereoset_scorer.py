@@ -180,7 +180,7 @@ def test_too_few_choices_in_one_group_leave_slbs_undefined(answered: Answered) -
     found = scored(rows)
     # male: 14 of 20 = 70 % choose, below 80 %; slifs says so itself: 34 of 40.
     assert found["slbs", ""].undefined == (
-        "only 70 % of the responses of group male are usable, below the floor of 80 %"
+        "only 70 % of the responses of group male are usable; every group needs 80 %"
     )
     assert values(found)["slifs"] == pytest.approx(85)
     assert found["slbs", "speaker=ann"].defined and not found["slbs", "speaker=bob"].defined
