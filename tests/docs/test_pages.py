@@ -44,7 +44,7 @@ from equivox.engines import model_names
 EVERY_PAGE = [ROOT / "README.md", *(page for page in PAGES if page != DOCS / "reproduce.md")]
 """`reproduce.md` has tests of its own, in `test_miniatures.py`."""
 OTHER_PROGRAMS = frozenset(
-    {"pip", "make", "docker", "export", "mkdir", "sbatch", "ray", "vllm", "hf", "git", "#", "setopt"}
+    ["pip", "make", "docker", "export", "mkdir", "sbatch", "ray", "vllm", "hf", "git", "touch", "lighteval"]
 )
 NOT_RUN = ("--push", "hf://", "--workers", "--ray-address", "--hub")
 """What needs an account, Ray or the Hub, and has tests of its own: here the options are checked."""
@@ -143,7 +143,7 @@ class Runner:
         elif words[0] == "cp":
             subprocess.run(words, check=True)
         else:
-            assert words[0] in OTHER_PROGRAMS or words[0] == "python", words
+            assert words[0] in (*OTHER_PROGRAMS, "python") or "=" in words[0], words
 
     def run_command(self, words: list[str]) -> None:
         """Run a command of equivox, with stand-ins for models and corpora that are not here."""
@@ -169,8 +169,12 @@ class Runner:
         if served and served[1] in self.ports:
             return word.replace(f":{served[1]}", f":{self.ports[served[1]]}")
         if before == "--annotator" and (served or word in annotator_names()) and word != "rules":
-            name = re.search(r"model_name=([^,]+)", word)
-            return f"endpoint:model_name={name[1] if name else word},base_url=http://{self.judge}/v1"
+            if served:
+                return word.replace(served[0], f"http://{self.judge}")
+            # A file of the judge's name, so that later commands know the judge by it.
+            parameters = {"model_name": word, "base_url": f"http://{self.judge}/v1"}
+            Path(f"{word}.yaml").write_text(json.dumps({"engine": "endpoint", "model_parameters": parameters}))
+            return f"{word}.yaml"
         if place == 1 and words[0] in ("run", "vllm"):
             here = word.startswith("simulated:") or (":" in word and not re.match("endpoint|transformers|vllm", word))
             return word if here and words[0] == "run" else "simulated:biased"
@@ -211,8 +215,8 @@ def test_a_page_works_as_printed(
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     for name in ("examples", "metrics"):
         (tmp_path / name).symlink_to(ROOT / name)
-    corpora = {"CREMA-D": "crema_d", "l2arctic_v5": "l2_arctic", "spoken_stereoset": "spoken_stereoset"}
-    for folder, corpus in corpora.items():
+    corpora = {"CREMA-D": "crema_d", "l2arctic_v5": "l2_arctic", "Genres": "genres"}
+    for folder, corpus in {**corpora, "spoken_stereoset": "spoken_stereoset"}.items():
         (tmp_path / folder).symlink_to(sample_source(corpus))
     if page.name == "README.md":
         shutil.copy(ROOT / "examples" / "applications" / "applications.csv", tmp_path)
