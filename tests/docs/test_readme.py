@@ -24,9 +24,5 @@ def test_the_two_commands_stand_in_it() -> None:
 
 def test_it_leads_to_every_page() -> None:
     linked = set(re.findall(r"\]\((docs/[\w/]+\.md)\)", TEXT))
-    pages = {page.relative_to(ROOT).as_posix() for page in PAGES} - {
-        "docs/reference.md",
-        "docs/benchmarks/fairdialogue.md",
-    }
-    assert linked == pages
-    assert (DOCS / "reference.md").is_file()
+    pages = {page.relative_to(ROOT).as_posix() for page in PAGES}
+    assert pages - linked == {"docs/reference.md", "docs/benchmarks/fairdialogue.md"}
