@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import RequestError
-from equivox.core.lazy import NDArray, np, pa, pc
+from equivox.core.lazy import NDArray, np, pa, pandas, pc
 from equivox.core.redact import redacted_text
 from equivox.core.samples import ENDED, TRUNCATED
 from equivox.core.task import Task, placeholders_of
@@ -93,9 +93,9 @@ class Answers:
     def statuses(self) -> NDArray[np.object_]:
         """The status of each row."""
         if self.samples is not None:
-            return np.asarray(self.samples["status"].to_pylist(), object)
+            return np.asarray(self.samples["status"].to_numpy(), object)
         made = pc.if_else(pc.is_valid(self.responses["text"]), "unannotated", "failed")
-        return np.asarray(pc.if_else(pc.is_valid(self.responses["key"]), made, "missing").to_pylist(), object)
+        return np.asarray(pc.if_else(pc.is_valid(self.responses["key"]), made, "missing").to_numpy(), object)
 
     def match(
         self, *, values: Collection[str] = (), status: str = "", group: str = "", search: str = ""
@@ -133,7 +133,8 @@ class Answers:
     def _describe(self, row: int) -> dict[str, Any]:
         (asked,), (got,) = self.plan.slice(row, 1).to_pylist(), self.responses.slice(row, 1).to_pylist()
         prompts = [_fill(prompt, asked) for prompt in (*self.task.prompt.before, self.task.prompt.text)]
-        before = self.run.find_responses(pa.array(asked.get(FOLLOWS) or [], pa.string()))["text"].to_pylist()
+        followed = asked.get(FOLLOWS)
+        before = self.run.find_responses(pa.array(followed, pa.string()))["text"].to_pylist() if followed else []
         group, status = asked["group"] or "", self.statuses[row]
         return {
             "row": row,
@@ -174,7 +175,7 @@ def _read_samples(run: RunTables, task: Task, plan: pa.Table) -> tuple[pa.Table 
         return None, redacted_text(str(error))
     wanted = [name for name in opened.columns if name == "key" or name.startswith(("status", VALUES))]
     table = opened.read(wanted)
-    if table["key"].to_pylist() != plan["key"].to_pylist():
+    if not table["key"].combine_chunks().equals(plan["key"].combine_chunks()):
         return None, f"the annotations of {task.name} are not those of its plan; annotate again"
     return table, None
 
@@ -186,8 +187,10 @@ def _pair(plan: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     do, the first of each group together, then the second.
     """
     names = ["stratum", *(["item"] if "item" in plan.column_names else []), "cluster", "group", "sample_id", "repeat"]
-    frame = plan.select(names).to_pandas()
-    frame = frame.astype(dict.fromkeys(names[:-1], str)).sort_values(names, kind="stable")
+    # Codes in the order of the texts: they sort faster than the texts do.
+    texts = plan.select(names[:-1]).to_pandas().fillna("")
+    columns = {name: pandas.factorize(texts[name], sort=True)[0] for name in texts}
+    frame = pandas.DataFrame({**columns, "repeat": plan["repeat"].to_numpy()}).sort_values(names, kind="stable")
     crossed = len(frame.groupby(["cluster", "group"])) > frame["cluster"].nunique()
     equal = names[: names.index("group" if crossed else "cluster")]
     frame["rank"] = frame.groupby([*equal, "group"]).cumcount()
