@@ -131,7 +131,7 @@ def test_a_run_from_elsewhere_names_no_files_here(run: Path, tmp_path: Path, mon
     manifest = read_document(forged / "manifest.json")
     manifest["command"]["data"] = "/etc"
     write_document(forged / "manifest.json", manifest)
-    with pytest.raises(RequestError, match="say where the data are with `--data`"):
+    with pytest.raises(RequestError, match="give their folder with `--data`"):
         data_of(forged, SOURCE)
     # The sample is a part of equivox; a table of one's own is a file here.
     elsewhere(monkeypatch, tmp_path)
