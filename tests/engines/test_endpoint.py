@@ -1003,7 +1003,7 @@ def test_a_whole_run_through_the_command_line(server: Server, equivox: Cli, tmp_
     assert "--retry-failed to send the failed requests again" in out
     # 45 answers with 25 tokens of audio each, and once the text alone.
     tokens = 46 * len(PROMPTS["advisory"].text.split()) + 45 * AUDIO_TOKENS
-    assert f"asked 46 times: {tokens} prompt and 184 completion tokens" in out
+    assert f"received 46 requests: {tokens} prompt and 184 completion tokens" in out
     out = equivox.done(*command, "--retry-failed")
     assert "do not count" not in out
     # 48 clips, three of them twice; at each start one greeting and one request for the text's own tokens.
