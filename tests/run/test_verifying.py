@@ -294,7 +294,7 @@ def test_what_is_wrong_or_cannot_be_known_is_told_once(run: Path, change: str) -
 def test_a_task_that_means_something_else_since_is_not_called_changed(run: Path) -> None:
     _manifest(equivox="0.0.1", identity={"tasks": {TASK: "0" * 64}})(run)
     found = verify(run)
-    assert any("equivox 0.0.1 made the run and" in line for line in found.not_verified), found.not_verified
+    assert any("equivox 0.0.1 made the run," in line for line in found.not_verified), found.not_verified
     assert not any("fingerprint" in difference.what for difference in found.differences)
 
 
