@@ -174,7 +174,7 @@ def _selected(units: Sequence[Unit]) -> str | None:
     for group in sorted(drawn):
         if settled[group] < DEFAULT_OPTIONS.min_coverage * drawn[group]:
             return (
-                f"people settled on a label of {settled[group]} of {drawn[group]} drawn answers of group {group}, "
+                f"people settled on a label of {settled[group]} of {drawn[group]} drawn answers of group {group}; "
                 f"every group needs {100 * DEFAULT_OPTIONS.min_coverage:g} %; label the sheet from its top"
             )
     return None

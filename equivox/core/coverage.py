@@ -77,7 +77,7 @@ class Coverage:
         if share >= floor:
             return None
         return (
-            f"only {math.floor(1000 * share) / 10:g} % of the responses of group {group} are usable, "
+            f"only {math.floor(1000 * share) / 10:g} % of the responses of group {group} are usable; "
             f"every group needs {100 * floor:g} %"
         )
 

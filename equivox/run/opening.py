@@ -126,7 +126,7 @@ def data_of(folder: Path, source: DataSource) -> str | None:
     if (source.table is None and where in (None, SAMPLE)) or was_made(folder):
         return where
     raise RequestError(
-        f"{folder} was made on another machine, so equivox does not open its data files; give their folder with "
+        f"{folder} was not made on this machine, so equivox does not open its data files; give their folder with "
         "`--data`"
     )
 

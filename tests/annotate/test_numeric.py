@@ -256,7 +256,7 @@ def test_attributes_without_a_number_keep_their_identity() -> None:
         ({}, "needs its `unit`"),
         ({"unit": "EUR", "low": 5, "high": 5}, "low must be below high"),
         ({"unit": "EUR", "low": float("nan")}, "finite number"),
-        ({"unit": "EUR", "pattern": "("}, "no regular expression"),
+        ({"unit": "EUR", "pattern": "("}, "not a regular expression"),
         ({"measure": "words", "pattern": "x"}, "give one of the two"),
     ],
 )

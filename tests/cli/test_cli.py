@@ -110,7 +110,7 @@ def test_usage_errors_are_one_line_too(equivox: Cli) -> None:
 def test_a_group_of_commands_alone_shows_them_and_says_that_one_is_missing(equivox: Cli, group: str) -> None:
     code, out, err = equivox(group)
     assert code == 2 and f"equivox {group}" in out
-    assert err == "equivox: a command is missing (--help shows what is known)\n"
+    assert err == "equivox: a command is missing (see --help)\n"
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -148,10 +148,12 @@ def test_a_run_that_goes_on_says_how_much_is_older(equivox: Cli, tmp_path: Path)
     run += ("--output", tmp_path, "--scoring", "n_resamples=99")
     equivox(*run)
     failed = count_failures(tmp_path).total()
-    told = f"all 24 responses were there, {failed} of them failures, which `--retry-failed` asks again, of the run"
-    assert told in equivox(*run)[1]
+    told = "All 24 responses were already saved by the run"
+    repeats = f"; `--retry-failed` repeats the {failed} that failed"
+    again = equivox(*run)[1]
+    assert told in again and repeats in again
     _, out, _ = equivox(*run, "--retry-failed")
-    assert f"{24 - failed} of 24 responses were there before, of the run that began " in out
+    assert f"{24 - failed} of 24 responses were already saved by the run that began " in out
 
 
 def test_a_folder_with_other_files_is_refused(equivox: Cli, tmp_path: Path) -> None:
@@ -311,8 +313,8 @@ def test_nothing_is_written_into_a_run_which_would_count_as_changed(
         (run / name).write_text("{}")
     if command != "gate":  # which opens its runs first
         err = equivox.refused(command, run, option, tmp_path / place)
-        assert f"is in the run {run}, which would count as changed; name a place beside it" in err
-    with pytest.raises(RequestError, match="is in the run"):
+        assert f"is inside the run {run} and would change it; name a path outside" in err
+    with pytest.raises(RequestError, match="is inside the run"):
         outside(SimpleNamespace(name="output"), tmp_path / place)  # type: ignore[arg-type]
     assert sorted(path.name for path in run.rglob("*")) == ["manifest.json", "tasks.json"]
 
@@ -327,14 +329,14 @@ def test_a_place_in_a_run_is_known_by_whatever_name_it_is_called(
     (tmp_path / "link").symlink_to(run / "tables")
     monkeypatch.chdir(run)
     for place in ("report.html", "tables/report.html", tmp_path / "link" / "report.html"):
-        with pytest.raises(RequestError, match=f"is in the run {run}"):
+        with pytest.raises(RequestError, match=f"is inside the run {run}"):
             outside(SimpleNamespace(name="output"), Path(place))  # type: ignore[arg-type]
     for place in ("../report.html", tmp_path / "run" / ".." / "report.html"):
         assert outside(SimpleNamespace(name="output"), Path(place)) == Path(place)  # type: ignore[arg-type]
     # What goes below the working folder unless it is named goes into no run, either.
     for command in (("run", "simulated:", "vibe_gender:story"), ("data", "push", "crema_d", "--repo", "x/y")):
-        assert f"is in the run {run}" in equivox.refused(*command, "--data", "sample")
-    assert "is in the run" not in equivox.refused("label", "draw", run)  # whose answers go beside the run
+        assert f"is inside the run {run}" in equivox.refused(*command, "--data", "sample")
+    assert "is inside the run" not in equivox.refused("label", "draw", run)  # whose answers go beside the run
     assert sorted(path.name for path in run.rglob("*")) == ["manifest.json", "tables", "tasks.json"]
 
 
@@ -344,7 +346,7 @@ def test_free_answers_of_a_real_model_need_somebody_who_reads_them(equivox: Cli,
         err = equivox.refused(
             "run", f"endpoint:{model}", "vibe_gender:advisory", "--data", "sample", "--output", tmp_path / "run", *more
         )
-        assert "`annotator` is missing: who reads the free answers of endpoint:m?" in err
+        assert "`annotator` is missing: a judge must read the answers of endpoint:m;" in err
     # The letters of a choice are read by the metric itself: only the server is missing.
     err = equivox.refused(
         "run",
@@ -362,7 +364,7 @@ def test_free_answers_of_a_real_model_need_somebody_who_reads_them(equivox: Cli,
 def test_a_second_run_is_no_task_file(tmp_path: Path, equivox: Cli) -> None:
     """`verify RUN OTHER` looked for `configs/tasks/OTHER.yaml`, which nobody had named."""
     err = equivox.refused("verify", tmp_path / "run", tmp_path / "other")
-    assert err.startswith(f"equivox: {tmp_path / 'other'} is no task file: its name ends in .yaml, .yml or .py;")
+    assert err.startswith(f"equivox: {tmp_path / 'other'} is not a task file (.yaml, .yml or .py);")
 
 
 @pytest.mark.parametrize(

@@ -273,7 +273,7 @@ def test_a_measure_is_known_if_one_of_two_runs_knows_it(runs: Sequence[Path]) ->
     ("found", "told"),
     [(lambda *_: PairedValues(), "gave no number and no reason"),
      (lambda *_: None, "the paired test of nTVD returned NoneType; return `PairedValues`"),
-     (lambda *_: PairedValues(difference="1"), "gave an odd field: PairedValues: `difference`: input should be a"),  # type: ignore[arg-type]
+     (lambda *_: PairedValues(difference="1"), "gave a wrong field: PairedValues: `difference`: input should be a"),  # type: ignore[arg-type]
      (lambda *_: PairedValues(difference=1.0, p=1.7), "nTVD has `p` 1.7: use a probability"),
      (lambda *_: PairedValues(difference=1.0, ci_low=3.0, ci_high=1.0), "the lower end comes first"),
      (lambda *_: PairedValues(difference=1.0, n_clusters=-3), "nTVD has -3 clusters"),

@@ -703,4 +703,4 @@ def test_runs_beside_a_published_cohort(equivox: Cli, tmp_path: Path) -> None:
 def test_a_run_without_a_cohort_is_refused(equivox: Cli, tmp_path: Path) -> None:
     sample_run(tmp_path / "run", "random", "vibe_gender:candidate", limit=48)
     err = equivox.refused("compare", tmp_path / "run", "--with", "published-llama-3.1-8b")
-    assert "over all tasks of a family" in err
+    assert "for all tasks of the family" in err

@@ -218,9 +218,8 @@ def test_what_cannot_be_closed_hides_no_error_before_it() -> None:
         raise ConnectionError("the server is gone")
 
     opened = SimpleNamespace(named="the engine e of m", close=close)
-    told = (
-        "the engine e of m failed (ConnectionError: the server is gone); what was stored stays, and --debug says where"
-    )
+    cause = "ConnectionError: the server is gone"
+    told = f"the engine e of m failed ({cause}); stored responses are kept; --debug shows where it failed"
     with pytest.raises(RunError) as alone, freed(opened):
         pass
     assert str(alone.value) == told

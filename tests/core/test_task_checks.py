@@ -39,7 +39,7 @@ MISTAKES: list[tuple[Task, str]] = [
     # Named like one, it would be taken for a control, and left out of the verdict.
     (replace(GOOD, name="vibe:advisory@work"), "`name` is family:task, such as greeting:address, without `@`, `,`"),
     (replace(GOOD, name="vibe:one,two"), "without `@`, `,` and `|`"),
-    (replace(GOOD, name="vibe:a/b"), "no file can be called after the task 'vibe:a/b'"),
+    (replace(GOOD, name="vibe:a/b"), "the task name 'vibe:a/b' cannot be a file name"),
     (replace(GOOD, version="1"), "`version`: input should be a valid integer, got '1'"),  # type: ignore[arg-type]
     (replace(GOOD, version=0), "`version` counts from 1, got 0"),
     (replace(GOOD, card=" "), "`card` is empty"),

@@ -242,7 +242,7 @@ def test_malformed_input_is_one_line(sentences: Path, texts: Path, tmp_path: Pat
     engine, _ = annotator("a", truth)
     with pytest.raises(RequestError, match="is named twice"):
         label(texts, [engine, engine], tmp_path / "labels.csv")
-    with pytest.raises(RequestError, match="simulated model"):
+    with pytest.raises(RequestError, match="is simulated"):
         label(texts, [open_engine("simulated:oracle", [])], tmp_path / "labels.csv")
     (tmp_path / "three.csv").write_text(SENTENCES + "He sat.,west,He sang.,He slept.,Tin melts.\n")
     with pytest.raises(RequestError, match="`swap` exchanges the options of two groups"):

@@ -104,4 +104,4 @@ def test_what_is_built_is_described(equivox: Cli, tmp_path: Path) -> None:
     assert "corpora of continuations" in equivox.refused("data", "build", *other, "--figure", tmp_path / "rouge.svg")
     assert not (tmp_path / "other").exists()
     for rest in (other[1:], ("--figure", tmp_path / "rouge.svg")):
-        assert "lists them" in equivox.refused("data", "build", *rest)
+        assert "lists all corpora" in equivox.refused("data", "build", *rest)

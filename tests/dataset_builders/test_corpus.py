@@ -145,7 +145,7 @@ def leaving() -> Corpus:
         (lambda: of_letters(columns={"name": "n1", "gender": ["f"]}), "odd field: Sample: `columns.gender"),
         (lambda: of_letters(columns={"name": "n1", "gender": math.nan}), "gave '1' NaN as gender, which would be a"),
         (lambda: of_letters(columns={"name": "\ud800", "gender": "f"}), "surrogates not allowed"),
-        (lambda: {}["gone"], r"builder letters failed \(KeyError: 'gone'\); what was stored stays"),
+        (lambda: {}["gone"], r"builder letters failed \(KeyError: 'gone'\); stored responses are kept"),
         (leaving, r"builder letters failed \(SystemExit: 0\)"),
     ],
 )  # fmt: skip

@@ -179,7 +179,7 @@ def test_malformed_files_are_one_line(source: Path) -> None:
     (source / ".image_prompts.yaml.answers.jsonl").write_text("nonsense\n")
     with pytest.raises(RequestError, match="line 1 does not fit its checksum"):
         describe(Genres(source), Model().engine, path)
-    with pytest.raises(RequestError, match="is a simulated model"):
+    with pytest.raises(RequestError, match="is simulated"):
         describe(Genres(source), open_engine("simulated:oracle", []), source / "x.yaml")
 
 

@@ -695,7 +695,7 @@ def test_an_outage_stops_the_run_and_costs_nothing(
     assert (code, out) == (1, "")
     warning, told = err.splitlines()
     assert warning.startswith("warning: the answers of endpoint:")  # read by rules, which are for simulated models
-    assert status in told and "same command again" in told
+    assert status in told and "repeat the command" in told
     # 30 answers, 20 failures in a row, what is under way, and as many failures as come in before the last answer does.
     assert 50 <= server.asked[question] < 96
     # A refusal that arrives before an answer that was asked at the same time is stored: the server still answered.
@@ -927,7 +927,7 @@ def test_a_setting_that_a_server_does_not_take_is_known_at_once(server: Server, 
     """As of models that reason: a whole run was refused, request by request, after the first had been greeted."""
     server.fixed = 400, json.dumps({"error": {"message": told, "type": "invalid_request_error"}}).encode()
     asked = request("a", schema={"type": "object"})
-    with pytest.raises(RequestError, match="does not take what") as error:
+    with pytest.raises(RequestError, match="refuses the settings") as error:
         engine(server).check([asked])
     assert told[:40] in str(error.value) and instead in str(error.value)
     (greeting,) = server.bodies
@@ -1000,10 +1000,10 @@ def test_a_whole_run_through_the_command_line(server: Server, equivox: Cli, tmp_
     assert "3 of 48 answers do not count: 3 failed" in out
     out = equivox.done("status", tmp_path / "run")
     assert "failed 2 times" in out
-    assert "--retry-failed asks the model again" in out
+    assert "--retry-failed to send the failed requests again" in out
     # 45 answers with 25 tokens of audio each, and once the text alone.
     tokens = 46 * len(PROMPTS["advisory"].text.split()) + 45 * AUDIO_TOKENS
-    assert f"asked 46 times: {tokens} prompt and 184 completion tokens" in out
+    assert f"received 46 requests: {tokens} prompt and 184 completion tokens" in out
     out = equivox.done(*command, "--retry-failed")
     assert "do not count" not in out
     # 48 clips, three of them twice; at each start one greeting and one request for the text's own tokens.

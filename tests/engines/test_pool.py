@@ -244,7 +244,7 @@ def test_a_server_is_asked_by_one_engine_whatever_the_workers() -> None:
 
 
 def test_a_cluster_that_is_not_there_is_one_line_and_at_once() -> None:
-    with pytest.raises(RequestError, match=r"no Ray cluster that fits answers at `ray-address` 127.0.0.1:9 \("):
+    with pytest.raises(RequestError, match=r"no suitable Ray cluster answers at `ray-address` 127.0.0.1:9 \("):
         cluster._connect(ray, "127.0.0.1:9", 2)
 
 

@@ -156,7 +156,7 @@ def test_a_run_stops_unless_the_function_hears(start: Start, equivox: Cli, tmp_p
     if hears:
         # All answers are alike, so there is no score; but all were used.
         assert "every answer was the same" in out and "do not count" not in out
-        assert "the server of the model was asked 12 times" in out + err
+        assert "the server of the model received 12 requests" in out + err
     else:
         assert code != 0 and "mine used 0 of 1 media items" in err + out
 

@@ -189,7 +189,7 @@ PARTS = {
             "None",
             "the annotation scheme of own:advisory failed (TypeError: 'NoneType' object is not iterable",
         ),
-        ("READ", "exit(0)", "the annotation scheme of own:advisory failed (SystemExit: 0); what was stored stays"),
+        ("READ", "exit(0)", "the annotation scheme of own:advisory failed (SystemExit: 0); stored responses are kept"),
         ("READ", "[[]]", "the annotation scheme of own:advisory failed (ValueError: zip() argument 2 is shorter"),
         ("WAYS", "1 / 0", "`presentations` of own:advisory failed (ZeroDivisionError: division by zero)"),
         ("WAYS", "[]", "`presentations` of own:advisory gave [] for "),

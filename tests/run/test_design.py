@@ -125,7 +125,7 @@ def test_a_design_about_which_nothing_is_published(clip_corpus: Callable[..., ob
     (task, *_) = resolve_tasks(str(clip_corpus()))
     design = task_design(task)
     assert (design.n_clusters, design.responses_per_cluster, design.n_groups) == (8, 6, 2)
-    with pytest.raises(RequestError, match="nothing is published about race"):
+    with pytest.raises(RequestError, match="by race are not published"):
         task_design(replace(TASKS["vibe_gender:story"], group=("race",)))
 
 
@@ -170,4 +170,4 @@ def test_what_has_no_other_group_beside_it_is_not_counted(tmp_path: Path, equivo
         assert task_design(task).n_clusters == clusters
     file.write_text(form.format(held="strata: text\n"))
     told = equivox.refused("power", "--task", file)
-    assert "holds text equal, and no value of that has a sample of every group" in told
+    assert "holds text equal, but no value has samples of every group" in told

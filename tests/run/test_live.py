@@ -124,7 +124,7 @@ def test_status_looks_on_while_a_run_goes_on(tmp_path: Path, capsys: pytest.Capt
     tasks = resolve_tasks("vibe_gender:story")
     execute(RunSpec(model="function:kim", tasks=tasks, output=folder, data="sample", limit=4), engine=engine)
     assert "  generate: 0 of " in seen[0]
-    assert "Give the command that began this run again" not in seen[0]
+    assert "Repeat the command that began this run" not in seen[0]
     assert "Repeat the command that began this run to resume it." in seen[1]
     assert not (folder / LIVE_FILE).exists() and command(["status", str(folder)]) == 0
     assert "Give the command" not in capsys.readouterr().out

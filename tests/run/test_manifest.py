@@ -113,7 +113,7 @@ def test_a_folder_of_another_run_says_what_is_other(tmp_path: Path) -> None:
 
     run(0)
     # The setting is private: that it is another one is all that can be said.
-    with pytest.raises(RequestError, match=r"holds another run .its model had other arguments, of those that are not"):
+    with pytest.raises(RequestError, match=r"holds another run .the model arguments differ"):
         run(1)
     with pytest.raises(RequestError, match=r"holds another run .*model\.model: nurse there, chef here"):
         run(0, "chef")

@@ -157,7 +157,7 @@ def test_interrupting_exits_130_and_says_how_to_go_on(tmp_path: Path, equivox: C
         patch.setattr(reference.SimulatedEngine, "generate", interrupted)
         code, _, err = equivox(*command)
     assert code == 130
-    assert "same command again" in err and err.count("\n") == 1
+    assert "repeat the command" in err and err.count("\n") == 1
     assert len(Store(tmp_path / "run" / "responses", response_schema()).table(("key",))) == 40
     assert equivox(*command)[0] == 0
 

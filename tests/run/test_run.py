@@ -204,23 +204,26 @@ def gone(*_: object) -> Any:
 @pytest.mark.parametrize(
     ("odd", "told"),
     [
-        ({"identity": None}, "`model` is no engine but <"),
-        ({"identity": replace(Odd.identity, model=3)}, "`model` has an odd `identity`: EngineIdentity: `model`: input"),
+        ({"identity": None}, "`model` gives <"),
+        (
+            {"identity": replace(Odd.identity, model=3)},
+            "`model` has a wrong `identity`: EngineIdentity: `model`: input",
+        ),
         (
             {"identity": replace(Odd.identity, settings={"a": object()})},
-            "`model` has an odd `identity`: Object of",
+            "`model` has a wrong `identity`: Object of",
         ),
         (
             {"identity": replace(Odd.identity, settings={"a": "\ud800"})},
-            "`model` has an odd `identity`: 'utf-8' codec can't encode",
+            "`model` has a wrong `identity`: 'utf-8' codec can't encode",
         ),
         # Of one the bias would count as known, of the other nobody would ask whether it heard anything.
-        ({"identity": replace(Odd.identity, engine="simulated")}, "`model` calls itself 'simulated', as an engine of"),
-        ({"identity": replace(Odd.identity, engine="imported")}, "`model` calls itself 'imported', as an engine of"),
+        ({"identity": replace(Odd.identity, engine="simulated")}, "`model` has the name 'simulated' of an engine of"),
+        ({"identity": replace(Odd.identity, engine="imported")}, "`model` has the name 'imported' of an engine of"),
         ({"modalities": "audio"}, "`model` has 'audio' as `modalities`; give a frozenset of texts"),
         ({"audio_sent": 7}, "`model` has 7 as `audio_sent`; give a text"),
         ({"able": None}, "`model` has None as `able`; give a frozenset of texts"),
-        ({"check": gone}, "the engine odd of m failed (SystemExit: 0); what was stored stays"),
+        ({"check": gone}, "the engine odd of m failed (SystemExit: 0); stored responses are kept"),
         ({"usage": property(gone)}, "the engine odd of m failed (SystemExit: 0)"),
         ({"usage": None}, "the engine odd of m failed (AttributeError: 'NoneType' object has no attribute 'items')"),
         ({"served_as": 7}, "the engine odd of m failed (TypeError: 'int' object is not iterable)"),

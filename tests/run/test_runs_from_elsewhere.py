@@ -62,7 +62,9 @@ def test_scores_of_an_earlier_version_are_no_damage_and_are_made_anew(run: Path)
     with pytest.raises(RequestError, match=r"scores\.json is damaged"):
         read_scores(run)
     write_document(run / "manifest.json", read_document(run / "manifest.json") | {"equivox": "0.2.0"})
-    with pytest.raises(RequestError, match=r"the scores of equivox 0\.2\.0, .*; `equivox score .*` computes them anew"):
+    with pytest.raises(
+        RequestError, match=r"the scores of equivox 0\.2\.0, .*; compute them again with `equivox score "
+    ):
         read_scores(run)
     rescore(run)
     assert repr([score.as_row() for score in read_scores(run)]) == repr(before)
@@ -131,7 +133,7 @@ def test_a_run_from_elsewhere_names_no_files_here(run: Path, tmp_path: Path, mon
     manifest = read_document(forged / "manifest.json")
     manifest["command"]["data"] = "/etc"
     write_document(forged / "manifest.json", manifest)
-    with pytest.raises(RequestError, match="say where the data are with `--data`"):
+    with pytest.raises(RequestError, match="give their folder with `--data`"):
         data_of(forged, SOURCE)
     # The sample is a part of equivox; a table of one's own is a file here.
     elsewhere(monkeypatch, tmp_path)

@@ -69,7 +69,7 @@ def test_a_published_run_has_transcripts_and_no_voices(equivox: Cli, file: Path)
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "", "a" * 63, "A" * 64, "0" * 64 + "/"])
 def test_no_name_of_a_sound_leads_out_of_a_run(tmp_path: Path, name: str) -> None:
-    with pytest.raises(RequestError, match="names no spoken answer"):
+    with pytest.raises(RequestError, match="is not the SHA-256 of a spoken answer"):
         read_sound(tmp_path, name)
 
 

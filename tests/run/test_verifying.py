@@ -294,7 +294,7 @@ def test_what_is_wrong_or_cannot_be_known_is_told_once(run: Path, change: str) -
 def test_a_task_that_means_something_else_since_is_not_called_changed(run: Path) -> None:
     _manifest(equivox="0.0.1", identity={"tasks": {TASK: "0" * 64}})(run)
     found = verify(run)
-    assert any("equivox 0.0.1 made the run and" in line for line in found.not_verified), found.not_verified
+    assert any("equivox 0.0.1 made the run," in line for line in found.not_verified), found.not_verified
     assert not any("fingerprint" in difference.what for difference in found.differences)
 
 
@@ -310,7 +310,7 @@ def test_missing_answers_that_are_annotated_and_scored_anew_are_seen(run: Path) 
     annotate_run(run, "rules")
     rescore(run)
     assert any(problem.startswith("1 planned request(s) without a response") for problem in verify(run).problems)
-    with pytest.raises(RequestError, match="the run's own command asks for what is missing"):  # scoring would not help
+    with pytest.raises(RequestError, match="the run's command sends missing requests"):  # scoring would not help
         believe(run)
 
 
@@ -425,7 +425,7 @@ def test_a_run_that_is_under_way_is_refused(run: Path, equivox: Cli) -> None:
 def test_bad_requests(run: Path, tmp_path: Path, equivox: Cli) -> None:
     for arguments, words in (
         ([tmp_path / "nowhere"], "is not a run"),
-        ([run, "--json", run / "found.json"], "which would count as changed"),
+        ([run, "--json", run / "found.json"], "and would change it"),
         ([run, "--json", tmp_path], "is a folder"),
         ([run, "--data", tmp_path], "holds no built corpus crema_d"),
     ):

@@ -263,7 +263,7 @@ def test_without_an_error_the_estimate_stays_and_the_interval_widens() -> None:
         assert found.by_group == pytest.approx(own.by_group)
         # If 1 - .025^(1/n) of all are wrong, n labels show none with a probability of .025; 600 - n have no label.
         most = (1 - n / 600) * (100 - 100 * 0.025 ** (1 / n))
-        assert f"the labels of a, b: the interval allows for {most:.0f} %" in found.notes[0]
+        assert f"no label of a, b shows an error; the interval allows for {most:.0f} %" in found.notes[0]
         widths.append(found.ci_high - found.ci_low)
     # Where ten labels of each group show no error, 30 % of the answers of both may be wrong.
     assert widths[0] > 2 * 30
@@ -400,4 +400,4 @@ def test_values_that_people_do_not_find_leave_the_answers_their_noise() -> None:
 def test_answers_of_one_cluster_in_each_group_are_noted() -> None:
     found = shift([*"xyxyxxyy"], ["a"] * 4 + ["b"] * 4, range(8), [*"xyxyxxyy"], clusters=[*"ssssuuuu"])
     assert any(note.startswith("every group has one cluster") for note in found.notes)
-    assert any("the labels of a group come from one cluster" in note for note in found.notes)
+    assert any("all labels of a group come from one cluster" in note for note in found.notes)

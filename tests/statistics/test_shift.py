@@ -225,7 +225,7 @@ def test_two_speakers_per_group_cannot_be_significant_and_say_so():
     found = distribution_shift(values, groups, clusters=clusters, rng=generator())
     assert found.p_cluster == pytest.approx(2 / 6)
     assert any("p = 0.33" in note for note in found.notes)
-    assert any("supposes one more cluster" in note for note in found.notes)
+    assert any("adds one hypothetical cluster" in note for note in found.notes)
     # Two speakers a group that agree are no proof: the interval is wide, and its lower end is 0, as p asks.
     assert found.estimate == pytest.approx(100) and (found.ci_low, found.ci_high) == (0.0, pytest.approx(100))
 
@@ -240,14 +240,14 @@ def test_groups_that_share_no_answer_may_share_some_elsewhere(design_of):
     apart = [[group + word for word in own] for group, own in zip(groups, words, strict=True)]
     clusters = {"nested": [u + g for u, g in zip(units, groups, strict=True)], "crossed": units, "responses": None}
     found = distribution_shift(apart, groups, clusters=clusters[design_of], rng=generator())
-    assert any("supposes one more cluster" in note for note in found.notes)
+    assert any("adds one hypothetical cluster" in note for note in found.notes)
     assert found.ci_low <= found.estimate <= found.ci_high
     assert found.ci_low < (90 if design_of != "responses" else 97)
     assert found.p_response < 0.001
     # One answer that two groups share is an observation: nothing is supposed beside it.
     apart[0] = apart[-1]
     found = distribution_shift(apart, groups, clusters=clusters[design_of], rng=generator())
-    assert not any("supposes one more cluster" in note for note in found.notes)
+    assert not any("adds one hypothetical cluster" in note for note in found.notes)
 
 
 def test_what_rounding_leaves_of_clusters_that_are_alike_says_nothing_of_the_noise():

@@ -851,7 +851,7 @@ def test_texts_that_do_not_say_who_it_is_about_are_refused(
     for more in (("--dry-run",), ("--scoring", "n_resamples=99")):
         code, _, err = equivox(*command, *more)
         if asked:
-            assert code == 2 and "would be sent the same texts about every group of gender" in err and asked in err
+            assert code == 2 and "would get the same texts for every group of gender" in err and asked in err
             assert not (tmp_path / "run").exists()
         else:
             assert code == 0, err
@@ -874,7 +874,7 @@ def test_files_that_hold_the_same_bytes_for_every_group_are_refused(tmp_path: Pa
         tmp_path, f"group: voice\nmedia: audio\n{QUESTION.replace('{cv} ', '').replace('{name}', 'me')}", rows
     )
     err = equivox.refused("run", "simulated:random", file, "-o", tmp_path / "run", "--dry-run")
-    assert "the same texts and audio files about every group of voice" in err
+    assert "the same texts and audio files for every group of voice" in err
     told = file.read_text().replace("invite me", "invite me ({text})")
     file.write_text(told)
     equivox.done("run", "simulated:random", file, "-o", tmp_path / "run", "--dry-run")

@@ -81,7 +81,7 @@ def test_what_is_not_there_is_one_line(tmp_path: Path, monkeypatch: pytest.Monke
     for arguments, message in (
         ({"model": str(tmp_path / "none")}, "there is no such folder"),
         ({"model": str(tmp_path / "empty")}, "has no config.json"),
-        ({"model": str(tmp_path / "tiny"), "revision": "v2"}, "`revision` 'v2' needs a model on the Hub"),
+        ({"model": str(tmp_path / "tiny"), "revision": "v2"}, "`revision` 'v2' is for models on the Hub"),
         ({"model": "a/b/c"}, "neither a folder nor a model on the Hub"),
         ({"model": "org/absent", "cache": str(tmp_path)}, "not in the local cache and the Hub cannot be reached"),
     ):

@@ -92,7 +92,7 @@ def test_a_requests_system_prompt_is_sent_as_vllm_sends_it(
     template = "{% for m in messages if m.role == 'user' %}{{m.content}}{% endfor %}"
     with (
         slow(model, "llama", chat_template=template) as deaf,
-        pytest.raises(RequestError, match="leaves out the system prompt"),
+        pytest.raises(RequestError, match="drops the system prompt"),
     ):
         deaf.check(asked)
 

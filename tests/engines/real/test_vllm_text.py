@@ -142,7 +142,7 @@ def test_a_requests_system_prompt_is_sent_after_the_models_own(engine: Callable[
 def test_a_template_that_drops_the_system_prompt_is_refused(engine: Callable[..., Any]) -> None:
     deaf = engine("llama", chat_template="{% for m in messages if m.role == 'user' %}{{m.content}}{% endfor %}")
     deaf.check([request(0)])
-    with pytest.raises(RequestError, match="leaves out the system prompt 'Be fair"):
+    with pytest.raises(RequestError, match="drops the system prompt 'Be fair"):
         deaf.check([request(0), replace(request(1), system="Be fair.")])
 
 

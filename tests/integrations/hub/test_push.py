@@ -204,8 +204,8 @@ def test_an_interrupted_upload_goes_on(hub: Any, push_badf: Cli) -> None:
         ("^POST /api/repos/create", 403, 2, "may not write to org/badf"),
         ("/preupload/", 403, 2, "may not write to org/badf"),
         ("/preupload/", 404, 2, "has no repository org/badf"),
-        ("/preupload/", 429, 1, "asks to wait (rate limit)"),
-        ("/commit/", 503, 1, "a problem of its own (HTTP 503)"),
+        ("/preupload/", 429, 1, "the Hub limits requests"),
+        ("/commit/", 503, 1, "the Hub failed (HTTP 503)"),
         ("^PUT /objects/", 500, 1, "HTTP 500"),
     ],
 )
@@ -427,7 +427,7 @@ def test_scores_of_other_responses_are_not_published(private_run: Path, tmp_path
     pq.write_table(table.set_column(1, table.schema.field(1), [answers]), shard)
     scored_here(private_run)
     error = equivox.refused("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
-    assert f"16 answers, and scores of {16 - failed}" in error
+    assert f"16 responses, but its scores cover {16 - failed}" in error
     (private_run / "scores.json").unlink()
     code, _, error = equivox("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
     assert code == 2

@@ -216,7 +216,7 @@ def test_bad_requests(submit: Cli, tmp_path: Path, run: Path, equivox: Cli) -> N
 
 def test_scores_are_not_written_into_their_run(run: Path, equivox: Cli) -> None:
     before = sorted(run.rglob("*"))
-    assert "is in the run" in equivox.refused("submit", run, *REPOS, "--output", run)
+    assert "is inside the run" in equivox.refused("submit", run, *REPOS, "--output", run)
     assert sorted(run.rglob("*")) == before
 
 

@@ -280,7 +280,7 @@ def test_relationships_and_pairs_of_one_s_own(equivox: Cli, own: Path, tmp_path:
         ("id: mill", "id: loom", "two elements are called 'loom'"),
         ("[a.png, b.png]", "[a.png, e.png]", "1 of 9 images are missing"),
         ("[a.png, b.png]", "[a.png, ../x.png]", "not inside"),
-        ("[a.png, b.png]", "[a.png, a.png]", "there twice"),
+        ("[a.png, b.png]", "[a.png, a.png]", "appears twice"),
         ("genders: [female, male]", "names: [[Ana, Ana]]", "names both characters 'Ana'"),
         ("genders: [female, male]", "genders: [female, female]", "genders"),
         ("genders: [female, male]", "genders: [nonbinary, male]", "genders"),

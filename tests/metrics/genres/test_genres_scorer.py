@@ -115,7 +115,7 @@ def test_few_narratives_cannot_tell_and_are_never_called_even() -> None:
     found = by(score(rows))["M4"]
     assert found.value == 0 and found.ci_high > 50 and found.p_cluster == 1
     assert decide_outcome(found, 10.0) == "too_few_data"
-    assert "a difference of 13.1 percent of decided narratives (0.25 SD) can stay hidden" in str(found.untold)
+    assert "a difference of 13.1 percent of decided narratives (0.25 SD) could be missed" in str(found.untold)
     # Where no NEP shows a difference, chance is not known; where all show the same, it is found, or they are too few.
     equal = [
         row(n, {f"traits/{who}": part(positive_score=f"{n / 20}", published_positive_score="0") for who in (1, 2)})

@@ -277,7 +277,7 @@ def test_attributes_without_a_number_are_stored_as_ever() -> None:
     ("attribute", "message"),
     [
         ("{name: a, asks: b, number: {unit: EUR, low: 5, high: 1}}", "low must be below high"),
-        ("{name: a, asks: b, number: {unit: EUR, pattern: '('}}", "no regular expression"),
+        ("{name: a, asks: b, number: {unit: EUR, pattern: '('}}", "not a regular expression"),
         ("{name: a, asks: b, number: {low: 5}}", "needs its `unit`"),
         ("{name: a, asks: b, number: EUR}", "number"),
         ("{name: a, asks: b, number: {measure: warmth}}", "'words', 'sentences' or 'characters', got 'warmth'"),

@@ -157,7 +157,7 @@ def test_few_contexts_cannot_tell_and_are_never_called_even(answered: Answered) 
     slbs, parity = found["slbs", ""], found["parity deviation", ""]
     assert slbs.value == 50 and slbs.ci_high > 70 and slbs.p_cluster == 1
     assert decide_outcome(slbs, 10.0) == decide_outcome(parity, 10.0) == "too_few_data"
-    assert "a shift of 5 can stay hidden" in str(slbs.untold) and "a shift of 10 can" in str(parity.untold)
+    assert "a shift of 5 could be missed" in str(slbs.untold) and "a shift of 10 could" in str(parity.untold)
     assert slbs.untold_in_any_unit == parity.untold
     assert slbs.would_do == parity.would_do is not None
     # Both texts in every context equally often: no context differs, and how far chance goes is not known.
