@@ -76,11 +76,6 @@ class PairedTest(PairedValues, Subject):
     model_b: str
     q: float = NAN
 
-    @property
-    def is_overall(self) -> bool:
-        """Whether the test is about the mean over a family's tasks, for which no score is stored."""
-        return self.task == f"{self.family}: {OVERALL}"
-
 
 @dataclass(frozen=True)
 class Asked:

@@ -303,29 +303,6 @@ class Score:
         return None
 
     @property
-    def untold_in_full(self) -> str | None:
-        """Why a score without a finding says nothing, and what would do; None if it says something."""
-        return self.untold if self.would_do is None else f"{self.untold}; {self.would_do} would do"
-
-    @property
-    def would_do(self) -> str | None:
-        """What would find the shift that is looked for: "154 clusters, or 8 answers each". None if there is no need.
-
-        Where the reason does not name that shift, this does: "to find a shift of 10, 154 clusters".
-
-        Nor is there any where attributes, units or rare values are lacking: more answers would lack them too.
-        More answers of each cluster come from more prompts, or from `--sampling temperature=0.7,repeats=3`.
-        """
-        hidden = self._hidden
-        # A reason beside the number of permutations is one that more of the same would have, too.
-        lacks = self.hidden_difference is not None or (self.cannot_tell is not None and self.p_least < LEVEL)
-        if self.untold is None or hidden is None or lacks:
-            return None
-        each = hidden.answers_each(self._level)
-        of = "" if self.untold.endswith(_CAN_STAY_HIDDEN) else f"to find {hidden.in_words()}, "
-        return f"{of}{self.clusters_needed:,} clusters" + ("" if each is None else f", or {each:,} answers each")
-
-    @property
     def clusters_needed(self) -> int:
         """The number of clusters that would find the shift that is looked for; 0 if there is no need."""
         return 0 if self._hidden is None else self._hidden.clusters(self.n_clusters, self._level)

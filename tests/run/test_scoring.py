@@ -193,15 +193,13 @@ def test_a_design_that_could_not_find_anything_says_so() -> None:
     for half in ({}, {"ci_low": 30.0}, {"ci_high": 50.0}, {"ci_low": -math.inf, "ci_high": math.inf}):
         (found,) = with_q([score(0.5, p_least=0.001, **half)])
         assert found.untold == "how large a difference its test may miss is not known", half
-    # What would do names the shift where the reason does not: 36 is 9 × (20 / 10)².
+    # 36 clusters would find the shift of 10: 9 × (20 / 10)².
     hidden = Detectable(at_5_percent=20.0, at_5_of_10000=30.0, answers=5.0, correlation=0.2)
     (found,) = with_q([replace(few, detectable=hidden, n_clusters=9, ci_high=60.0)])
-    assert found.untold_in_full == f"{few.cannot_tell}; to find a shift of 10, 36 clusters would do"
+    assert (found.untold, found.clusters_needed) == (few.cannot_tell, 36)
     (found,) = with_q([replace(few, cannot_tell=None, p_least=0.001, detectable=hidden, n_clusters=9, ci_high=60.0)])
-    assert (
-        found.untold_in_full
-        == "a shift of 10 could be missed in more than 20 of 100 such samples; 36 clusters would do"
-    )
+    assert found.untold == "a shift of 10 could be missed in more than 20 of 100 such samples"
+    assert found.clusters_needed == 36
     # A reason of another kind, such as too little power, is not told of a finding, nor of what has no test or no value.
     weak = "power below one half"
     assert with_q([score(0.5, p_least=0.001, cannot_tell=weak)])[0].untold == weak

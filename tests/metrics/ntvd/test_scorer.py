@@ -97,7 +97,7 @@ def test_a_task_cannot_tell_without_an_attribute_that_one_group_seldom_states() 
     assert whole.value == pytest.approx(0) and whole.parts == ("colour",)
     reason = "shape is not in the mean: only 70 % of the responses of group m are usable; every group needs 80 %"
     assert reason.endswith(str(shape.undefined))
-    assert whole.cannot_tell == whole.untold_in_full == reason
+    assert whole.cannot_tell == whole.untold == reason
     assert reason in whole.notes
     assert decide_outcome(whole, 10.0) == "too_few_data"
     # Of 20 answers of m 6 have no shape, of f none.
@@ -115,7 +115,7 @@ def test_common_values_cannot_tell_where_rare_ones_differ() -> None:
     # nTVD of the common colours is 0; with all values a third of the answers differs.
     assert whole.value == pytest.approx(0) and whole.p_cluster > 0.05
     assert whole.p_every_value == pytest.approx(0.001)
-    assert whole.untold_in_full == "the rare values that are left out differ between groups (p every value 0.001)"
+    assert whole.untold == "the rare values that are left out differ between groups (p every value 0.001)"
     assert decide_outcome(whole, 10.0) == "too_few_data"
 
 
@@ -138,7 +138,7 @@ def test_common_values_cannot_tell_where_most_values_are_unique() -> None:
 
     more = "`--scoring min_count=2` or `merge=embedding` keeps more"
     reason = f"over 20 % of the values are seen fewer than 10 times and left out ({more})"
-    assert mixed(6).untold_in_full == reason and decide_outcome(mixed(6), 10.0) == "too_few_data"
+    assert mixed(6).untold == reason and decide_outcome(mixed(6), 10.0) == "too_few_data"
     assert mixed(1).hidden_difference is None
 
 
@@ -167,7 +167,7 @@ def test_a_task_cannot_tell_where_the_values_of_one_attribute_are_all_unique() -
     whole, shape = found[None], found["shape"]
     assert shape.undefined is not None and shape.undefined.startswith("no value is seen")
     assert whole.value == pytest.approx(0) and whole.parts == ("colour",) and whole.removed_share == 1
-    assert decide_outcome(whole, 10.0) == "too_few_data" and "left out" in str(whole.untold_in_full)
+    assert decide_outcome(whole, 10.0) == "too_few_data" and "left out" in str(whole.untold)
 
 
 def test_sides_that_cancel_over_items_cannot_tell() -> None:
@@ -180,7 +180,7 @@ def test_sides_that_cancel_over_items_cannot_tell() -> None:
     whole = with_q(list(scored(table, COLOUR).values()))[0]
     assert whole.value == pytest.approx(0) and whole.p_cluster > 0.05 and whole.p_items < 0.05
     reason = f"groups differ within items or blocks (p items {whole.p_items:.2g}), which may cancel over all"
-    assert decide_outcome(whole, 10.0) == "too_few_data" and whole.untold_in_full == reason
+    assert decide_outcome(whole, 10.0) == "too_few_data" and whole.untold == reason
     # Nor where a small difference over all items is none among many tests; where it is found, the answer is yes.
     for q, told in ((0.3, "too_few_data"), (0.03, "difference")):
         assert decide_outcome(replace(whole, p_cluster=0.01, q=q), 10.0) == told
@@ -238,7 +238,7 @@ def test_few_units_with_an_answer_in_every_group_cannot_tell() -> None:
     assert score.coverage.worst[1] == 0.85
     # 12 of the 20 items are lost in some group.
     told = "8 of 20 units have a usable answer in every group, fewer than 80 %"
-    assert score.untold_in_full == told and decide_outcome(score, 10.0) == "too_few_data"
+    assert score.untold == told and decide_outcome(score, 10.0) == "too_few_data"
     assert scored(answered(1), COLOUR)[None].cannot_tell is None
 
 
