@@ -1,4 +1,4 @@
-"""Do the tests between models keep their level? `python -m validity.comparison` prints the tables of validity/tables.md.
+"""Do the tests between models keep their level? `python -m validity.comparison` prints its tables.
 
 nTVD: two models answer the same items, in two attributes. What each is from parity is known by construction: a share of
 its answers is the group's own, and everything else comes from a distribution that a speaker has, whatever the group.

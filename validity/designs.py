@@ -1,4 +1,4 @@
-"""Tables of validity/tables.md on designs: unequal blocks, units in every group, groups whose speakers differ unlike."""
+"""Tables of validity on designs: unequal blocks, units in every group, groups whose speakers differ unlike."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ TASKS = [replace(ADVISORY, name="odd:advisory", card=__doc__, metric=ODD)]
      ("Scored([Score(**known, value=1.0)], None)", "for odd:advisory; return `Scored([…], {…})`"),
      ("Scored([Score(**known, value=1.0)], {1: [{'a': 1}]})", "odd calls a table 1; use letters, digits, _ and -"),
      ("Scored([known])", "odd gave dict among the scores of odd:advisory"),
-     ("Scored([Score(**known, value='1')])", "odd field: Score: `value`: input should be a valid number, got '1'"),
+     ("Scored([Score(**known, value='1')])", "wrong field: Score: `value`: input should be a valid number, got '1'"),
      ("Scored([Score(**known, value=True)])", "`value`: input should be a valid number, got True"),
      ("Scored([Score(**known, value=1.0, notes='one')])", "`notes`: input should be a valid tuple, got 'one'"),
      ("Scored([Score(**known | {'p_cluster': 1.7}, value=1.0)])", "has `p_cluster` 1.7: use a probability, or NaN"),
