@@ -19,13 +19,13 @@ from equivox.annotate.schema import json_schema, read_values, response_form
 from equivox.configs import load_config
 from equivox.core.annotation import Annotation, Annotator, AnnotatorIdentity, Job
 from equivox.core.progress import STOP_AFTER, until_outage
+from equivox.core.reasoning import split_reasoning
 from equivox.core.redact import cleaned
 from equivox.core.requests import Engine, Request
 from equivox.core.samples import is_withheld
 from equivox.core.segments import Segment
 from equivox.core.task import OTHER, UNSTATED, Attribute, Sampling, Task, WorkedExample, digest
 from equivox.core.text import parsed_json
-from equivox.engines.messages import split_thinking
 
 ATTEMPTS = 3
 """The number of attempts before a response counts as unparsed."""
@@ -151,7 +151,7 @@ def prompt_text(segment: Segment) -> str:
 
 
 def _words(segment: Segment) -> str:
-    return split_thinking(segment.text)[0].strip()
+    return split_reasoning(segment.text)[0].strip()
 
 
 def _worked(example: WorkedExample, attributes: Sequence[Attribute]) -> str:
@@ -187,7 +187,7 @@ def _validated(segment: Segment, text: str | None) -> Mapping[str, Any] | None:
     """Return the filled form, or None if `text` is not a valid one; it may stand in a code fence, among words."""
     if text is None:
         return None
-    answer = split_thinking(text)[0].strip()
+    answer = split_reasoning(text)[0].strip()
     answer = found[1] if (found := _FENCED.match(answer)) else answer
     try:
         return response_form(asked_of(segment.attributes)).model_validate(parsed_json(answer), strict=True).model_dump()

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from unicodedata import normalize
 
 from equivox.core.attributes import Attribute, Length, Number
+from equivox.core.reasoning import split_reasoning
 from equivox.core.segments import Value
 from equivox.core.text import NO_SPACES, one_coding
-from equivox.engines.messages import split_thinking
 
 _SCALES = {
     "k": 1e3, "thousand": 1e3, "m": 1e6, "mn": 1e6, "million": 1e6, "millions": 1e6, "bn": 1e9, "billion": 1e9,
@@ -146,7 +146,7 @@ def number_of(attribute: Attribute, text: str) -> Value | None:
     number = attribute.number
     if number is None:
         raise TypeError(f"{attribute.name} is no number")
-    answer = split_thinking(text)[0].strip()
+    answer = split_reasoning(text)[0].strip()
     if number.measure is not None:
         length = length_of(answer, number.measure)
         return None if length is None else Value(attribute.name, number_text(length), "")

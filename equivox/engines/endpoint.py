@@ -26,12 +26,13 @@ from equivox.core.errors import RequestError
 from equivox.core.fields import checked_fields
 from equivox.core.media import MediaError
 from equivox.core.progress import NO_ANSWER_YET
+from equivox.core.reasoning import split_reasoning
 from equivox.core.redact import remember_secrets
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.samples import WITHHELD, ending
 from equivox.core.task import Need, Sampling
 from equivox.engines.completions import count, parts, said, spoken, withheld
-from equivox.engines.messages import RESAMPLED, chat_messages, chat_of, split_thinking
+from equivox.engines.messages import RESAMPLED, chat_messages, chat_of
 from equivox.engines.servers import Servers, no_money, short, unreached
 
 FATAL = frozenset({401, 402, 403, 404, 429, 502, 503})
@@ -300,7 +301,7 @@ class EndpointEngine(Engine):
         content = choice.message.content
         refusal = getattr(choice.message, "refusal", None) or parts(content, "refusal")
         sound, transcript = spoken(completion.choices) if request.spoken else (None, "")
-        answer, thinking = split_thinking(said(content) or said(refusal) or transcript)
+        answer, thinking = split_reasoning(said(content) or said(refusal) or transcript)
         reasoning = getattr(choice.message, "reasoning_content", None) or getattr(choice.message, "reasoning", None)
         prompt_tokens = usage.prompt_tokens if usage else None
         completion_tokens = usage.completion_tokens if usage else None

@@ -8,9 +8,9 @@ from typing import Any
 
 from equivox.core.errors import RequestError
 from equivox.core.fields import refuse_unless
+from equivox.core.reasoning import split_reasoning
 from equivox.core.requests import Engine, EngineIdentity, MediaPart, Request, Response
 from equivox.core.task import Need
-from equivox.engines.messages import split_thinking
 
 
 class FunctionEngine(Engine):
@@ -66,7 +66,7 @@ class FunctionEngine(Engine):
                 yield Response(key=request.key, text=None, error=f"{type(error).__name__}: {error}")
                 continue
             if isinstance(text, str):
-                answer, thinking = split_thinking(text)
+                answer, thinking = split_reasoning(text)
                 yield Response(key=request.key, text=answer, thinking=thinking, media_items=len(read))
             else:
                 yield Response(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import os
-import re
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -32,16 +31,6 @@ AudioPart = Literal["input_audio", "audio_url"]
 
 _MIME = {"mp3": "mpeg"}
 """The names of audio formats in media types, where they differ."""
-
-_TAG = "think|thinking|thought|reasoning|seed:think"
-_THOUGHT = re.compile(
-    rf"<({_TAG})>|((?-i:\[THINK\]))|(<\|channel\|>analysis<\|message\|>)|(\u25c1think\u25b7)|(<\|begin_of_thought\|>)"
-    rf"|</({_TAG})>|((?-i:\[/THINK\]))|(<\|channel\|>final<\|message\|>)|(\u25c1/think\u25b7)|(<\|end_of_thought\|>)",
-    re.IGNORECASE,
-)
-_KINDS = _THOUGHT.groups // 2
-"""Where thinking begins, by five kinds of marks, and where it ends: tags, Mistral's brackets, channels of gpt-oss,
-Kimi's triangles, OpenThinker's tokens."""
 
 
 def chat_messages(
@@ -94,49 +83,6 @@ def media_content(
         mime = _MIME.get(container, container)
         return {"type": "audio_url", "audio_url": {"url": f"data:audio/{mime};base64,{encoded}"}}
     return {"type": "input_audio", "input_audio": {"data": encoded, "format": container}}
-
-
-def split_thinking(text: str) -> tuple[str, str | None]:
-    """Return the answer without its thinking blocks, and the thinking (None when there is none).
-
-    A block without an end reaches to the end of the text: such a response was cut off before its answer. A block whose
-    opening tag was in the prompt begins with the text.
-
-    >>> split_thinking("<think>Who is it?</think>A nurse.")
-    ('A nurse.', 'Who is it?')
-    >>> split_thinking("hm</think> A nurse.")
-    ('A nurse.', 'hm')
-    >>> split_thinking("<think>so much to consider")
-    ('', 'so much to consider')
-    >>> split_thinking("[THINK]Who?[/THINK]A nurse.")
-    ('A nurse.', 'Who?')
-    >>> split_thinking("<|channel|>analysis<|message|>Who?<|end|><|start|>assistant<|channel|>final<|message|>A nurse.")
-    ('A nurse.', 'Who?<|end|><|start|>assistant')
-    >>> split_thinking("A nurse.")
-    ('A nurse.', None)
-    """
-    answers: list[str] = []
-    thoughts: list[str] = []
-    opened: list[tuple[int, str]] = []
-    at = 0
-    for mark in _THOUGHT.finditer(text):
-        place, inside = int(mark.lastindex or 0), bool(opened)
-        begins, kind = place <= _KINDS, (place % _KINDS, str(mark[1] or mark[_KINDS + 1]).lower())
-        if begins:
-            opened += [kind] * (kind not in opened)
-        else:  # one that ends nothing which began ends everything
-            opened = opened[: opened.index(kind)] if kind in opened else []
-        if inside and opened:
-            continue
-        if not inside and not begins:
-            thoughts += answers
-            answers = []
-        (answers if begins else thoughts).append(text[at : mark.start()])
-        at = mark.end()
-    if at == 0:
-        return text, None
-    (thoughts if opened else answers).append(text[at:])
-    return "".join(answers).strip(), "\n\n".join(filter(None, map(str.strip, thoughts)))
 
 
 _MOST = 16

@@ -20,13 +20,14 @@ from equivox.core import media
 from equivox.core.errors import RequestError, one_line
 from equivox.core.fields import checked_fields
 from equivox.core.lazy import torch
+from equivox.core.reasoning import split_reasoning
 from equivox.core.requests import Engine, EngineIdentity, MediaPart, Request, Response
 from equivox.core.task import Patch, digest
 from equivox.engines import patching
 from equivox.engines.arguments import ChatArguments, chat_template, generation_parameters, sort_arguments
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
 from equivox.engines.limits import failed, free, refuse_dropped, refuse_missing_modality, refuse_short_context
-from equivox.engines.messages import RESAMPLED, SAMPLING_RATE, chat_of, split_thinking
+from equivox.engines.messages import RESAMPLED, SAMPLING_RATE, chat_of
 from equivox.engines.transformers_loading import (
     Loaded,
     arrived,
@@ -316,7 +317,7 @@ class TransformersEngine(Engine):
         stopped = [place for stop in sampling["stop"] if (place := text.find(stop)) >= 0]
         if stopped:
             text = text[: min(stopped)]
-        answer, thinking = split_thinking(text)
+        answer, thinking = split_reasoning(text)
         kinds = [part.kind for part in request.media]
         items, media_tokens = arrived(loaded, inputs, kinds, row, len(inputs["input_ids"]))
         return Response(

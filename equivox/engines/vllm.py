@@ -16,6 +16,7 @@ from queue import Empty
 from typing import Any
 
 from equivox.core.errors import RequestError, RunError, one_line
+from equivox.core.reasoning import split_reasoning
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
 from equivox.engines.limits import (
@@ -26,7 +27,7 @@ from equivox.engines.limits import (
     refuse_too_many_media,
     too_much_audio,
 )
-from equivox.engines.messages import RESAMPLED, MediaAhead, chat_of, split_thinking
+from equivox.engines.messages import RESAMPLED, MediaAhead, chat_of
 from equivox.engines.quiet import Noise
 from equivox.engines.vllm_arguments import (
     VLLMArguments,
@@ -346,7 +347,7 @@ class VLLMEngine(Engine):
         if reason == "length" and tokens < self._max_tokens(request):
             limit = self._llm.llm_engine.model_config.max_model_len
             return failed(request, f"cut off after {tokens} tokens by max_model_length={limit}; raise it")
-        text, thinking = split_thinking(completion.text)
+        text, thinking = split_reasoning(completion.text)
         return Response(
             key=request.key,
             text=text,

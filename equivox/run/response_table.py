@@ -11,6 +11,7 @@ from typing import Any
 
 from equivox.core.errors import RequestError, nearest
 from equivox.core.hashing import digest
+from equivox.core.reasoning import split_reasoning
 from equivox.core.requests import Response
 from equivox.core.samples import BROKEN, ENDED, WITHHELD, ending
 from equivox.core.task import Column, Task
@@ -20,7 +21,6 @@ from equivox.dataset_builders.parts import names_of, renamed
 from equivox.dataset_builders.plain_tables import Columns, as_columns
 from equivox.dataset_builders.table_limits import refuse_large
 from equivox.engines.completions import withheld
-from equivox.engines.messages import split_thinking
 from equivox.run.presented import placeholders
 
 SAMPLE, TASK, REPEAT, ERROR = "sample_id", "task", "repeat", "error"
@@ -118,7 +118,7 @@ def _answers(entry: Any, depth: int = 8) -> list[Response] | None:
     if isinstance(entry, str):
         if entry.strip() in _NOTHING:
             return [_NO_ANSWER]
-        text, thinking = split_thinking(entry)
+        text, thinking = split_reasoning(entry)
         return [Response(key="", text=text, thinking=thinking)]
     if plain(entry) is None:
         return [_NO_ANSWER]

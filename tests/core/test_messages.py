@@ -15,8 +15,9 @@ from PIL import Image
 from equivox.core import media
 from equivox.core.errors import RequestError
 from equivox.core.fields import parse_model_args
+from equivox.core.reasoning import split_reasoning
 from equivox.engines import MediaPart, Request
-from equivox.engines.messages import chat_messages, split_thinking
+from equivox.engines.messages import chat_messages
 
 
 def request(*parts: MediaPart) -> Request:
@@ -95,7 +96,7 @@ def test_damaged_empty_and_enormous_images_are_named() -> None:
     ],
 )
 def test_thinking_is_kept_apart(text: str, answer: str, thinking: str | None) -> None:
-    assert split_thinking(text) == (answer, thinking)
+    assert split_reasoning(text) == (answer, thinking)
 
 
 @pytest.mark.parametrize(
@@ -108,11 +109,22 @@ def test_thinking_is_kept_apart(text: str, answer: str, thinking: str | None) ->
         ("a<think>b</think>c</think>d", "d"), ("[THINK]a[/THINK]b", "b"), ("[think] of me", "[think] of me"),
         ("<|channel|>analysis<|message|>Who", ""), ("<seed:think>a</seed:think>b", "b"),
         ("<think>" * 40_000, ""), ("</think>" * 40_000 + "a", "a"),
+        # Gemma, gpt-oss without its special tokens, Cohere, Apertus, Kimi K3, Granite, Hunyuan, Ernie, K2.
+        ("<|channel>thought\na<channel|>b", "b"), ("<|channel>thought\na", ""), ("a<channel|>b", "b"),
+        ("analysisHm.assistantfinalb", "b"), ("analysisHm, maybe", ""), ("analysis of a assistantfinalb", "b"),
+        ("Analysis: b", "Analysis: b"), ("analysis shows b", "analysis shows b"),
+        ("<|START_THINKING|>a<|END_THINKING|><|START_RESPONSE|>b<|END_RESPONSE|>", "b"),
+        ("<|inner_prefix|>a<|inner_suffix|>b", "b"),
+        ("<|open|>think<|sep|>a<|close|>think<|sep|><|open|>response<|sep|>b<|close|>response<|sep|>", "b"),
+        ("Here is my thought process: a Here is my response: b", "b"), ("Here's my thought process: a", ""),
+        ("Dear Anna. Here is my response: b", "Dear Anna. Here is my response: b"),
+        ("<think>a</think><answer>b</answer>", "b"), ("<think>a</think><response>b</response>", "b"),
+        ("<think_fast>a</think_fast>b", "b"), ("<mm:think>a</mm:think>b", "b"), ("<ifm|think>a</ifm|think>b", "b"),
     ],
 )  # fmt: skip
 def test_marks_of_thinking_in_any_order_take_no_longer_and_leave_no_thought(text: str, answer: str) -> None:
     """A text that begins to think again and again took a minute; what Mistral and gpt-oss write was no mark."""
-    assert split_thinking(text)[0] == answer
+    assert split_reasoning(text)[0] == answer
 
 
 def test_model_arguments_from_a_file(tmp_path: Path) -> None:

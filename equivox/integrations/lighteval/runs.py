@@ -25,6 +25,7 @@ from equivox.core.lazy import pa
 from equivox.core.plain import split_by
 from equivox.core.plugins import check, freed
 from equivox.core.progress import Progress, no_progress
+from equivox.core.reasoning import split_reasoning
 from equivox.core.scores import DEFAULT_OPTIONS, Score
 from equivox.core.segments import check_tools
 from equivox.core.task import Task, digest
@@ -33,7 +34,6 @@ from equivox.core.variants import AS_DECLARED, GREEDILY
 from equivox.dataset_builders.corpus import Corpus
 from equivox.engines import Engine, EngineIdentity, Request, Response, open_engine
 from equivox.engines.function import RecordedEngine
-from equivox.engines.messages import split_thinking
 from equivox.run.generating import pending_rows
 from equivox.run.manifest import run_identity
 from equivox.run.pipeline import PreparedRun, annotate_and_score, open_corpora, writing
@@ -144,7 +144,7 @@ def _response(texts: Mapping[str, str], request: Request) -> Response:
     if not raw.strip():
         # lighteval's backends do not mark failed requests in any other way.
         return Response(key=request.key, text=None, error="the backend returned no text")
-    text, thinking = split_thinking(raw)
+    text, thinking = split_reasoning(raw)
     return Response(key=request.key, text=text, thinking=thinking)
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from equivox.core.errors import RequestError
+from equivox.core.reasoning import split_reasoning
 from equivox.core.segments import WHOLE, AnnotationScheme, AnnotatorPrompt, Segment, SegmentAnnotation, Status
 from equivox.core.task import REFUSAL, Attribute, Task
-from equivox.engines.messages import split_thinking
 from equivox.metrics.genres.annotation.readers import (
     SEPARATOR,
     SPLITTER,
@@ -97,7 +97,7 @@ class GenresScheme(AnnotationScheme):
     ) -> Sequence[Segment]:
         """Return the segments that can be annotated next."""
         names, genders = names_of(metadata), genders_of(metadata)
-        text = split_thinking(text)[0]
+        text = split_reasoning(text)[0]
         told = {"names": SEPARATOR.join(names), "genders": SEPARATOR.join(genders)}
         if WHOLE not in done:
             return [Segment(name=WHOLE, text=text, attributes=(REFUSAL,), extra=told, tool=SPLITTER)]
@@ -190,7 +190,7 @@ class GenresScheme(AnnotationScheme):
     ) -> tuple[Status, Mapping[str, SegmentAnnotation]]:
         """Return the status and all segments, including the reason why a response could not be split."""
         status, kept = super().sample(task, metadata, text, done)
-        problem = split(split_thinking(text)[0], names_of(metadata)).problem
+        problem = split(split_reasoning(text)[0], names_of(metadata)).problem
         if problem is None or status in {"refused", "empty"}:
             return status, kept
         for number, name in enumerate(names_of(metadata), start=1):

@@ -15,8 +15,8 @@ from functools import cache, cached_property, lru_cache
 from typing import Literal
 
 from equivox.configs import load_config
+from equivox.core.reasoning import split_reasoning
 from equivox.core.task import OTHER
-from equivox.engines.messages import split_thinking
 
 Rule = Literal["letter", "text", "contradiction", "none"]
 
@@ -62,7 +62,7 @@ def read_choice(response: str, options: Mapping[str, str]) -> Choice:
     >>> read_choice("A or B", options).rule, read_choice("Who knows?", options).letter
     ('contradiction', None)
     """
-    plain = _plain(split_thinking(response)[0])
+    plain = _plain(split_reasoning(response)[0])
     if not plain:
         return UNDECIDED
     rest, restated = _without_texts(plain, options)
