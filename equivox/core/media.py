@@ -261,6 +261,8 @@ MOST_SOUND_BYTES = 64 * 2**20
 
 LARGEST_IMAGE_PIXELS = 50_000_000
 """An image with more pixels is refused before it is decoded, because a small file can decode to gigabytes."""
+_ORIENTATION = 0x0112
+"""The tag of a photograph that says how to turn it."""
 _SENT_AS_IS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
 
 
@@ -289,10 +291,11 @@ def inspect_image(data: bytes, *, name: str) -> str | None:
 
 
 def checked_image(data: bytes, *, name: str, blank: bool = True) -> tuple[bytes, str]:
-    """Return an image's bytes and MIME type, after one full decode.
+    """Return an image's bytes and MIME type, upright and opaque, after one full decode.
 
-    PNG, JPEG and WebP are returned unchanged; other formats that Pillow reads are converted to PNG. An image of a
-    single colour is taken if it may be `blank`.
+    PNG, JPEG and WebP are returned unchanged if they are upright and opaque. Photographs that a tag turns are turned,
+    because many servers ignore the tag. Transparent pixels are put on white. Other formats that Pillow reads become
+    PNG, photographs with a second picture (MPO) become JPEG. A single colour is accepted if it may be `blank`.
 
     Raises
     ------
@@ -302,7 +305,7 @@ def checked_image(data: bytes, *, name: str, blank: bool = True) -> tuple[bytes,
         Pillow is not installed.
     """
     try:
-        from PIL import Image
+        from PIL import Image, ImageOps
     except ModuleNotFoundError:
         raise RequestError(
             'images need Pillow; install it in a checkout of equivox: `pip install -c constraints.txt ".[images]"`'
@@ -319,12 +322,22 @@ def checked_image(data: bytes, *, name: str, blank: bool = True) -> tuple[bytes,
                     f"{name}: {image.width} x {image.height} pixels, more than {LARGEST_IMAGE_PIXELS:,}; scale it down"
                 )
             image.load()
-            if not blank and all(low == high for low, high in np.reshape(image.getextrema(), (-1, 2))):
+            turned, transparent = image.getexif().get(_ORIENTATION, 1) != 1, image.has_transparency_data
+            sent: Image.Image = image
+            if transparent:
+                sent = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
+            if not blank and all(low == high for low, high in np.reshape(sent.getextrema(), (-1, 2))):
                 raise MediaError(f"{name}: blank (a single colour)")
-            if image.format in _SENT_AS_IS:
+            if image.format in _SENT_AS_IS and not turned and not transparent:
                 return data, _SENT_AS_IS[image.format]
+            if turned:
+                sent.info = dict(image.info)
+                sent = ImageOps.exif_transpose(sent)
             buffer = io.BytesIO()
-            image.convert("RGB").save(buffer, format="PNG")
+            if image.format in ("JPEG", "MPO"):
+                sent.convert("RGB").save(buffer, format="JPEG", quality=95, subsampling=0)
+                return buffer.getvalue(), "image/jpeg"
+            sent.convert("RGB").save(buffer, format="PNG")
             return buffer.getvalue(), "image/png"
     except MediaError:
         raise

@@ -186,6 +186,46 @@ def test_the_published_spoken_stereoset_clips_decode(reference_data: Path) -> No
     assert sum(row["codec"].startswith("mp3") for row in rows) == 9
 
 
+def make_photograph(kind: str, orientation: int) -> bytes:
+    """A grey picture of 40 x 20 pixels with a red bar at its left, with a tag that says how to turn it."""
+    picture = Image.new("RGB", (40, 20), (200, 200, 200))
+    picture.paste((220, 0, 0), (0, 0, 8, 20))
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    buffer = io.BytesIO()
+    more = {"save_all": True, "append_images": [picture.resize((20, 10))]} if kind == "MPO" else {}
+    picture.save(buffer, kind, exif=exif.tobytes(), **more)  # type: ignore[arg-type]
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "MPO", "PNG", "WEBP"])
+@pytest.mark.parametrize(
+    ("orientation", "size", "red"),  # the middle of the side where the bar belongs, by the definition of the tag
+    [(1, (40, 20), (2, 10)), (3, (40, 20), (37, 10)), (6, (20, 40), (10, 2)), (8, (20, 40), (10, 37))],
+)
+def test_a_photograph_is_sent_upright(kind: str, orientation: int, size: tuple[int, int], red: tuple[int, int]) -> None:
+    """Servers ignore the tag, and photographs of phones hold a second picture: one group's lay on the side."""
+    data, mime = checked_image(make_photograph(kind, orientation), name="a")
+    sent = Image.open(io.BytesIO(data))
+    assert (sent.size, sent.getexif().get(0x0112, 1)) == (size, 1)
+    assert mime == (
+        "image/jpeg" if kind in ("JPEG", "MPO") else "image/png" if orientation > 1 else f"image/{kind.lower()}"
+    )
+    pixel = sent.convert("RGB").getpixel(red)
+    assert isinstance(pixel, tuple) and pixel[0] > 180 and pixel[1] < 60
+
+
+def test_transparent_pixels_are_put_on_white() -> None:
+    picture = Image.new("RGBA", (10, 10), (0, 0, 0, 0))
+    picture.putpixel((5, 5), (0, 0, 0, 255))
+    data, mime = checked_image(encoded(picture, "PNG"), name="a")
+    sent = Image.open(io.BytesIO(data)).convert("RGB")
+    assert (mime, sent.getpixel((0, 0)), sent.getpixel((5, 5))) == ("image/png", (255, 255, 255), (0, 0, 0))
+    white = Image.new("RGBA", (10, 10), (255, 255, 255, 0))
+    white.putpixel((5, 5), (255, 255, 255, 255))
+    assert inspect_image(encoded(white, "PNG"), name="a") == "blank (a single colour)"
+
+
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP"])
 def test_a_picture_of_a_single_colour_shows_nobody(kind: str) -> None:
     """As a filter of a model that makes pictures returns: all groups got one, and looked alike."""
