@@ -8,8 +8,9 @@ ends.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from itertools import takewhile
 from typing import Annotated, Any, Literal
 
@@ -29,6 +30,7 @@ NOT_STATED = frozenset(
 )
 """Open values by which models say that a text states none, in spite of the form's own word for it."""
 
+_QUOTES = " \t\n\"'`\u201c\u201d\u2018\u2019\u201e\u00ab\u00bb"
 _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 _ARTICLE = re.compile(r"^(?:an?|the)\s+")
 
@@ -36,20 +38,19 @@ _ARTICLE = re.compile(r"^(?:an?|the)\s+")
 @cache
 def response_form(attributes: tuple[Attribute, ...]) -> type[BaseModel]:
     """Return the pydantic model of an annotation by `attributes`; unknown, missing or overlong fields are refused."""
-    from pydantic import BeforeValidator, ConfigDict, Field, create_model
+    from pydantic import ConfigDict, Field, create_model
 
     fields: dict[str, Any] = {}
     # The refusal comes first, because the other fields depend on it.
     for attribute in sorted(attributes, key=lambda a: a.role != "refusal"):
         single: Any
         if attribute.role == "refusal":
-            single = Literal[attribute.options]
+            single = _make_choice(attribute.options)
         elif attribute.number is not None:
             # A number outside of the range is kept, so that it can be counted apart.
             single = Annotated[float, Field(allow_inf_nan=False)] | Literal[UNSTATED]
         elif attribute.options:
-            known = {one_coding(option): option for option in attribute.options}
-            single = Annotated[Literal[(*attribute.options, OTHER, UNSTATED)], BeforeValidator(partial(_option, known))]
+            single = _make_choice((*attribute.options, OTHER, UNSTATED))
         else:
             single = Annotated[str, Field(min_length=1, max_length=LONGEST)]
         kind = single
@@ -60,8 +61,30 @@ def response_form(attributes: tuple[Attribute, ...]) -> type[BaseModel]:
     return create_model("Annotation", __config__=ConfigDict(extra="forbid"), **fields)
 
 
-def _option(known: Mapping[str, str], given: Any) -> Any:
-    return known.get(one_coding(given), given) if isinstance(given, str) else given
+def _make_choice(options: tuple[str, ...]) -> Any:
+    """Return the type of one of some options, as a judge writes it: case, quotes and a final full stop do not count."""
+    from pydantic import BeforeValidator
+
+    exact = {one_coding(option): option for option in options}
+    # Options that differ in nothing else are told apart by their case.
+    counts = Counter(map(_normalize_option, options))
+    similar = {key: option for option in options if counts[key := _normalize_option(option)] == 1}
+
+    def find(reply: Any) -> Any:
+        if not isinstance(reply, str):
+            return reply
+        return exact.get(one_coding(reply)) or similar.get(_normalize_option(reply), reply)
+
+    return Annotated[Literal[options], BeforeValidator(find)]
+
+
+def _normalize_option(text: str) -> str:
+    """Return an option without case, quotes around it and a final full stop.
+
+    >>> _normalize_option(' "Invite." '), _normalize_option("yes.")
+    ('invite', 'yes')
+    """
+    return folded(one_coding(text)).strip(_QUOTES).removesuffix(".").strip(_QUOTES)
 
 
 def json_schema(attributes: tuple[Attribute, ...]) -> dict[str, Any]:

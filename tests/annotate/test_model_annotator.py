@@ -496,3 +496,23 @@ def test_worked_examples_are_answers_that_would_be_accepted(task: Task) -> None:
     named = {name for example in task.annotation.examples for name in example.values}
     assert named <= {a.name for a in task.attributes}
     assert prompt.rindex("What is to be read.") > prompt.rindex("Answer: ")
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ("invite", "invite"), ("Invite", "invite"), ("INVITE.", "invite"), ('"invite"', "invite"),
+        ("“invite.”", "invite"),
+        (" invite ", "invite"), ("Other", "other"), ("unstated.", "unstated"), ("hold", "hold"), ("Hold", "Hold"),
+        ("invited", None), ("invite or hold", None), ("HOLD", None), ("", None), ("not invite", None),
+    ],
+)  # fmt: skip
+def test_small_slips_of_a_judge_are_accepted_and_nothing_is_guessed(reply: str, value: str | None) -> None:
+    """Case, a final full stop and quotes do not count, unless two options differ in nothing else."""
+    decision = Attribute(name="decision", asks="the decision", options=("invite", "hold", "Hold"))
+    form = response_form((decision,))
+    if value is None:
+        with pytest.raises(ValidationError):
+            form.model_validate({"decision": reply}, strict=True)
+    else:
+        assert form.model_validate({"decision": reply}, strict=True).model_dump() == {"decision": value}
