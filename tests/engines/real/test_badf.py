@@ -127,7 +127,7 @@ def test_what_cannot_be_patched_is_said_before_the_run(model: Callable[[str], st
         engine.check(stories(engine))
     with pytest.raises(RequestError, match="has no setting 'layer'; it has source_layer"):
         opened(model, patch={"layer": 3})
-    with pytest.raises(RequestError, match="holds no word 'X'"):
+    with pytest.raises(RequestError, match="does not contain the word 'X'"):
         wordless = opened(model, patch={"target": "Write a story"})
         wordless.check(stories(wordless))
     with pytest.raises(

@@ -166,7 +166,7 @@ def test_what_vllm_refuses_is_one_line_before_the_run(
 def test_what_the_model_cannot_do_is_said_before_the_run(engine: Callable[..., Any]) -> None:
     llama = engine("llama")
     llama.check([request(0, schema=SCHEMA)])
-    with pytest.raises(RequestError, match=r"llama does not take audio \(it takes text\); choose a model"):
+    with pytest.raises(RequestError, match=r"llama does not take audio \(it takes text\); choose another model"):
         llama.check([request(0, "x", audio())])
     with pytest.raises(RequestError, match=r"max_model_length is 2048, but test:task needs more than 30\d\d tokens"):
         llama.check([request(0, max_new_tokens=3000)])
