@@ -249,7 +249,8 @@ def test_no_command_executes_what_a_run_names(
         exit_code, _, err = equivox(*line(path, declared, run, tmp_path / "written"))
         assert not canary.exists(), command
         assert exit_code in ((1, 2) if command in DECIDING else (0, 1, 2)), (command, exit_code)
-        assert "Traceback" not in err and len(err.splitlines()) <= 2, (command, err)
+        # A gate opens two runs, here one run twice.
+        assert "Traceback" not in err and len(err.splitlines()) <= (3 if command == "gate" else 2), (command, err)
     monkeypatch.setattr(remote, "downloaded", lambda address: nullcontext(run))
     exit_code, _, err = equivox("verify", "hf://datasets/org/run")
     assert not canary.exists() and exit_code in (1, 2) and "Traceback" not in err
@@ -365,4 +366,5 @@ def test_no_command_needs_a_traceback_for_an_odd_run(
         monkeypatch.chdir(run.parent)
         exit_code, _, err = equivox(*line(path, declared, run, tmp_path / "written"))
         assert exit_code in ((1, 2) if command in DECIDING else (0, 1, 2)), (command, exit_code)
-        assert "Traceback" not in err and len(err.splitlines()) <= 2, (command, err)
+        # A gate opens two runs, here one run twice.
+        assert "Traceback" not in err and len(err.splitlines()) <= (3 if command == "gate" else 2), (command, err)

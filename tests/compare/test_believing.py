@@ -49,5 +49,5 @@ def test_a_run_that_was_changed_is_not_believed_and_a_file_beside_it_changes_not
     believe(copy)
     table = next(copy.glob("tables/*/values.csv"))
     table.write_text(table.read_text() + "\n")
-    with pytest.raises(RequestError, match=r"is not used, .*values\.csv: changed since the run was scored"):
+    with pytest.raises(RequestError, match=r"cannot be used: .*values\.csv: changed since the run was scored"):
         believe(copy)

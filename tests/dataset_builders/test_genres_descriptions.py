@@ -239,7 +239,7 @@ def test_the_command(equivox: Cli, source: Path, server: tuple[str, list[str]], 
     assert written(source / "image_prompts.yaml")["made_by"]["seed"] == 1
     assert "on quay 0" in wanted_images(Genres(source))[0][0][1]
     for wrong, reason in (
-        (["--model", "simulated:oracle"], "simulated model"),
+        (["--model", "simulated:oracle"], "is simulated and cannot write texts"),
         (["--model", "gpt-nonsense"], "unknown model"),
     ):
         assert reason in equivox.refused(*command, *wrong)

@@ -280,10 +280,10 @@ def test_a_board_leaves_out_forged_runs_and_names_them(tmp_path: Path, equivox: 
             state_hashes(forged)
     code, out, err = equivox("leaderboard", tmp_path / "runs", "-o", tmp_path / "board")
     assert code == 1 and "1 score of 1 run:" in out
-    assert [line.partition(" is not used")[0] for line in err.splitlines()] == [
+    assert [line.partition(" cannot be used")[0] for line in err.splitlines()] == [
         f"left out: {name}: {tmp_path / 'runs' / name}" for name in ("restated", "stale")
     ]
     assert "scores.json: changed since the run was scored" in err
     assert "0.0 is stated" in err
     for command in (["submit", "--model-repo", "o/m", "--benchmark", "o/d"], ["compare"], ["report", "-o", "r.html"]):
-        assert "is not used" in equivox.refused(command[0], tmp_path / "runs/restated", *command[1:])
+        assert "cannot be used" in equivox.refused(command[0], tmp_path / "runs/restated", *command[1:])

@@ -49,7 +49,7 @@ def test_a_shift_is_found_within_items_where_it_drowns_between_them(tmp_path: Pa
     apart = [{**row, "speaker": f"{row['speaker']} {row['gender']}"} for row in rows]
     nested = whole(scored(apart, tmp_path / "nested"))
     assert crossed.n_clusters == 30 and nested.n_clusters == 60
-    assert any("swapped, within units" in note for note in crossed.notes)
+    assert any("compared within units" in note for note in crossed.notes)
     assert crossed.value == nested.value
     assert crossed.p_cluster <= 0.01 < 0.05 < nested.p_cluster
     assert crossed.ci_low > 0 == nested.ci_low

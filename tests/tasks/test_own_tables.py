@@ -602,7 +602,7 @@ def test_a_new_task_file_runs_as_it_is(tmp_path: Path, equivox: Cli, more: dict[
     assert code == 0 and file.is_file() and "name: my_cvs" in out
     out = equivox.done("run", "simulated:biased", file, "--output", tmp_path / "run", "--scoring", "n_resamples=99")
     assert "DIFFERENCE FOUND" in out
-    assert "is there already" in equivox.refused("tasks", "new", path)
+    assert "exists already" in equivox.refused("tasks", "new", path)
     assert equivox("tasks", "new")[0] == 2
     with pytest.raises(RequestError, match="a table ends in"):
         look_at(tmp_path / "table.docx")

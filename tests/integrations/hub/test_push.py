@@ -431,7 +431,7 @@ def test_scores_of_other_responses_are_not_published(private_run: Path, tmp_path
     (private_run / "scores.json").unlink()
     code, _, error = equivox("data", "push", private_run, "--repo", "org/run", "-o", tmp_path / "out")
     assert code == 2
-    assert "scores.json: missing" in error and "`equivox score` computes the scores anew" in error
+    assert "scores.json: missing" in error and "`equivox score` computes the scores again" in error
 
 
 def test_a_task_file_says_nothing_of_where_things_lie(

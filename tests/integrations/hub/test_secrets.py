@@ -134,5 +134,5 @@ def test_arguments_that_are_not_written_down_still_tell_runs_apart(server: str, 
 
     assert run("fast")[0] == 1
     code, _, err = run("slow")
-    assert code == 2 and "holds another run" in err and "not written down" in err
+    assert code == 2 and "holds another run" in err and "does not store" in err
     assert run("fast")[0] == 1
