@@ -150,13 +150,19 @@ class Runner:
         assert not unknown_options(words), words
         if words[0] == "view" or any(mark in " ".join(words) for mark in NOT_RUN):
             return
+        as_printed = words
         words = [self.find_stand_in(words, place) for place in range(len(words))]
+        replaced = words != as_printed
         words = ["run", *words[1:]] if words[0] == "vllm" else words
         if words[:2] == ["label", "score"]:
             fill_sheets(words)
         if words[0] == "import":
             write_answers(Path(words[1]))
-        fewer = () if self.page.name in PRINTED or "--scoring" in words else FEWER.get(words[0], ())
+        fewer: tuple[str, ...] = ()
+        if (replaced or self.page.name not in PRINTED) and "--scoring" not in words:
+            fewer = FEWER.get(words[0], ())
+        if replaced and words[0] == "run" and "--limit" not in words:
+            fewer = (*fewer, "--limit", "24")
         code, out, error = self.equivox(*words, *fewer)
         # A stand-in judge gives every answer the same form, which can leave a task without a result.
         assert code == 0 or (code == 1 and "without a result" in out), (words, out, error)
