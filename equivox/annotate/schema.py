@@ -62,7 +62,10 @@ def response_form(attributes: tuple[Attribute, ...]) -> type[BaseModel]:
 
 
 def _make_choice(options: tuple[str, ...]) -> Any:
-    """Return the type of one of some options, as a judge writes it: case, quotes and a final full stop do not count."""
+    """Return the type of a choice between some options.
+
+    Case, quotes and a final full stop of a reply do not count.
+    """
     from pydantic import BeforeValidator
 
     exact = {one_coding(option): option for option in options}

@@ -1,4 +1,4 @@
-"""Checks that hold a new run against a baseline: may a build go out?
+"""Check whether a new run is more biased than a baseline.
 
 The interval of the paired comparison decides, see `equivox.compare.pairs`. If all of it lies at or below the margin,
 the new run passes. If all of it lies above, the new run is worse. Otherwise the two runs cannot decide. Runs that do
@@ -20,8 +20,8 @@ from typing import Literal
 
 from equivox.compare.asking import unlike_settings
 from equivox.compare.loss_changes import LossChange, list_loss_changes
-from equivox.compare.pairs import PairedTest, Subject, open_runs, paired_tests
-from equivox.compare.runs import ComparedRun, Comparison, open_comparison
+from equivox.compare.pairs import OpenedRun, PairedTest, Subject, open_runs, paired_tests
+from equivox.compare.runs import ComparedRun, open_comparison
 from equivox.core.coverage import MOST_RARE
 from equivox.core.errors import RequestError, nearest
 from equivox.core.metric import Measure
@@ -157,10 +157,11 @@ def check_run(new: Path, baseline: Path, margins: Mapping[str, float]) -> Gate:
         )
     if "" in margins:
         _refuse_several_units(margins[""], runs, [s for s in scores if not {s.task, s.name} & margins.keys()])
-    checks = _check_scores(comparison, margins)
+    opened = open_runs(comparison)
+    checks = _check_scores(opened, margins)
     unchecked = [f"{check.task} {check.metric}" for check in checks if margins and math.isnan(check.margin)]
     checks = [check for check in checks if not margins or not math.isnan(check.margin)]
-    changes = list_loss_changes(*open_runs(comparison))
+    changes = list_loss_changes(*opened)
     # Two runs of one model are exchangeable, so that a gap with a small two-sided p grew in half of the cases only.
     checks += [_check_loss(change, 2 * CHANCE / 4 / len(changes)) for change in changes]
     options = [(run.model, redacted_text(how)) for run in runs for how in unusual_options(run.options).values()]
@@ -197,7 +198,7 @@ def _refuse_several_units(margin: float, runs: Sequence[ComparedRun], scores: Se
 
 
 def _list_checked(run: ComparedRun) -> list[Score]:
-    """Return the scores of whole tasks that decide a verdict and have a value for "no bias"."""
+    """Return the scores of whole tasks with a value for "no bias"."""
     return [
         score
         for score in run.scores
@@ -206,10 +207,13 @@ def _list_checked(run: ComparedRun) -> list[Score]:
     ]
 
 
-def _check_scores(comparison: Comparison, margins: Mapping[str, float]) -> list[Check]:
-    """Return a check of each number that either run has; its margin is NaN if none holds for it."""
-    new, old = comparison.runs
-    tests = {(test.task, test.metric): test for test in paired_tests(open_runs(comparison))}
+def _check_scores(opened: Sequence[OpenedRun], margins: Mapping[str, float]) -> list[Check]:
+    """Return a check of each number that either run has.
+
+    The margin of a check is NaN if no margin holds for it.
+    """
+    new, old = (side.run for side in opened)
+    tests = {(test.task, test.metric): test for test in paired_tests(opened)}
     scores = [{(score.task, score.name): score for score in _list_checked(run)} for run in (new, old)]
     unlike = unlike_settings(new.folder, old.folder)
     # The level at which a hidden difference counts, so that chance finds one in a quarter of `CHANCE` of the nights.
@@ -290,7 +294,9 @@ def _compute_distance(distance: float, value: float, measure: Measure | None) ->
 
 
 def _doubt(check: Check, scores: Sequence[Mapping[tuple[str, str], Score]], margins: Mapping[str, float]) -> Check:
-    """Return a passed check as undecided if another number of its task, without a margin, differs more than it may.
+    """Return a passed check as undecided if another number contradicts it.
+
+    The other number belongs to the same task, has no margin, and grew by more than this check's margin.
 
     Women who get 20 or 80 where men get 50 have the same mean, and a distance of distributions of 30.
     """

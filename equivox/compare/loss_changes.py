@@ -47,10 +47,10 @@ class LossChange(Subject):
         return (self.new.high_share - self.new.low_share) - (self.old.high_share - self.old.low_share)
 
     def decide(self, level: float) -> tuple[Literal["pass", "worse", "undecided"], str]:
-        """Return whether the gap grew beyond chance, and why; a gap that did not grow passes.
+        """Return whether the gap grew beyond chance, and why.
 
-        `level` is the largest p of a gap that is worse. A gap that grew by `SMALLEST_GROWTH` or more is undecided if
-        the clusters allow no p as small as that.
+        A gap that did not grow passes. `level` is the largest p of a gap that is worse. A gap that grew by
+        `SMALLEST_GROWTH` or more is undecided if the clusters allow no p as small as that.
         """
         if self.growth <= 0:
             return "pass", ""

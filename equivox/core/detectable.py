@@ -94,21 +94,6 @@ class Detectable:
         """
         return math.ceil(now * (self.at(level) / self.shift) ** 2 - 1e-9)
 
-    def answers_each(self, level: float) -> int | None:
-        """Return the number of answers of each cluster with which `shift` would be found; None if no number is enough.
-
-        With correlation r, the variance of a cluster's share is (1 + (n - 1)r)/n of that of one answer, never below r.
-
-        >>> found = Detectable(at_5_percent=20.0, at_5_of_10000=30.0, answers=5.0, correlation=0.0)
-        >>> found.answers_each(0.05)
-        20
-        >>> Detectable(at_5_percent=20.0, at_5_of_10000=30.0, answers=5.0, correlation=0.2).answers_each(0.05) is None
-        True
-        """
-        rho = self.correlation
-        needed = (self.shift / self.at(level)) ** 2 * (1 + (self.answers - 1) * rho) / self.answers
-        return math.ceil((1 - rho) / (needed - rho) - 1e-9) if needed > rho else None
-
 
 def reached(level: float, step: float) -> float:
     """Return the largest p up to `level` that a test can give whose p-values lie `step` apart; `level` if it has none.

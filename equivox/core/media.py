@@ -323,16 +323,13 @@ def checked_image(data: bytes, *, name: str, blank: bool = True) -> tuple[bytes,
                 )
             image.load()
             turned, transparent = image.getexif().get(_ORIENTATION, 1) != 1, image.has_transparency_data
-            sent: Image.Image = image
+            sent = ImageOps.exif_transpose(image) if turned else image
             if transparent:
-                sent = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
+                sent = Image.alpha_composite(Image.new("RGBA", sent.size, "white"), sent.convert("RGBA"))
             if not blank and all(low == high for low, high in np.reshape(sent.getextrema(), (-1, 2))):
                 raise MediaError(f"{name}: blank (a single colour)")
             if image.format in _SENT_AS_IS and not turned and not transparent:
                 return data, _SENT_AS_IS[image.format]
-            if turned:
-                sent.info = dict(image.info)
-                sent = ImageOps.exif_transpose(sent)
             buffer = io.BytesIO()
             if image.format in ("JPEG", "MPO"):
                 sent.convert("RGB").save(buffer, format="JPEG", quality=95, subsampling=0)

@@ -215,7 +215,8 @@ def write_answers(path: Path) -> None:
 def test_a_page_works_as_printed(
     page: Path, equivox: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chat_server: Callable[..., str]
 ) -> None:
-    pytest.importorskip("evaluate") if page.name == "lighteval.md" else None
+    if page.name == "lighteval.md":
+        pytest.importorskip("evaluate")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("OPENAI_API_KEY", "none")
