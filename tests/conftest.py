@@ -50,6 +50,12 @@ def reference_data() -> Path:
     return Path(folder)
 
 
+@pytest.fixture(autouse=True)
+def _no_secrets_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the secrets that another test gave: they would be cut out of this test's texts."""
+    monkeypatch.setattr("equivox.core.redact._given", set())
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _one_core() -> Iterator[None]:
     """Compute on one core: tests run in several processes, whose threads would wait for each other."""

@@ -72,6 +72,8 @@ _ENVIRONMENT_NAME = re.compile(
 _SHORTEST = 8
 """Shorter values of the environment are no secrets: they would be found in every text."""
 _SHORTEST_GIVEN = 4
+_NO_KEYS = frozenset({"none", "null", "empty", "dummy", "test"})
+"""Values that servers without keys get; as secrets they would be cut out of ordinary sentences."""
 
 _given: set[str] = set()
 """The secrets that arguments of this process held. They are remembered so that no error text repeats one."""
@@ -93,7 +95,8 @@ def remember_secrets(settings: Any, *, also: Collection[str] = ()) -> None:
     """Remember what `redacted` leaves out of some settings, so that `cleaned` takes it out of every later text."""
     secrets: set[str] = set()
     _redacted(settings, PUBLIC | set(also), secrets, known=True)
-    _given.update(secret for secret in secrets if len(secret) >= _SHORTEST_GIVEN)
+    long = {secret for secret in secrets if len(secret) >= _SHORTEST_GIVEN}
+    _given.update(secret for secret in long if secret.lower() not in _NO_KEYS)
 
 
 def _redacted(value: Any, public: Collection[str], secrets: set[str], *, known: bool) -> Any:
