@@ -18,11 +18,11 @@ from equivox.annotate.numeric import asked_of, number_of
 from equivox.annotate.schema import json_schema, read_values, response_form
 from equivox.configs import load_config
 from equivox.core.annotation import Annotation, Annotator, AnnotatorIdentity, Job
+from equivox.core.endings import is_withheld, settle
 from equivox.core.progress import STOP_AFTER, until_outage
 from equivox.core.reasoning import split_reasoning
 from equivox.core.redact import cleaned
 from equivox.core.requests import Engine, Request
-from equivox.core.samples import is_withheld
 from equivox.core.segments import Segment
 from equivox.core.task import OTHER, UNSTATED, Attribute, Sampling, Task, WorkedExample, digest
 from equivox.core.text import parsed_json
@@ -86,6 +86,7 @@ class ModelAnnotator(Annotator):
             answers = self.engine.generate(requests)
             for response in until_outage(answers, self.identity.name, self._stop_after, failed_before=again):
                 job = pending[response.key.rpartition("/")[0]]
+                response = settle(response)
                 errors.pop(job.key, None)
                 if response.error is not None:
                     errors[job.key] = cleaned(response.error)

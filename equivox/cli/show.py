@@ -13,11 +13,11 @@ from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo, echo_error, sho
 from equivox.compare.agreement import agreement
 from equivox.compare.believing import believe
 from equivox.compare.runs import ComparedRun, compared_run
+from equivox.core.endings import TRUNCATED, WITHHELD
 from equivox.core.errors import RequestError
 from equivox.core.files import write_whole
 from equivox.core.lazy import pc
 from equivox.core.progress import Event
-from equivox.core.samples import TRUNCATED, WITHHELD
 from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.core.text import how_many

@@ -42,6 +42,8 @@ MARKS = (
     Mark(r"\A\s*Here(?:'s| is) my thought process:", r"Here(?:'s| is) my response:", alone=False),  # Granite
 )
 _ANY = re.compile("|".join(f"(?P<b{n}>{mark.begin})|(?P<e{n}>{mark.end})" for n, mark in enumerate(MARKS)), re.DOTALL)
+_POSSIBLE = re.compile(r"[<\[◁]|assistant|\A\s*(?:analysis|Here)")
+"""Every mark has one of these; most answers have none, and this search is a hundred times faster."""
 _AROUND = re.compile(
     r"\A\s*(?:<(?:answer|response)>|<\|START_(?:RESPONSE|TEXT)\|>|<\|open\|>\s*response\s*<\|sep\|>)"
     r"|(?:</(?:answer|response)>|<\|END_(?:RESPONSE|TEXT)\|>|<\|close\|>\s*(?:response|message)\s*<\|sep\|>)"
@@ -66,6 +68,8 @@ def split_reasoning(text: str) -> tuple[str, str | None]:
     >>> split_reasoning("A nurse.")
     ('A nurse.', None)
     """
+    if not _POSSIBLE.search(text):
+        return text, None
     answers: list[str] = []
     reasoning: list[str] = []
     open_marks: list[int] = []

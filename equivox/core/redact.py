@@ -21,7 +21,7 @@ LEFT_OUT = "(left out)"
 
 PUBLIC = frozenset(
     """
-    api_key_env attempts base_url batch_invariant batch_size chat_template chat_template_kwargs
+    api_key_env attempts base_url max_answer_mib wait batch_invariant batch_size chat_template chat_template_kwargs
     device dtype extra_body max_audio_seconds max_concurrency max_model_len max_model_length max_retries modalities
     model model_loading_kwargs model_name model_parallel patch pretrained requests_per_minute revision
     send_seed structured system_prompt timeout_s token_limit_field tokenizer transformers trust_media

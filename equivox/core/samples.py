@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from equivox.core.annotation import AnnotatorIdentity, annotation_key
 from equivox.core.coverage import Coverage
 from equivox.core.encoded import EncodedLabels, EncodedValues
+from equivox.core.endings import TRUNCATED, WITHHELD
 from equivox.core.errors import RequestError, nearest
 from equivox.core.files import read_schema, read_table
 from equivox.core.lazy import NDArray, np, pa, pc
@@ -28,36 +29,6 @@ UNANNOTATED = "unannotated"
 
 UNANSWERED = frozenset({"missing", "failed"})
 """The statuses of requests without a response: not generated yet, and failed in the engine or in its media."""
-
-TRUNCATED, WITHHELD, BROKEN = "length", "content_filter", "error"
-"""The `finish_reason` of a response that the token limit cut off, of one that the provider withheld, and of none."""
-_ENDINGS = {
-    **dict.fromkeys(["max_tokens", "max_output_tokens", "model_length", "error_limit"], TRUNCATED),
-    "model_context_window_exceeded": TRUNCATED,
-    **dict.fromkeys(["refusal", "safety", "prohibited_content", "blocklist", "spii", "recitation"], WITHHELD),
-    **dict.fromkeys(["content_filter", "content_filtered", "guardrail_intervened"], WITHHELD),
-    **dict.fromkeys(["sensitive", "error_toxic", "content_policy_violation"], WITHHELD),
-    **dict.fromkeys(["data_inspection_failed", "datainspectionfailed"], WITHHELD),
-    "responsibleaipolicyviolation": WITHHELD,
-    **dict.fromkeys(["error", "abort", "insufficient_system_resource", "network_error"], BROKEN),
-}
-"""Why an answer ended, or was never begun, in the words of services: Alibaba, Amazon, Anthropic, Azure, Cohere, Google,
-Mistral, OpenAI, Zhipu, others."""
-
-
-def ending(told: str | None) -> str | None:
-    """Return why an answer ended in our word for it; as it was told where there is none.
-
-    >>> ending("MAX_TOKENS"), ending("content_filter: PROHIBITED_CONTENT"), ending("eos"), ending(None)
-    ('length', 'content_filter', 'eos', None)
-    """
-    return _ENDINGS.get(told.partition(":")[0].lower(), told) if told else None
-
-
-def is_withheld(text: str | None, ended: str | None) -> bool:
-    """Return whether a provider withheld all of an answer, which ended so: nobody read it, and nothing follows it."""
-    return text == "" and ended == WITHHELD
-
 
 ENDED = "finish_reason"
 """The column that says how a response ended; null where the engine does not say."""

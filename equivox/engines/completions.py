@@ -6,8 +6,8 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from equivox.core.endings import WITHHELD, ending
 from equivox.core.media import MOST_SOUND_BYTES, MediaError, container_of
-from equivox.core.samples import WITHHELD, ending
 
 
 def said(content: Any) -> str:

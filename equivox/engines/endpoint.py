@@ -11,17 +11,22 @@ no usage, the run stops unless `trust_media=true` is given.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
-import threading
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from queue import Empty, SimpleQueue
-from typing import Annotated, Any, Literal
+from functools import partial
+from itertools import islice
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le, MinLen
 
+from equivox.core.endings import WITHHELD, ending
 from equivox.core.errors import RequestError
 from equivox.core.fields import checked_fields
 from equivox.core.media import MediaError
@@ -29,15 +34,27 @@ from equivox.core.progress import NO_ANSWER_YET
 from equivox.core.reasoning import split_reasoning
 from equivox.core.redact import remember_secrets
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
-from equivox.core.samples import WITHHELD, ending
 from equivox.core.task import Need, Sampling
 from equivox.engines.completions import count, parts, said, spoken, withheld
+from equivox.engines.failures import describe_failure, find_fatal_cause, refuse_greeting
 from equivox.engines.messages import RESAMPLED, chat_messages, chat_of
-from equivox.engines.servers import Servers, no_money, short, unreached
 
-FATAL = frozenset({401, 402, 403, 404, 429, 502, 503})
-"""Statuses by which a server refuses every request alike: no key, money, permission or model; too busy to the last."""
+if TYPE_CHECKING:
+    from anyio.from_thread import BlockingPortal
 
+    from equivox.engines.servers import Servers
+
+NEUTRAL: Mapping[str, Mapping[str, float]] = {
+    "vllm": {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0},
+    "sglang": {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0},
+    "llamacpp": {"top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0},
+}
+"""Values that ask for nothing, by the owner that a server names for its models.
+
+These servers fill what a request leaves out from the checkpoint's `generation_config.json` or from defaults of their
+own. All others, which refuse fields that they do not know, are sent none of this.
+"""
+_LISTED_S = 10.0
 _GREETING = Request(key="", task="", sample_id="", condition="", text="Hello.", sampling=Sampling(), seed=0)
 
 
@@ -57,6 +74,9 @@ class EndpointSettings:
     max_concurrency, requests_per_minute, timeout_s, max_retries
         Limits of the requests. The concurrency is that of each server: 1 for one that answers one request after the
         other. The requests per minute are those to all servers; 0: no limit. `Servers` says when an answer is late.
+    max_answer_mib, wait
+        The most MiB of an answer; a longer one fails. A server that asks to wait for more than two minutes ends the
+        run, unless `wait=true` lets the run wait.
     structured
         The format of an annotator's schema: `json_schema`, or `json_object` if the server does not support schemas;
         with `none` the prompt alone asks for it.
@@ -86,6 +106,8 @@ class EndpointSettings:
     requests_per_minute: Annotated[int, Ge(0)] = 0
     timeout_s: Annotated[float, Gt(0), Le(86_400)] = 120.0
     max_retries: Annotated[int, Ge(0), Le(1000)] = 6
+    max_answer_mib: Annotated[float, Gt(0), Le(1024)] = 16.0
+    wait: bool = False
     structured: Literal["json_schema", "json_object", "none"] = "json_schema"
     max_audio_seconds: Annotated[float, Ge(0)] = 0.0
     token_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
@@ -96,11 +118,17 @@ class EndpointSettings:
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     trust_media: bool = False
 
+    @property
+    def urls(self) -> list[str]:
+        """The addresses of the servers."""
+        urls = [self.base_url] if isinstance(self.base_url, str) else self.base_url
+        return [url.rstrip("/") for url in urls]
+
 
 class EndpointEngine(Engine):
-    """Answers requests through an OpenAI-compatible server."""
+    """Answers requests through an OpenAI-compatible server; `http` replaces the HTTP client, for tests."""
 
-    def __init__(self, settings: EndpointSettings) -> None:
+    def __init__(self, settings: EndpointSettings, http: Any = None) -> None:
         self.settings = settings
         self.modalities: frozenset[str] = frozenset(settings.modalities)
         self.identity = EngineIdentity(
@@ -117,17 +145,14 @@ class EndpointEngine(Engine):
                 **({"voice": settings.voice} if settings.voice else {}),
             },
         )
-        able: list[Need] = ["turns", "speech"]
-        self.able = frozenset(able if settings.voice else able[:1])
+        self.able: frozenset[Need] = frozenset(["turns", "speech"] if settings.voice else ["turns"])
         self.audio_sent = f"{RESAMPLED}, WAV of 16 bits" if settings.resample else "as stored"
-        self._used = {"requests": 0, "prompt_tokens": 0, "completion_tokens": 0}
+        self._http = http
+        self._used = Counter(requests=0, prompt_tokens=0, completion_tokens=0)
         self._served_as: set[str] = set()
-        urls = [settings.base_url] if isinstance(settings.base_url, str) else settings.base_url
-        limits = (settings.api_key_env, settings.max_concurrency, settings.timeout_s, settings.max_retries)
-        self._servers = Servers(urls, *limits, settings.requests_per_minute)
-        self._text_tokens: dict[tuple[Any, ...], int | None] = {}
-        self._lock = threading.Lock()
-        self._counting = threading.Lock()
+        self._servers: Servers | None = None
+        self._retries = 0
+        """Those of connections that are closed."""
 
     @classmethod
     def from_args(cls, arguments: Mapping[str, Any]) -> EndpointEngine:
@@ -152,12 +177,17 @@ class EndpointEngine(Engine):
 
         `retries` counts requests that were sent again because the server was busy, failed or did not answer.
         """
-        return {**self._used, "retries": self._servers.retries}
+        return {**self._used, "retries": self._retries + (self._servers.retries if self._servers else 0)}
 
     @property
     def served_as(self) -> Collection[str]:
         """The names that the server gave for the model that answered."""
         return self._served_as
+
+    @property
+    def waiting(self) -> str:
+        """How long the server asked to wait, in words, while the run does."""
+        return self._servers.pause if self._servers else ""
 
     def check(self, requests: Sequence[Request]) -> None:
         """Raise RequestError for media that the model does not take, and test the server with one short request."""
@@ -169,98 +199,139 @@ class EndpointEngine(Engine):
                         f"{request.task} sends {part.kind}; choose another model, or correct modalities=[…]"
                     )
         # Made as the first request is, so that the server shows which of its settings it does not take.
-        self._servers.greet(
-            *self._body([{"role": "user", "content": _GREETING.text}], next(iter(requests), _GREETING), max_tokens=1)
-        )
+        body = self._body(chat_of(_GREETING, []), next(iter(requests), _GREETING), max_tokens=1)
+        self._connect()
+        for url in self.settings.urls:
+            client = self._client.with_options(base_url=url, max_retries=1)
+            try:
+                self._portal.call(partial(self._post, body, client))
+            except Exception as error:
+                refuse_greeting(error, url, body, self.settings.api_key_env)
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
         """Yield one response per request, in the order in which the server finishes them."""
-        self._servers.connect()
-        waiting = iter(requests)
-        at_a_time = self.settings.max_concurrency * len(self._servers.urls)
-        asked: SimpleQueue[Request | None] = SimpleQueue()
-        answered: SimpleQueue[Response | BaseException] = SimpleQueue()
-        started = running = 0
-        exhausted = False
+        self._connect()
+        waiting, running = iter(requests), set[Future[Response]]()
+        answered: SimpleQueue[Future[Response]] = SimpleQueue()
         try:
             while True:
-                # Media are read in the worker, so at most one clip per worker is in memory.
-                while not exhausted and running < 2 * at_a_time:
-                    request = next(waiting, None)
-                    if request is None:
-                        exhausted = True
-                        break
-                    asked.put(request)
-                    running += 1
-                    if started < min(running, at_a_time):
-                        threading.Thread(target=self._work, args=(asked, answered), daemon=True).start()
-                        started += 1
+                for request in islice(waiting, 2 * self._at_a_time - len(running)):
+                    future = self._portal.start_task_soon(self._answer, request)
+                    running.add(future)
+                    future.add_done_callback(answered.put)
                 if not running:
                     return
-                found = answered.get()
-                running -= 1
-                if isinstance(found, BaseException):
-                    raise found
-                yield found
-        except KeyboardInterrupt:
-            running = 0  # the command ends although a server has not answered: nobody would store the answer
-            raise
+                future = answered.get()
+                running.remove(future)
+                yield future.result()
         finally:
-            with suppress(Empty):
-                while True:
-                    asked.get_nowait()
-                    running -= 1
-            for _ in range(started):
-                asked.put(None)
-            for _ in range(running):
-                answered.get()
-
-    def _work(self, asked: SimpleQueue[Request | None], answered: SimpleQueue[Response | BaseException]) -> None:
-        """Answer what is asked until it is None."""
-        while (request := asked.get()) is not None:
-            try:
-                answered.put(self._answer(request))
-            except BaseException as error:
-                answered.put(error)
+            for future in running:
+                future.cancel()
 
     def close(self) -> None:
-        """Close the connections."""
-        self._servers.close()
+        """Close the connections; the next request opens new ones."""
+        if self._servers is not None:
+            self._retries += self._servers.retries
+            self._servers = None
+            self._open.close()
 
-    def _answer(self, request: Request) -> Response:
+    def _connect(self) -> None:
+        """Start the event loop and the client; RequestError without the client, or for a key that no header carries."""
+        if self._servers is not None:
+            return
+        try:
+            import openai
+            from anyio.from_thread import start_blocking_portal
+
+            from equivox.engines.servers import ANY_SERVER, Servers
+        except ModuleNotFoundError:
+            raise RequestError(
+                "endpoints need the OpenAI client; install it in a checkout of equivox: "
+                '`pip install -c constraints.txt ".[endpoint]"`'
+            ) from None
+        given = self.settings
+        key = os.environ.get(given.api_key_env, "").strip() or "none"
+        if not key.isascii():
+            raise RequestError(
+                f"the key in the environment variable {given.api_key_env} has characters that a header cannot "
+                "carry; copy the key again"
+            )
+        servers = Servers(given, self._http)
+        self._client = openai.AsyncOpenAI(
+            base_url=ANY_SERVER, api_key=key, max_retries=given.max_retries, timeout=None, http_client=servers
+        )
+        self._open = ExitStack()
+        self._portal: BlockingPortal = self._open.enter_context(start_blocking_portal())
+        self._open.callback(self._portal.call, self._portal.stop, True)
+        self._open.callback(self._portal.call, self._client.close)
+        self._servers = servers
+        self._at_a_time = given.max_concurrency * len(self.settings.urls)
+        # Media are read behind it, so that at most one clip per request in progress is in memory.
+        self._room = asyncio.Semaphore(self._at_a_time)
+        self._text_tokens: dict[tuple[Any, ...], asyncio.Future[int | None]] = {}
+        self._neutral: asyncio.Future[Mapping[str, float]] | None = None
+
+    async def _answer(self, request: Request) -> Response:
         limit = self.settings.max_audio_seconds
         for part in request.media:
             if limit and part.duration_s is not None and part.duration_s > limit:
                 reason = f"unusable media: {part.name}: {part.duration_s:.1f} s, longer than the {limit:g} s taken"
                 return Response(key=request.key, text=None, error=reason)
-        try:
-            messages = chat_messages(
-                request, subtype="PCM_16", audio_part=self.settings.audio_part, resample=self.settings.resample
-            )
-        except (MediaError, OSError) as error:
-            return Response(key=request.key, text=None, error=f"unusable media: {error}")
-        try:
-            completion = self._complete(messages, request)
-            return self._response(request, completion)
-        except Exception as error:  # any failure of a request is stored as its response
-            if withheld(getattr(error, "body", None)):
-                # No model read the prompt, so it need not show that media arrived.
-                return Response(key=request.key, text="", finish_reason=WITHHELD, media_items=len(request.media))
-            # Before the first answer every failure is fatal: the settings may be wrong for all requests.
-            fatal = _fatal(error) or (None if self._used["requests"] else f"{NO_ANSWER_YET}{type(error).__name__}")
-            return Response(key=request.key, text=None, error=short(error), fatal=fatal)
+        async with self._room:
+            try:
+                messages = await self._read_messages(request)
+            except (MediaError, OSError) as error:
+                return Response(key=request.key, text=None, error=f"unusable media: {error}")
+            try:
+                return await self._response(request, await self._complete(messages, request))
+            except Exception as error:  # any failure of a request is stored as its response
+                if withheld(getattr(error, "body", None)):
+                    # No model read the prompt, so it need not show that media arrived.
+                    return Response(key=request.key, text="", finish_reason=WITHHELD, media_items=len(request.media))
+                # Before the first answer every failure is fatal: the settings may be wrong for all requests.
+                early = None if self._used["requests"] else f"{NO_ANSWER_YET}{type(error).__name__}"
+                fatal = find_fatal_cause(error) or early
+                return Response(key=request.key, text=None, error=describe_failure(error), fatal=fatal)
 
-    def _complete(self, messages: list[dict[str, Any]], request: Request, *, max_tokens: int = 0) -> Any:
-        completion = self._servers.complete(*self._body(messages, request, max_tokens=max_tokens))
-        self._add_up(completion.usage)
+    async def _read_messages(self, request: Request) -> list[dict[str, Any]]:
+        if not request.media:
+            return chat_of(request, [])
+        part, resample = self.settings.audio_part, self.settings.resample
+        read = partial(chat_messages, subtype="PCM_16", audio_part=part, resample=resample)
+        return await asyncio.to_thread(read, request)
+
+    async def _complete(self, messages: list[dict[str, Any]], request: Request, *, max_tokens: int = 0) -> Any:
+        self._neutral = self._neutral or asyncio.ensure_future(self._find_neutral())
+        body = self._body(messages, request, max_tokens=max_tokens)
+        completion = await self._post({**await asyncio.shield(self._neutral), **body})
+        usage = completion.usage
+        prompt, generated = (count(usage.prompt_tokens), count(usage.completion_tokens)) if usage else (0, 0)
+        self._used.update(requests=1, prompt_tokens=prompt, completion_tokens=generated)
         if completion.model:
             self._served_as.add(str(completion.model))
         return completion
 
-    def _body(
-        self, messages: list[dict[str, Any]], request: Request, *, max_tokens: int
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what is sent for a request, and the fields beside it that are none of OpenAI's."""
+    async def _post(self, body: Mapping[str, Any], client: Any = None) -> Any:
+        from openai.types.chat import ChatCompletion
+
+        return await (client or self._client).post("/chat/completions", cast_to=ChatCompletion, body=body)
+
+    async def _find_neutral(self) -> Mapping[str, float]:
+        """Return the neutral values that the servers take; none if they do not list their models."""
+        import openai
+
+        for url in self.settings.urls:
+            try:
+                async with asyncio.timeout(_LISTED_S):
+                    models = await self._client.with_options(base_url=url, max_retries=0).models.list()
+                owners = {model.owned_by for model in models.data}
+            except (openai.OpenAIError, AttributeError, TypeError, ValueError, TimeoutError):
+                continue
+            return next((NEUTRAL[owner] for owner in owners if owner in NEUTRAL), {})
+        return {}
+
+    def _body(self, messages: list[dict[str, Any]], request: Request, *, max_tokens: int) -> dict[str, Any]:
+        """Return what is sent for a request."""
         sampling = request.sampling
         body: dict[str, Any] = {
             "model": self.settings.model_name,
@@ -277,16 +348,15 @@ class EndpointEngine(Engine):
             body["stop"] = list(sampling.stop)
         if sampling.logprobs:
             body |= {"logprobs": True, "top_logprobs": sampling.logprobs}
-        extra = dict(self.settings.extra_body)
         if sampling.top_k:
-            extra["top_k"] = sampling.top_k
+            body["top_k"] = sampling.top_k
         if request.spoken and not max_tokens:
             body["modalities"] = ["text", "audio"]
             if self.settings.voice != "default":
                 body["audio"] = {"voice": self.settings.voice, "format": "wav"}
         if request.schema is not None and self.settings.structured != "none":
             body["response_format"] = self._format(request.schema)
-        return body, extra
+        return body | dict(self.settings.extra_body)
 
     def _format(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         if self.settings.structured == "json_object":
@@ -296,75 +366,54 @@ class EndpointEngine(Engine):
             "json_schema": {"name": "annotation", "schema": dict(schema), "strict": True},
         }
 
-    def _response(self, request: Request, completion: Any) -> Response:
+    async def _response(self, request: Request, completion: Any) -> Response:
         choice, usage = completion.choices[0], completion.usage
-        content = choice.message.content
-        refusal = getattr(choice.message, "refusal", None) or parts(content, "refusal")
+        message = choice.message
         sound, transcript = spoken(completion.choices) if request.spoken else (None, "")
-        answer, thinking = split_reasoning(said(content) or said(refusal) or transcript)
-        reasoning = getattr(choice.message, "reasoning_content", None) or getattr(choice.message, "reasoning", None)
-        prompt_tokens = usage.prompt_tokens if usage else None
-        completion_tokens = usage.completion_tokens if usage else None
-        media_tokens = self._media_tokens(request, usage) if request.media else 0
+        # A refusal in a field of its own is what the model says.
+        text = said(message.content) or said(getattr(message, "refusal", None)) or parts(message.content, "refusal")
+        answer, reasoning = split_reasoning(text or transcript)
+        fields = (said(getattr(message, name, None)) for name in ("reasoning_content", "reasoning"))
+        media_tokens = await self._media_tokens(request, usage) if request.media else 0
         arrived = bool(media_tokens) or self.settings.trust_media
         return Response(
             key=request.key,
             text=answer,
             sound=sound,
-            thinking=said(reasoning) or parts(content, "thinking") or thinking,
-            finish_reason=WITHHELD if refusal else ending(choice.finish_reason),
-            prompt_tokens=prompt_tokens,
-            completion_tokens=completion_tokens,
+            thinking=next(filter(None, fields), "") or parts(message.content, "thinking") or reasoning,
+            finish_reason=ending(choice.finish_reason),
+            prompt_tokens=usage.prompt_tokens if usage else None,
+            completion_tokens=usage.completion_tokens if usage else None,
             media_items=len(request.media) if arrived else 0,
             media_tokens=media_tokens,
             logprobs=choice.logprobs.model_dump_json() if choice.logprobs else None,
         )
 
-    def _media_tokens(self, request: Request, usage: Any) -> int | None:
+    async def _media_tokens(self, request: Request, usage: Any) -> int | None:
         """Return the number of prompt tokens for media, by the server's count; None if it does not count."""
         if usage is None:
             return None
-        details, in_all = getattr(usage, "prompt_tokens_details", None), count(usage.prompt_tokens)
-        reported = [getattr(details, name, None) for name in ("audio_tokens", "image_tokens")] if details else []
-        if total := sum(map(count, reported)):
+        details = getattr(usage, "prompt_tokens_details", None)
+        if total := sum(count(getattr(details, name, None)) for name in ("audio_tokens", "image_tokens")):
             return total
-        text_alone = self._tokens_of(request)
-        return None if text_alone is None else max(0, in_all - text_alone)
+        # What else is said is counted with the text, so that its tokens do not pass for those of media.
+        text = (request.system, request.before, request.text)
+        if text not in self._text_tokens:
+            self._text_tokens[text] = asyncio.ensure_future(self._count_tokens(request))
+        try:
+            text_alone = await asyncio.shield(self._text_tokens[text])
+        except Exception:
+            self._text_tokens.pop(text, None)  # the next request about this text counts again
+            raise
+        return None if text_alone is None else max(0, count(usage.prompt_tokens) - text_alone)
 
-    def _tokens_of(self, request: Request) -> int | None:
-        """Return the number of prompt tokens of the text without media, requested from the server once per text."""
-        # The lock is held during the request, so that other threads wait for this answer instead of asking too.
-        with self._counting:
-            # What else is said is counted with the text, so that its tokens do not pass for those of media.
-            told = (request.system, request.before, request.text)
-            if told not in self._text_tokens:
-                counted = 0
-                try:
-                    completion = self._complete(chat_of(request, []), request, max_tokens=1)
-                    counted = count(completion.usage.prompt_tokens) if completion.usage else 0
-                except Exception as error:
-                    # A model that only hears refuses a text alone: nothing shows what the media took.
-                    if getattr(error, "status_code", None) not in (400, 422):
-                        raise
-                self._text_tokens[told] = counted or None
-            return self._text_tokens[told]
-
-    def _add_up(self, usage: Any) -> None:
-        """Add one answer of the server to the usage; answers that only count a text's tokens are included."""
-        prompt, completion = (count(usage.prompt_tokens), count(usage.completion_tokens)) if usage else (0, 0)
-        more = {"requests": 1, "prompt_tokens": prompt, "completion_tokens": completion}
-        with self._lock:
-            for name, amount in more.items():
-                self._used[name] += amount
-
-
-def _fatal(error: BaseException) -> str | None:
-    """Return the name of a failure that every other request would meet too, None for any other."""
-    for one in (error, error.__cause__):
-        if no_money(one):
-            return "insufficient_quota"
-        if getattr(one, "status_code", None) in FATAL:
-            return f"HTTP {getattr(one, 'status_code', '')}"
-        if unreached(one):
-            return "no connection"
-    return None
+    async def _count_tokens(self, request: Request) -> int | None:
+        """Return the number of prompt tokens of the text without media; None if the server does not count."""
+        try:
+            completion = await self._complete(chat_of(request, []), request, max_tokens=1)
+        except Exception as error:
+            # A model that only hears refuses a text alone: nothing shows what the media took.
+            if getattr(error, "status_code", None) not in (400, 422):
+                raise
+            return None
+        return (count(completion.usage.prompt_tokens) if completion.usage else 0) or None

@@ -1,327 +1,221 @@
-"""The servers of one model: each request goes to one that has room, and what failed in passing is sent again."""
+"""The servers of one model, as the HTTP client below the OpenAI client.
+
+The OpenAI client sends a request again after a busy server, an outage or an answer that cannot be read, with pauses.
+This HTTP client chooses the server, limits how many requests wait there, and turns whatever comes back into a
+completion or an error that the OpenAI client knows.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
-import os
-import random
-import re
-import threading
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin
 
-from equivox.core.errors import RequestError
-from equivox.core.redact import cleaned, without_credentials
-from equivox.core.samples import BROKEN, ending
+import httpx2
+import openai
+
+from equivox.core.endings import BROKEN, ending
+from equivox.core.redact import without_credentials
 from equivox.engines.completions import withheld
 
 if TYPE_CHECKING:
-    import openai
+    from equivox.engines.endpoint import EndpointSettings
 
-Answer = TypeVar("Answer")
-
-NEUTRAL: Mapping[str, Mapping[str, float]] = {
-    "vllm": {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0},
-    "sglang": {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0},
-    "llamacpp": {"top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0},
-}
-"""Values that ask for nothing, by the owner that a server names for its models.
-
-These servers fill what a request leaves out from the checkpoint's `generation_config.json` or from defaults of their
-own. All others, which refuse fields that they do not know, are sent none of this.
-"""
-
-_MARKUP = re.compile(r"(?is)<(style|script)\b.*?</\1>|<[^>]*>")
-_LISTED_S = 10.0
-_LONGEST_PAUSE_S = 60.0
+ANY_SERVER = "http://any-server.invalid"
+"""The address of a request that any of the servers may answer."""
+_CONNECT_S = 30.0
+_REST_S = 60.0
+_LONGEST_PAUSE_S = 120.0
+"""A server that asks for a longer pause is out of order; the client waits for up to as long."""
 _TIMES_THE_LONGEST = 4
 """A server that took long for an answer may take this many times as long for the next."""
 
 
 @dataclass
-class _Server:
-    """One server: what waits there, how much may, and how long its longest answer took."""
+class Server:
+    """One server: how many requests it has and may have, and the seconds that its slowest answer took.
+
+    A server that could not be reached gets no request before `rests_until`, if another one can answer.
+    """
 
     url: str
-    client: openai.OpenAI
-    waiting: int = 0
+    busy: int = 0
     room: int = 1
     longest_s: float = 0.0
     rests_until: float = 0.0
-    """A server that could not be reached gets no request before this time, if another can be asked."""
-
-    @cached_property
-    def neutral(self) -> Mapping[str, float]:
-        """The neutral values that this server takes; none of a server that does not list its models."""
-        import openai
-
-        try:
-            owners = {model.owned_by for model in self.client.models.list(timeout=_LISTED_S).data}
-        except (openai.OpenAIError, AttributeError, TypeError, ValueError):
-            return {}
-        return next((NEUTRAL[owner] for owner in owners if owner in NEUTRAL), {})
 
 
-@dataclass
-class Servers:
-    """Servers that answer alike, asked at the addresses `urls`.
+class Refused(openai.OpenAIError):
+    """A request that the client does not send again; `fatal` names a cause that every other request meets too."""
+
+    def __init__(self, message: str, fatal: str | None = None) -> None:
+        super().__init__(message)
+        self.fatal = fatal
+
+
+class LateAnswer(Refused):
+    """An answer that did not come in time; it is not requested again: the server may still be computing it."""
+
+
+class NotAnAnswer(httpx2.RequestError):
+    """A reply with status 200 that is no completion; the client sends the request again."""
+
+
+class Servers(openai.DefaultAsyncHttpxClient):
+    """Servers that give the same answers.
 
     A server gets one request at first, and one more at a time with each answer, up to `max_concurrency`; half as many
-    after an answer that did not come in time. It has `timeout_s` for an answer, or four times as long as its longest
-    one took, so that a server which answers one request after the other is given the time for all that wait there.
-    `requests_per_minute` holds over all servers; 0 is no limit.
+    after a late answer. It has `timeout_s` for a whole answer, or four times as long as its slowest one took, because
+    a server that answers one request after the other needs the time for all that wait there.
     """
 
-    urls: Sequence[str]
-    key_variable: str
-    max_concurrency: int
-    timeout_s: float
-    max_retries: int
-    requests_per_minute: int = 0
-    retries: int = 0
-    """The requests that were sent again."""
-    _changed: threading.Condition = field(default_factory=threading.Condition)
-    _next_start: float = 0.0
-    _servers: Sequence[_Server] = ()
+    def __init__(self, settings: EndpointSettings, transport: httpx2.AsyncBaseTransport | None = None) -> None:
+        self.settings = settings
+        self.servers = [Server(url) for url in settings.urls]
+        self.retries = 0
+        """The number of requests that were sent again."""
+        self.pause = ""
+        """How long a server asked to wait, in words, while the requests wait for it."""
+        # No limit between two bytes: the deadline is that of the whole answer.
+        super().__init__(
+            transport=transport,
+            timeout=httpx2.Timeout(None, connect=min(settings.timeout_s, _CONNECT_S)),
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
+            follow_redirects=False,
+        )
+        self._changed = asyncio.Condition()
+        self._next_start = 0.0
 
-    def connect(self) -> Sequence[_Server]:
-        """Return the servers; no request is sent yet. RequestError without the OpenAI client."""
-        with self._changed:
-            if not self._servers:
-                self._servers = [_Server(url, self._client(url)) for url in self.urls]
-            return self._servers
+    async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
+        """Return a server's answer to `request`, read to its end; raises as the module says."""
+        self.retries += request.headers.get("x-stainless-retry-count", "0") != "0"
+        await self._wait_for_turn()
+        async with self._place(request.url) as server:
+            response = await self._ask(server, request)
+            while (pause := read_retry_after(response)) > _LONGEST_PAUSE_S:
+                self.pause = f"the server asks to wait {pause:.0f} s"
+                if not self.settings.wait:
+                    message = f"{self.pause}; repeat the command later, or set wait=true"
+                    raise Refused(message, f"HTTP {response.status_code}")
+                await asyncio.sleep(pause)
+                response = await self._ask(server, request)
+        self.pause = ""
+        return response
 
-    def _client(self, url: str) -> openai.OpenAI:
-        try:
-            import openai
-        except ModuleNotFoundError:
-            raise RequestError(
-                "endpoints need the OpenAI client; install it in a checkout of equivox: "
-                '`pip install -c constraints.txt ".[endpoint]"`'
-            ) from None
-        key = os.environ.get(self.key_variable, "").strip() or "none"
-        if not key.isascii():
-            raise RequestError(
-                f"the key in the environment variable {self.key_variable} has characters that a header cannot "
-                "carry; copy the key again"
-            )
-        return openai.OpenAI(base_url=url, api_key=key, timeout=self.timeout_s, max_retries=0)
-
-    def greet(self, body: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
-        """Send each server a short request; RequestError, naming the server, if no other would be answered either."""
-        servers = self.connect()
-        import openai
-
-        for server in servers:
-            place = without_credentials(server.url)
-            try:
-                server.client.with_options(max_retries=1).chat.completions.create(**body, extra_body=extra or None)
-            except openai.APIConnectionError as error:
-                raise RequestError(
-                    f"no server answers at {place} ({short(error)}); check base_url and that it runs"
-                ) from error
-            except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
-                raise RequestError(
-                    f"{place} refuses the key ({short(error)}); set the environment variable {self.key_variable}"
-                ) from error
-            except openai.NotFoundError as error:
-                raise RequestError(
-                    f"{place} does not know the model {body['model']} ({short(error)}); "
-                    "check model_name and base_url (it ends in /v1)"
-                ) from error
-            except Exception as error:
-                if _instead(error, body):
-                    raise RequestError(f"{place} refuses the settings of this run ({short(error)})") from error
-                # The server may be overloaded, refuse a one-token answer, or send what is none; the requests will show.
-                continue
-
-    def complete(self, body: Mapping[str, Any], extra: Mapping[str, Any]) -> Any:
-        """Return a server's completion; raise what the last attempt raised."""
-
-        def completion(server: _Server, limit_s: float) -> Any:
-            neutral = {**server.neutral, **extra}
-            found = server.client.chat.completions.create(**body, extra_body=neutral or None, timeout=limit_s)
-            first = next(iter(getattr(found, "choices", None) or ()), None)
-            if first is None or first.message is None or ending(first.finish_reason) == BROKEN:
-                said = getattr(first, "error", None) or getattr(found, "error", None) or first or found
-                raise NotAnAnswer(f"the server's answer is no chat completion: {said!s:.100}", said)
-            return found
-
-        return self._answered(completion)
-
-    def _answered(self, ask: Callable[[_Server, float], Answer]) -> Answer:
-        """Return what `ask` gets from a server that has room, within so many seconds.
-
-        Sent again, after a pause: what the server was too busy for, what broke on the way, and an answer of another
-        form. Not sent again: an answer that did not come in time, because the server may still be computing it.
-        """
-        opened = self.connect()
-        for attempt in range(self.max_retries + 1):
-            self._wait_for_turn()
-            try:
-                with self._place() as server:
-                    limit_s = max(self.timeout_s, _TIMES_THE_LONGEST * server.longest_s)
-                    return _in_time(ask, server, limit_s)
-            except Exception as error:
-                closed = self._servers is not opened
-                if closed or attempt == self.max_retries or not _passes(error):
-                    raise
-                pause = _pause(error, attempt)
-            with self._changed:
-                self.retries += 1
-            time.sleep(pause)
-        raise AssertionError("the last attempt returns or raises")
-
-    def close(self) -> None:
-        """Close the connections; the next request opens new ones."""
-        for server in self._servers:
-            server.client.close()
-        self._servers = ()
-
-    @contextmanager
-    def _place(self) -> Iterator[_Server]:
-        """Wait for a server that has room, and note what becomes of the request there."""
-        servers = self.connect()
-        with self._changed:
-            while True:
-                now = time.monotonic()
-                # All of them can be asked if they all rest.
-                awake = [server for server in servers if server.rests_until <= now] or servers
-                if free := [server for server in awake if server.waiting < server.room]:
-                    break
-                self._changed.wait()
-            server = min(free, key=lambda one: one.waiting / one.room)
-            server.waiting += 1
+    @asynccontextmanager
+    async def _place(self, url: httpx2.URL) -> AsyncIterator[Server]:
+        """Yield a server that has room, and note what becomes of the request there."""
+        servers = [server for server in self.servers if str(url).startswith(server.url)] or self.servers
+        async with self._changed:
+            while (server := _find_room(servers)) is None:
+                await self._changed.wait()
+            server.busy += 1
         start, room = time.monotonic(), server.room
         try:
             yield server
-            with self._changed:
-                server.longest_s = max(server.longest_s, time.monotonic() - start)
-                server.room = min(self.max_concurrency, server.room + 1)
-        except Exception as error:
-            with self._changed:
-                if _timed_out(error):
-                    server.room = max(1, min(server.room, room // 2))
-                elif unreached(error):
-                    server.rests_until = time.monotonic() + _LONGEST_PAUSE_S
+            server.longest_s = max(server.longest_s, time.monotonic() - start)
+            server.room = min(self.settings.max_concurrency, server.room + 1)
+        except LateAnswer:
+            server.room = max(1, min(server.room, room // 2))
+            raise
+        except httpx2.TransportError:
+            server.rests_until = time.monotonic() + _REST_S
             raise
         finally:
-            with self._changed:
-                server.waiting -= 1
+            server.busy -= 1
+            async with self._changed:
                 self._changed.notify_all()
 
-    def _wait_for_turn(self) -> None:
-        if not self.requests_per_minute:
-            return
-        with self._changed:
-            start = max(self._next_start, time.monotonic())
-            self._next_start = start + 60 / self.requests_per_minute
-        time.sleep(max(0.0, start - time.monotonic()))
-
-
-class NotAnAnswer(ValueError):
-    """The server returned a body that is not a completion; its status may come from an embedded error."""
-
-    def __init__(self, told: str, said: object = None) -> None:
-        super().__init__(told)
-        self.body = said
-        code = said.get("code") if isinstance(said, dict) else None
-        self.status_code = code if isinstance(code, int) else None
-
-
-def _in_time(ask: Callable[[_Server, float], Answer], server: _Server, limit_s: float) -> Answer:
-    try:
-        return ask(server, limit_s)
-    except (json.JSONDecodeError, UnicodeDecodeError, AttributeError) as error:
-        raise NotAnAnswer(f"the server's answer cannot be read ({short(error)})") from error
-    except Exception as error:
-        if _timed_out(error):
-            raise TimeoutError(
+    async def _ask(self, server: Server, request: httpx2.Request) -> httpx2.Response:
+        """Return one answer of one server, within its time and size."""
+        limit_s = max(self.settings.timeout_s, _TIMES_THE_LONGEST * server.longest_s)
+        url = str(request.url).replace(ANY_SERVER, server.url)
+        request.url = httpx2.URL(url)
+        request.headers["host"] = request.url.netloc.decode()
+        try:
+            async with asyncio.timeout(limit_s):
+                response = await super().send(request, stream=True)
+                try:
+                    body = await self._read(response)
+                finally:
+                    await response.aclose()
+        except TimeoutError:
+            raise LateAnswer(
                 f"no answer in {limit_s:.4g} s; not sent again, because the server may still be computing it "
                 "(raise timeout_s, or lower max_concurrency)"
-            ) from error
-        raise
+            ) from None
+        if response.is_redirect:
+            place = without_credentials(urljoin(url, response.headers.get("location", "")))
+            raise Refused(f"{without_credentials(url)} redirects to {place}; give that server as base_url", "redirect")
+        skipped = {"content-encoding", "content-length", "transfer-encoding"}
+        kept = [(name, value) for name, value in response.headers.items() if name not in skipped]
+        whole = httpx2.Response(response.status_code, headers=kept, content=body, request=request)
+        return _check_completion(whole) if request.method == "POST" else whole
+
+    async def _read(self, response: httpx2.Response) -> bytes:
+        body = bytearray()
+        async for piece in response.aiter_bytes():
+            body += piece
+            if len(body) > (most := self.settings.max_answer_mib) * 2**20:
+                raise Refused(f"the answer is longer than {most:g} MiB; raise max_answer_mib")
+        return bytes(body)
+
+    async def _wait_for_turn(self) -> None:
+        if self.settings.requests_per_minute:
+            start = max(self._next_start, time.monotonic())
+            self._next_start = start + 60 / self.settings.requests_per_minute
+            await asyncio.sleep(start - time.monotonic())
 
 
-def _timed_out(error: BaseException | None) -> bool:
-    """Return whether a server took the request and did not answer in time."""
-    # The client's own error does not say whether it was the connection or the answer that took too long; what caused
-    # it does, by a class of the HTTP library, which is httpx or httpx2.
-    while error is not None and type(error).__name__ != "ReadTimeout":
-        error = error.__cause__
-    return error is not None
+def _find_room(servers: Sequence[Server]) -> Server | None:
+    """Return the server with most room, None if all are full; servers that rest are used if all of them rest."""
+    now = time.monotonic()
+    awake = [server for server in servers if server.rests_until <= now] or servers
+    free = [server for server in awake if server.busy < server.room]
+    return min(free, key=lambda server: server.busy / server.room, default=None)
 
 
-def unreached(error: BaseException | None) -> bool:
-    """Return whether a server could not be reached at all."""
-    import openai
+def _check_completion(response: httpx2.Response) -> httpx2.Response:
+    """Return a response with the status that it deserves; NotAnAnswer for a success without a whole completion."""
+    document: Any = None
+    with suppress(ValueError, RecursionError):
+        document = json.loads(response.content)
+    fields: Mapping[str, Any] = document if isinstance(document, dict) else {}
+    error = fields.get("error")
+    described: Mapping[str, Any] = error if isinstance(error, dict) else {}
+    if not response.is_success:
+        lasting = withheld(error) or "insufficient_quota" in (described.get("code"), described.get("type"))
+        response.headers.update({"x-should-retry": "false"} if lasting else {})
+        return response
+    choices = fields.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+    finish = choice.get("finish_reason")
+    if isinstance(choice.get("message"), dict) and ending(finish if isinstance(finish, str) else None) != BROKEN:
+        return response
+    code = described.get("code")
+    if isinstance(code, int) and 400 <= code < 600:  # a gateway passes on the error of the server behind it
+        response.status_code = code
+        return _check_completion(response)
+    if document is None:
+        raise NotAnAnswer(f"the server's answer cannot be read as JSON: {response.text!s:.100}")
+    received = choice.get("error") or error or choice or document
+    raise NotAnAnswer(f"the server's answer is no chat completion: {received!s:.100}")
 
-    return isinstance(error, openai.APIConnectionError) and not _timed_out(error)
 
-
-def _passes(error: BaseException) -> bool:
-    """Return whether the same request may be answered if it is sent again."""
-    if withheld(getattr(error, "body", None)):
-        return False
-    status = getattr(error, "status_code", None)
-    if isinstance(status, int):
-        return (status in (408, 409, 429) or status >= 500) and not no_money(error)
-    return isinstance(error, NotAnAnswer) or unreached(error)
-
-
-def no_money(error: BaseException | None) -> bool:
-    """Return whether a server says that what was paid for is used up."""
-    return "insufficient_quota" in (getattr(error, "code", None), getattr(error, "type", None))
-
-
-def _pause(error: BaseException, attempt: int) -> float:
-    """Return the seconds before a request is sent again: as the server asks, up to 60, or .5, 1 … 8, scattered."""
-    headers = getattr(getattr(error, "response", None), "headers", {})
+def read_retry_after(response: httpx2.Response) -> float:
+    """Return the seconds that a server asks to wait; 0 if it does not ask, or cannot be understood."""
+    if response.is_success:
+        return 0.0
     seconds = 0.0
-    with suppress(KeyError, ValueError):
-        seconds = parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time()
-    for name, unit in (("retry-after", 1), ("retry-after-ms", 1000)):
-        with suppress(KeyError, ValueError):
-            seconds = float(headers[name]) / unit
-    if seconds > 0:
-        return min(seconds, _LONGEST_PAUSE_S)
-    return min(0.5 * 2.0**attempt, 8.0) * random.uniform(0.75, 1.0)
-
-
-_INSTEAD = {
-    "max_tokens": "token_limit_field=max_completion_tokens",
-    "seed": "send_seed=false",
-    "temperature": "`--sampling temperature=1`, or `sampling` of an annotator's file",
-    "response_format": "structured=json_object, or none",
-    "input_audio": "audio_part=audio_url",
-}
-"""What may be given in place of a setting that a server does not take."""
-_NOT_TAKEN = re.compile(
-    r"unsupported|unrecognized|unknown|unavailable|extra inputs|not (?:support|permit|allow)|is allowed", re.IGNORECASE
-)
-
-
-def _instead(error: BaseException, sent: Container[str] = _INSTEAD) -> str:
-    """Return what may help where a server says that it does not take a setting of those that were sent; else empty."""
-    told = str(getattr(error, "body", "")) if getattr(error, "status_code", None) in (400, 422) else ""
-    found = (instead for name, instead in _INSTEAD.items() if name in sent and re.search(rf"\b{name}\b", told))
-    return next(found, "") if _NOT_TAKEN.search(told) else ""
-
-
-def short(error: BaseException) -> str:
-    """Return an error as one short line: its type and its first words, without credentials.
-
-    The client says of all broken connections that they are one; what caused the error says why. Of an answer in a form
-    that it does not know it says the status alone.
-    """
-    words = f"{error} {error.__cause__}" if unreached(error) and error.__cause__ else str(error)
-    if body := words.startswith("Error code: ") and " - " not in words and getattr(error, "body", None):
-        words += f" - {_MARKUP.sub(' ', str(body))}"
-    text = cleaned(" ".join(words.split()))
-    told = f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__
-    return f"{told}; try {instead}" if (instead := _instead(error)) else told
+    asked = response.headers.get("retry-after", "")
+    with suppress(TypeError, ValueError):
+        seconds = parsedate_to_datetime(asked).timestamp() - time.time()
+    with suppress(ValueError):
+        seconds = float(asked)
+    return seconds if seconds > 0 else 0.0

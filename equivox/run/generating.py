@@ -13,13 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from equivox.core.endings import WITHHELD, is_withheld, settle
 from equivox.core.errors import RunError
 from equivox.core.lazy import NDArray, np, pa, pc
 from equivox.core.plugins import told_in_one_line
 from equivox.core.progress import STOP_AFTER, Progress, no_progress, until_outage
 from equivox.core.redact import cleaned
 from equivox.core.requests import Request, Response
-from equivox.core.samples import WITHHELD, is_withheld
 from equivox.engines import Engine
 from equivox.run.manifest import read_manifest, write_manifest
 from equivox.run.plan import Plan
@@ -151,7 +151,7 @@ def generate(
                 raise RunError(f"{engine.named} {what} ({response.key[:12]}); stored responses are kept")
             record = store.fitted({**vars(response), "sound": None})
             if record["error"] is not None:
-                record |= {"error": cleaned(record["error"]), "text": None}  # what is said beside an error is no answer
+                record["error"] = cleaned(record["error"])
             elif proves_arrival and record["media_items"] < media_counts[row]:
                 _refuse_arrival(plan.request(row), record, engine)
             if isinstance(response.sound, bytes):
@@ -192,7 +192,7 @@ def _sent(sendable: Iterable[Request], engine: Engine) -> Iterator[Response]:
             if not isinstance(response.text, str | None):  # NaN is a cell without an answer, not the answer "nan"
                 error = response.error or f"the engine gave {type(response.text).__name__}, not text"
                 response = replace(response, text=None, error=error)
-            yield response
+            yield settle(response)
 
 
 def _refuse_arrival(request: Request, stored: Mapping[str, Any], engine: Engine) -> None:

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from equivox.core.endings import WITHHELD, settle
 from equivox.core.errors import RequestError, nearest
 from equivox.core.hashing import digest
 from equivox.core.reasoning import split_reasoning
 from equivox.core.requests import Response
-from equivox.core.samples import BROKEN, ENDED, WITHHELD, ending
+from equivox.core.samples import ENDED
 from equivox.core.task import Column, Task
 from equivox.dataset_builders import builders
 from equivox.dataset_builders.corpus import Corpus, text_sample
@@ -95,10 +96,7 @@ class Table:
         answer = self.answers[row]
         if answer.error is None and ERROR in self.columns:
             answer = _of_error(self.columns[ERROR][row], answer)
-        ended = ending(answer.finish_reason or self.cell(ENDED, row))
-        if ended == BROKEN:
-            return replace(_NO_ANSWER, error=answer.error or "the service broke off the answer")
-        return replace(answer, finish_reason=ended)
+        return settle(replace(answer, finish_reason=answer.finish_reason or self.cell(ENDED, row)))
 
     def record(self, row: int) -> dict[str, Any]:
         """Return a row by the names of its columns."""
@@ -147,7 +145,7 @@ def _of_choice(choice: Mapping[str, Any]) -> list[Response] | None:
     found = _answers(message.get("content") or refusal or "", depth=0)
     if found is None:
         return None
-    return [replace(one, finish_reason=WITHHELD if refusal else plain(choice[ENDED])) for one in found]
+    return [replace(one, finish_reason=plain(choice[ENDED])) for one in found]
 
 
 def _of_error(error: Any, answer: Response = _NO_ANSWER) -> Response:

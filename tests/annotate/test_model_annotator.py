@@ -218,7 +218,7 @@ def test_an_annotator_without_an_answer_has_failed() -> None:
     assert annotation.status == "unparsed"
 
 
-@pytest.mark.parametrize(("said", "status"), [("", "failed"), ("no json", "unparsed"), (form(ADVISORY), "parsed")])
+@pytest.mark.parametrize(("said", "status"), [("", "failed"), ("no json", "failed"), (form(ADVISORY), "failed")])
 def test_an_annotator_whose_provider_withheld_its_answer_has_failed(said: str, status: str) -> None:
     engine = ScriptedReader(lambda request: said)
     original = engine.generate

@@ -1,14 +1,13 @@
-"""The endpoint engine against a real server on loopback that fails in every way a server can."""
+"""The endpoint engine: a table of what servers send, on a transport in memory; whole runs beside one real server."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 import json
 import re
 import signal
-import socket
-import struct
 import subprocess
 import sys
 import threading
@@ -17,9 +16,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
+import httpx2
 import numpy as np
 import pytest
 import soundfile
@@ -30,10 +29,10 @@ from equivox import open_run
 from equivox.compare.runs import open_comparison
 from equivox.core import media
 from equivox.core.errors import RequestError
-from equivox.core.requests import Exchange
+from equivox.core.requests import Exchange, Response
 from equivox.core.task import Sampling
 from equivox.dataset_builders import sample_source
-from equivox.engines import MediaPart, Request, servers
+from equivox.engines import MediaPart, Request
 from equivox.engines.endpoint import EndpointEngine
 from equivox.engines.simulated_numbers import speak
 from equivox.report.board import make_board
@@ -44,106 +43,66 @@ from equivox.tasks.vibe import PROMPTS
 
 ANSWER = "You might enjoy chess. You might enjoy yoga. You might enjoy hiking."
 AUDIO_TOKENS = 25
+Reply = tuple[int, bytes, dict[str, str]]
 
 
 class Server:
-    """An OpenAI-compatible server; `faults` maps a text to what goes wrong the first times it is asked."""
+    """An OpenAI-compatible server in memory; `faults` maps a text to what goes wrong the first times it is sent.
+
+    A fault is a status, bytes sent with status 200, a reply, or an exception.
+    """
 
     def __init__(self) -> None:
-        self.faults: dict[str, list[str]] = {}
+        self.faults: dict[str, list[Any]] = {}
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.asked: Counter[str] = Counter()
+        self.urls: list[str] = []
         self.running = self.most_running = 0
+        self.seconds = 0.0
+        """How long an answer takes."""
         self.usage = True
         self.further: dict[str, Any] = {}
         """Entries of each completion that are not the usual ones."""
-        self.fixed: tuple[int, bytes] | None = None
-        """The status and the bytes of every reply, whatever is asked."""
+        self.fixed: Any = None
+        """What every reply is, whatever is asked."""
         self.owner = "somebody"
         self.answer: Callable[[dict[str, Any]], dict[str, Any]] = lambda body: {"content": ANSWER}
-        self.lock = threading.Lock()
-        self.over = threading.Event()
-        outer = self
+        self.url = "http://server.test/v1"
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+    async def handle(self, request: httpx2.Request) -> httpx2.Response:
+        """Answer as the transport of the client."""
+        self.urls.append(str(request.url))
+        if request.method == "GET":
+            models = [{"id": "m", "object": "model", "created": 0, "owned_by": self.owner}]
+            return httpx2.Response(200, json={"object": "list", "data": models})
+        self.running += 1
+        self.most_running = max(self.running, self.most_running)
+        try:
+            await asyncio.sleep(self.seconds)
+            status, data, headers = self.reply(json.loads(request.content), dict(request.headers))
+        finally:
+            self.running -= 1
+        return httpx2.Response(status, content=data, headers={"content-type": "application/json"} | headers)
 
-            def log_message(self, format: str, *args: Any) -> None:
-                """Say nothing."""
-
-            def do_POST(self) -> None:
-                outer.handle(self)
-
-            def do_GET(self) -> None:
-                models = [{"id": "m", "object": "model", "created": 0, "owned_by": outer.owner}]
-                data = json.dumps({"object": "list", "data": models}).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-        class Quiet(ThreadingHTTPServer):
-            def handle_error(self, request: object, client_address: object) -> None:
-                """Say nothing of clients that are gone."""
-
-        self.http = Quiet(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.http.server_address[1]}/v1"
-        self.thread = threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True)
-        self.thread.start()
-
-    def handle(self, handler: BaseHTTPRequestHandler) -> None:
-        body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
+    def reply(self, body: dict[str, Any], headers: dict[str, str]) -> Reply:
+        """Return the reply to a request; raises a fault that is an exception."""
         content = body["messages"][-1]["content"]
         text = content if isinstance(content, str) else content[-1]["text"]
         if len(content) > 1 and not isinstance(content, str):
             text = f"audio + {text}"
-        with self.lock:
-            self.bodies.append(body)
-            self.headers.append({name.lower(): value for name, value in handler.headers.items()})
-            self.asked[text] += 1
-            self.running += 1
-            self.most_running = max(self.running, self.most_running)
-            fault = self.faults.get(text, [])
-            kind = fault.pop(0) if fault else "fine"
-        try:
-            time.sleep(0.01)
-            self.reply(handler, body, kind)
-        finally:
-            with self.lock:
-                self.running -= 1
-
-    def reply(self, handler: BaseHTTPRequestHandler, body: dict[str, Any], kind: str) -> None:
-        if self.fixed is not None:
-            self.send(handler, *self.fixed)
-            return
-        if kind == "reset":
-            # A zero linger closes with RST: the client sees its connection broken.
-            handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            handler.connection.close()
-            handler.close_connection = True
-            return
-        if kind == "slow":
-            # However busy the machine is, the answer comes after the client has given up.
-            self.over.wait(60)
-        status = int(kind) if kind.isdecimal() else 200
-        document = self.completion(body) if status == 200 else {"error": {"message": f"fault {kind}"}}
-        data = json.dumps(document).encode()
-        if kind == "truncated":
-            data = data[: len(data) // 2]
-        if kind == "empty":
-            data = b'{"choices": []}'
-        self.send(handler, status, data)
-
-    def send(self, handler: BaseHTTPRequestHandler, status: int, data: bytes) -> None:
-        handler.send_response(status)
-        handler.send_header("Content-Type", "application/json")
-        if status == 429:
-            handler.send_header("Retry-After", "0.05")
-        handler.send_header("Content-Length", str(len(data)))
-        handler.end_headers()
-        handler.wfile.write(data)
+        self.bodies.append(body)
+        self.headers.append({name.lower(): value for name, value in headers.items()})
+        self.asked[text] += 1
+        waiting = self.faults.get(text, [])
+        fault = waiting.pop(0) if waiting else self.fixed
+        if isinstance(fault, Exception):
+            raise fault
+        if isinstance(fault, int) and fault != 200:
+            return fault, json.dumps({"error": {"message": f"fault {fault}"}}).encode(), {}
+        if isinstance(fault, bytes):
+            return 200, fault, {}
+        return fault if isinstance(fault, tuple) else (200, json.dumps(self.completion(body)).encode(), {})
 
     def completion(self, body: dict[str, Any]) -> dict[str, Any]:
         *system, user = body["messages"]
@@ -163,19 +122,89 @@ class Server:
         }  # fmt: skip
 
 
+class RealServer(Server):
+    """The same server on a port of this machine, for commands; `hold` may keep a reply back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = threading.Lock()
+        self.over = threading.Event()
+        self.hold: Callable[[dict[str, Any]], None] = lambda body: None
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Say nothing."""
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                outer.hold(body)
+                time.sleep(0.01)
+                try:
+                    with outer.lock:
+                        status, data, headers = outer.reply(body, dict(self.headers.items()))
+                except httpx2.TransportError:
+                    self.close_connection = True
+                    return
+                self.send(status, data, headers)
+
+            def do_GET(self) -> None:
+                models = [{"id": "m", "object": "model", "created": 0, "owned_by": outer.owner}]
+                self.send(200, json.dumps({"object": "list", "data": models}).encode(), {})
+
+            def send(self, status: int, data: bytes, headers: dict[str, str]) -> None:
+                self.send_response(status)
+                for name, value in {"Content-Type": "application/json", **headers}.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+        class Quiet(ThreadingHTTPServer):
+            def handle_error(self, request: object, client_address: object) -> None:
+                """Say nothing of clients that are gone."""
+
+        self.http = Quiet(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_address[1]}/v1"
+        threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True).start()
+
+    def close(self) -> None:
+        """Let go of every reply, and stop."""
+        self.over.set()
+        self.http.shutdown()
+        self.http.server_close()
+
+
 @pytest.fixture
-def server() -> Iterator[Server]:
-    running = Server()
+def server() -> Server:
+    return Server()
+
+
+@pytest.fixture
+def real() -> Iterator[RealServer]:
+    running = RealServer()
     yield running
-    running.over.set()
-    running.http.shutdown()
-    running.http.server_close()
+    running.close()
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.0)
 
 
 def engine(server: Server, **arguments: Any) -> EndpointEngine:
-    return EndpointEngine.from_args(
-        {"model_name": "m", "base_url": server.url, "max_retries": 2, "timeout_s": 60.0, **arguments}
-    )
+    given = {"model_name": "m", "base_url": server.url, "max_retries": 2, "timeout_s": 60.0, **arguments}
+    settings = EndpointEngine.from_args(given).settings
+    return EndpointEngine(settings, None if isinstance(server, RealServer) else httpx2.MockTransport(server.handle))
+
+
+def respond(server: Server, *requests: Request, **arguments: Any) -> list[Response]:
+    """Return the responses of a new engine, in the order of the requests."""
+    with engine(server, **arguments) as opened:
+        found = {response.key: response for response in opened.generate(requests)}
+    return [found[request.key] for request in requests]
 
 
 def request(text: str, *, clip: bytes | None = None, **changes: Any) -> Request:
@@ -190,99 +219,225 @@ def clip() -> bytes:
     return sorted((sample_source("crema_d") / "AudioWAV").glob("*.ogg"))[0].read_bytes()
 
 
-@pytest.mark.parametrize("fault", ["429", "500", "503", "truncated", "empty", "reset"])
-def test_a_passing_fault_is_overcome(server: Server, fault: str) -> None:
-    server.faults = {"ask": [fault]}
-    opened = engine(server)
-    (response,) = opened.generate([request("ask")])
-    assert (response.text, response.error) == (ANSWER, None)
-    assert server.asked["ask"] == 2
-    assert opened.usage["retries"] == 1
+def choose(**choice: Any) -> bytes:
+    """Return a completion with one choice, as a service has it."""
+    whole = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": ANSWER}} | choice
+    return json.dumps({"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [whole]}).encode()
 
 
-@pytest.mark.parametrize(
-    ("fault", "reason"),
-    [("429", "429"), ("500", "500"), ("400", "400"), ("truncated", "cannot be read"), ("empty", "no chat completion"),
-     ("reset", "Connection"), ("slow", "s; not sent again, because the server may still be computing it")],
-)  # fmt: skip
-def test_a_lasting_fault_fails_its_request_alone(server: Server, fault: str, reason: str) -> None:
-    server.faults = {"bad": [fault] * 20}
-    asked = engine(server, timeout_s=3.0 if fault == "slow" else 60.0)
-    responses = {r.key: r for r in asked.generate([request("good"), request("bad"), request("fine")])}
-    assert responses["good"].text == responses["fine"].text == ANSWER
-    assert responses["bad"].text is None
-    assert responses["bad"].error is not None and reason.lower() in responses["bad"].error.lower()
-    assert not responses["bad"].error.startswith("_")  # no name that is ours alone
-    # What the server may still be computing is not sent again.
-    assert server.asked["bad"] == (1 if fault in ("400", "slow") else 3)
+def say(**message: Any) -> bytes:
+    """Return a completion with one message."""
+    return choose(message={"role": "assistant", **message})
 
 
-@pytest.mark.parametrize("at_a_time", [1, 8])
+def fail(status: int, error: Any, **headers: str) -> Reply:
+    """Return an error as OpenAI sends it."""
+    return status, json.dumps({"error": error}).encode(), headers
+
+
+FILTER = {"code": "ResponsibleAIPolicyViolation", "content_filter_result": {"hate": {"filtered": True}}}
+RESET = httpx2.ReadError("connection reset")
+DOWN = httpx2.ConnectError("All connection attempts failed")
+
+
+class Case(NamedTuple):
+    """What a server sends again and again, how often it is asked, and what is stored."""
+
+    sent: Any
+    calls: int
+    text: str | None = None
+    error: str = ""
+    fatal: str | None = None
+    finish: str | None = None
+
+
+THINKING = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "Chess."}]
+FAILURES = {
+    "busy": Case(fail(429, {"message": "Rate limit"}), 3, error="429", fatal="HTTP 429"),
+    "asks for a moment": Case(fail(429, {}, **{"retry-after": "0.01"}), 3, error="429", fatal="HTTP 429"),
+    "asks for an hour": Case(fail(429, {}, **{"retry-after": "3600"}), 1, error="wait 3600 s", fatal="HTTP 429"),
+    "asks for a year": Case(
+        fail(503, {}, **{"retry-after": "Wed, 21 Oct 2999 07:28:00 GMT"}), 1, error="wait=true", fatal="HTTP 503"
+    ),
+    "pause that is no number": Case(fail(429, {}, **{"retry-after": "soon"}), 3, error="429", fatal="HTTP 429"),
+    "no money": Case(fail(429, {"type": "insufficient_quota"}), 1, error="429", fatal="insufficient_quota"),
+    "no key": Case(fail(401, {"message": "no"}), 1, error="401", fatal="HTTP 401"),
+    "no permission": Case(fail(403, {"message": "no"}), 1, error="403", fatal="HTTP 403"),
+    "no model": Case(fail(404, {"message": "no"}), 1, error="404", fatal="HTTP 404"),
+    "overloaded": Case(fail(503, {}), 3, error="503", fatal="HTTP 503"),
+    "bad gateway": Case(fail(502, {}), 3, error="502", fatal="HTTP 502"),
+    "server error": Case(fail(500, {}), 3, error="500"),
+    "timeout of the server": Case(fail(408, {}), 3, error="408"),
+    "bad request": Case(fail(400, {"message": "too long"}), 1, error="too long"),
+    "connection reset": Case(RESET, 3, error="connection reset", fatal="no connection"),
+    "nobody there": Case(DOWN, 3, error="All connection attempts failed", fatal="no connection"),
+    "half of a body": Case(say(content=ANSWER)[:-40], 3, error="cannot be read"),
+    "a page": Case(b"<html>Welcome to nginx</html>", 3, error="cannot be read"),
+    "a text": Case(b'"Welcome to nginx"', 3, error="no chat completion: Welcome to nginx"),
+    "a list": Case(b"[1, 2]", 3, error="no chat completion: [1, 2]"),
+    "no choices": Case(b'{"choices": []}', 3, error="no chat completion"),
+    "no message": Case(choose(message=None), 3, error="no chat completion"),
+    "error with status 200": Case(b'{"error": {"message": "upstream failed"}}', 3, error="upstream failed"),
+    "401 with status 200": Case(b'{"error": {"code": 401, "message": "no"}}', 1, error="401", fatal="HTTP 401"),
+    "400 with status 200": Case(b'{"error": {"code": 400, "message": "too long"}}', 1, error="too long"),
+    "odd code with status 200": Case(b'{"error": {"code": [401], "message": "odd"}}', 3, error="odd"),
+    "error in the choice": Case(choose(finish_reason="error", error={"message": "died"}), 3, error="died"),
+    "abort": Case(choose(finish_reason="abort"), 3, error="abort"),
+    "no resource": Case(choose(finish_reason="insufficient_system_resource"), 3, error="insufficient_system"),
+    "network error": Case(choose(finish_reason="network_error"), 3, error="network_error"),
+    "another host": Case((307, b"", {"location": "https://b.test/v1"}), 1, error="https://b.test", fatal="redirect"),
+    "the same host": Case((301, b"", {"location": "/v1/"}), 1, error="http://server.test/v1/", fatal="redirect"),
+    "too long": Case(say(content="a" * 17 * 2**20), 1, error="longer than 16 MiB; raise max_answer_mib"),
+    "Google": Case((400, b'[{"error": {"code": 400, "message": "API key not valid."}}]', {}), 1, error="API key not"),
+    "TGI": Case((422, b'{"error": "Input validation error: `top_p` must be < 1.0"}', {}), 1, error="`top_p` must"),
+    "FastAPI": Case((422, b'{"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs"}]}', {}), 1, error="'seed'"),
+    "load balancer": Case((400, b"<style>a {}</style><h1>Request too large</h1>", {}), 1, error="400 - Request too"),
+    "names a filter": Case(fail(400, {"innererror": "content_filter", "metadata": "x"}), 1, error="400"),
+    "a filter in words": Case(fail(400, "content_filter"), 1, error="400"),
+}
+ANSWERS = {
+    "text": Case(say(content="Chess."), 1, "Chess.", finish="stop"),
+    "parts": Case(say(content=[{"type": "text", "text": "Che"}, {"type": "text", "text": "ss."}]), 1, "Chess."),
+    "a number": Case(say(content=7), 1, "7"),
+    "nothing": Case(say(content=None), 1, ""),
+    "the model refuses": Case(say(content=None, refusal="I cannot."), 1, "I cannot.", finish="stop"),
+    "refuses in parts": Case(say(content=[{"type": "refusal", "refusal": "I cannot."}]), 1, "I cannot."),
+    "half a pair": Case(say(content="half \ud83d of a pair"), 1, "half \ud83d of a pair"),
+    "reasoning: 3": Case(say(content="Chess.", reasoning_content=3), 1, "Chess."),
+    "reasoning: tags": Case(say(content="<think>hm</think>Chess."), 1, "Chess."),
+    "reasoning: vLLM": Case(say(content="Chess.", reasoning_content="hm"), 1, "Chess."),
+    "reasoning: OpenRouter": Case(say(content="Chess.", reasoning="hm"), 1, "Chess."),
+    "reasoning: Mistral": Case(say(content=THINKING), 1, "Chess."),
+    "Gemini stops": Case(choose(finish_reason="STOP"), 1, ANSWER, finish="stop"),
+    "Anthropic stops": Case(choose(finish_reason="end_turn"), 1, ANSWER, finish="stop"),
+    "no reason": Case(choose(finish_reason=None), 1, ANSWER),
+    "cut off": Case(choose(finish_reason="MAX_TOKENS"), 1, ANSWER, finish="length"),
+    "context full": Case(choose(finish_reason="model_context_window_exceeded"), 1, ANSWER, finish="length"),
+}
+WITHHELD = {
+    "Azure": fail(400, {"code": "content_filter", "type": None, "innererror": FILTER}),
+    "LiteLLM": fail(400, {"code": "400", "provider_specific_fields": {"innererror": FILTER}}),
+    "a gateway": fail(500, {"code": "500", "type": "server_error", "innererror": FILTER}),
+    "Alibaba": fail(400, {"code": "DataInspectionFailed", "type": None}),
+    "OpenAI": fail(400, {"code": None, "type": "content_policy_violation"}),
+    "OpenRouter": fail(403, {"code": 403, "metadata": {"reasons": ["hate"], "flagged_input": "a"}}),
+    "with status 200": json.dumps({"error": {"code": 403, "metadata": {"flagged_input": "a"}}}).encode(),
+}
+
+
+@pytest.mark.parametrize("case", FAILURES.values(), ids=FAILURES.keys())
+def test_a_failure_is_stored_with_its_reason(server: Server, case: Case) -> None:
+    server.faults = {"bad": [case.sent] * 9}
+    with engine(server) as opened:
+        assert [response.text for response in opened.generate([request("good")])] == [ANSWER]
+        (response,) = opened.generate([request("bad")])
+    assert response.text is None and response.fatal == case.fatal
+    assert case.error in str(response.error) and "\n" not in str(response.error)
+    assert server.asked["bad"] == case.calls and opened.usage["retries"] == case.calls - 1
+
+
+@pytest.mark.parametrize("fault", [429, 500, 503, b"{}", say(content=ANSWER)[:-40], RESET])
+def test_a_passing_fault_is_overcome(server: Server, fault: Any) -> None:
+    server.faults = {"a": [fault]}
+    (response,) = respond(server, request("a"))
+    assert (response.text, response.error, server.asked["a"]) == (ANSWER, None, 2)
+
+
+@pytest.mark.parametrize("case", ANSWERS.values(), ids=ANSWERS.keys())
+def test_an_answer_is_read_in_each_form(server: Server, case: Case) -> None:
+    server.fixed = case.sent
+    (response,) = respond(server, request("a"))
+    assert (response.text, response.error, server.asked["a"]) == (case.text, None, 1)
+    assert case.finish is None or response.finish_reason == case.finish
+    assert response.thinking == ("hm" if b"hm" in case.sent else "3" if b": 3" in case.sent else None)
+
+
+@pytest.mark.parametrize("sent", WITHHELD.values(), ids=WITHHELD.keys())
+def test_a_prompt_that_a_filter_stopped_is_withheld_and_no_failure(server: Server, clip: bytes, sent: Any) -> None:
+    server.fixed = sent
+    text, heard = respond(server, request("a"), request("b", clip=clip))
+    for response, media_items in ((text, 0), (heard, 1)):
+        assert (response.text, response.finish_reason, response.error, response.fatal) == (
+            "", "content_filter", None, None,
+        )  # fmt: skip
+        assert (response.media_items, response.media_tokens) == (media_items, None)
+    assert set(server.asked.values()) == {1}  # the filter would stop the same prompt again
+
+
+def test_a_late_answer_is_not_requested_again(server: Server) -> None:
+    server.seconds = 3600
+    (response,) = respond(server, request("a"), timeout_s=0.2)
+    assert response.text is None and "no answer in 0.2 s; not sent again" in str(response.error)
+    assert server.asked.total() == 0 and server.most_running == 1
+
+
+def test_a_server_may_be_given_the_pause_that_it_asks_for(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def note(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr("equivox.engines.servers.asyncio.sleep", note)
+    server.faults = {"a": [fail(429, {}, **{"retry-after": "3600"})]}
+    (response,) = respond(server, request("a"), wait=True)
+    assert response.text == ANSWER and 3600.0 in pauses
+
+
+@pytest.mark.parametrize("at_a_time", [1, 24])
 def test_a_server_that_answers_one_after_the_other_is_asked_once_for_each_answer(
     server: Server, at_a_time: int
 ) -> None:
-    one = threading.Lock()
+    """24 requests of one time unit, a limit of six: the limit grows with the answers that the server gave."""
+    one = asyncio.Lock()
+    handle = server.handle
 
-    def slowly(body: dict[str, Any]) -> dict[str, Any]:
-        with one:
-            time.sleep(0.05)
-        return {"content": ANSWER}
+    async def queue(asked: httpx2.Request) -> httpx2.Response:
+        async with one:
+            await asyncio.sleep(0.1)
+            return await handle(asked)
 
-    server.answer = slowly
-    asked = engine(server, max_concurrency=at_a_time)
-    responses = list(asked.generate(request(f"r{n}") for n in range(16)))
-    assert [response.error for response in responses] == [None] * 16
-    assert sum(server.asked.values()) == 16
-
-
-def test_the_time_allowed_grows_with_the_answers(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Each answer takes 0.35 s, and one more waits with each: the eighth takes 2.8 s, where 2 s were allowed at first.
-    now, allowed = 0.0, []
-    monkeypatch.setattr(servers, "time", SimpleNamespace(monotonic=lambda: now))
-    asked = engine(server, max_concurrency=8, timeout_s=2.0)
-    (opened,) = asked._servers.connect()
-
-    def ask(_: object, limit_s: float) -> float:
-        nonlocal now
-        now += opened.room * 0.35
-        allowed.append(limit_s)
-        return opened.room * 0.35
-
-    took = [asked._servers._answered(ask) for _ in range(9)]
-    assert took == pytest.approx([0.35, 0.7, 1.05, 1.4, 1.75, 2.1, 2.45, 2.8, 2.8])
-    assert allowed == pytest.approx([2.0, 2.0, 2.8, 4.2, 5.6, 7.0, 8.4, 9.8, 11.2])
+    server.handle = queue  # type: ignore[assignment]
+    requests = [request(f"r{n}") for n in range(24)]
+    responses = respond(server, *requests, max_concurrency=at_a_time, timeout_s=0.6)
+    assert [response.error for response in responses] == [None] * 24
+    assert server.asked.total() == 24
 
 
 def test_after_a_late_answer_fewer_are_sent_at_a_time(server: Server) -> None:
-    server.faults = {f"r{n}": ["slow"] for n in (20, 21, 22, 23)}
-    asked = engine(server, max_concurrency=4, timeout_s=3.0)
-    (waiting,) = asked._servers.connect()
-    list(asked.generate(request(f"r{n}") for n in range(20)))
-    assert waiting.room == 4
-    late = list(asked.generate(request(f"r{n}") for n in range(20, 24)))
-    # The limit follows the slowest answer so far, so that it is longer on a busy machine.
-    assert all(re.search(r"no answer in [\d.]+ s; not sent again", str(response.error)) for response in late)
-    assert waiting.room == 2
+    with engine(server, max_concurrency=4, timeout_s=5.0) as asked:
+        list(asked.generate(request(f"r{n}") for n in range(20)))
+        assert asked._servers is not None
+        (one,) = asked._servers.servers
+        assert one.room == 4
+        server.seconds, one.longest_s = 3600, 0.0
+        asked.settings.__dict__["timeout_s"] = 0.2
+        late = list(asked.generate(request(f"r{n}") for n in range(20, 24)))
+        assert all(re.search(r"no answer in [\d.]+ s; not sent again", str(response.error)) for response in late)
+        assert one.room == 2
 
 
 def test_several_servers_share_the_work_and_the_one_that_is_down_gets_none(server: Server) -> None:
-    def slowly(body: dict[str, Any]) -> dict[str, Any]:
-        time.sleep(0.02)
-        return {"content": ANSWER}
+    handle = server.handle
+    server.seconds = 0.01
 
-    other, down = Server(), "http://127.0.0.1:9/v1"
-    server.answer = other.answer = slowly
-    try:
-        asked = engine(server, base_url=[server.url, other.url, down], max_retries=3)
-        with pytest.raises(RequestError, match=r"no server answers at http://127\.0\.0\.1:9/v1"):
+    async def two_of_three(asked: httpx2.Request) -> httpx2.Response:
+        if asked.url.host == "down.test":
+            raise DOWN
+        return await handle(asked)
+
+    server.handle = two_of_three  # type: ignore[assignment]
+    urls = ["http://one.test/v1", "http://two.test/v1/", "http://down.test/v1"]
+    with engine(server, base_url=urls, max_retries=3) as asked:
+        with pytest.raises(RequestError, match=r"no server answers at http://down\.test/v1"):
             asked.check([])
+        server.urls.clear()
         responses = list(asked.generate(request(f"r{n}") for n in range(60)))
         assert [response.text for response in responses] == [ANSWER] * 60
-        assert min(sum(one.asked.values()) for one in (server, other)) >= 15
+        shares = Counter(url for url in server.urls if url.endswith("chat/completions"))
+        assert min(shares[f"http://{name}.test/v1/chat/completions"] for name in ("one", "two")) >= 15
         assert asked.usage["requests"] == 60 and asked.usage["retries"] <= 2
-    finally:
-        other.http.shutdown()
-        other.http.server_close()
 
 
 def test_the_request_arrives_as_made(server: Server, clip: bytes) -> None:
@@ -404,16 +559,16 @@ def test_without_usage_nothing_is_proven_unless_the_user_says_so(server: Server,
 
 @pytest.mark.parametrize("counts", [False, True])
 def test_a_run_whose_media_nothing_proves_is_told_what_would_do(
-    server: Server, equivox: Cli, tmp_path: Path, clip: bytes, counts: bool
+    real: RealServer, equivox: Cli, tmp_path: Path, clip: bytes, counts: bool
 ) -> None:
     """A server that counts nothing, or a model that only hears: it refuses the text alone, and trusted answers stay."""
-    server.usage = counts
+    real.usage = counts
     if counts:
-        server.faults = {PROMPTS["advisory"].text: ["400"] * 99, "ask": ["400"] * 9}
-        (response,) = engine(server, trust_media=True).generate([request("ask", clip=clip)])
+        real.faults = {PROMPTS["advisory"].text: [400] * 99, "ask": [400] * 9}
+        (response,) = engine(real, trust_media=True).generate([request("ask", clip=clip)])
         assert (response.text, response.media_items, response.media_tokens) == (ANSWER, 1, None)
     run = ["vibe_gender:advisory", "--data", "sample", "--limit", 8, "--annotator", "rules", "-o", tmp_path / "run"]
-    code, _, err = equivox("run", f"endpoint:model_name=m,base_url={server.url}", *run)
+    code, _, err = equivox("run", f"endpoint:model_name=m,base_url={real.url}", *run)
     assert code == 1 and "counts no tokens" in err and "trust_media=true" in err
 
 
@@ -440,35 +595,6 @@ def test_tokens_add_up(server: Server) -> None:
     assert [used.usage[name] for name in ("requests", "prompt_tokens", "completion_tokens")] == [5, 15, 20]
 
 
-def test_thinking_is_kept_apart_in_both_forms(server: Server) -> None:
-    server.answer = lambda body: {"content": "<think>hm</think>Chess."}
-    (response,) = engine(server).generate([request("a")])
-    assert (response.text, response.thinking) == ("Chess.", "hm")
-    parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "Chess."}]
-    for other in ({"content": "Chess.", "reasoning_content": "hm"}, {"content": parts}):  # vLLM, Mistral
-        server.answer = lambda body, other=other: other  # type: ignore[misc]
-        (response,) = engine(server).generate([request("a")])
-        assert (response.text, response.thinking) == ("Chess.", "hm")
-
-
-@pytest.mark.parametrize(
-    ("message", "text", "ended"),
-    [
-        ({"content": [{"type": "text", "text": "Che"}, {"type": "text", "text": "ss."}]}, "Chess.", "stop"),
-        ({"content": 7}, "7", "stop"),
-        ({"content": None}, "", "stop"),
-        ({"content": None, "refusal": "I cannot say."}, "I cannot say.", "content_filter"),
-        ({"content": [{"type": "refusal", "refusal": "I cannot."}]}, "I cannot.", "content_filter"),
-        ({"content": "half \ud83d of a pair"}, "half \ud83d of a pair", "stop"),
-        ({"content": "Chess.", "reasoning_content": 3}, "Chess.", "stop"),
-    ],
-)
-def test_odd_answers_are_answers(server: Server, message: dict[str, Any], text: str, ended: str) -> None:
-    server.answer = lambda body: message
-    (response,) = engine(server).generate([request("a")])
-    assert (response.text, response.finish_reason, response.error) == (text, ended, None)
-
-
 @pytest.mark.parametrize(
     "usage",
     [{"prompt_tokens": None, "completion_tokens": None}, {}, {"prompt_tokens": 10**30}, {"prompt_tokens": "many"}],
@@ -483,168 +609,19 @@ def test_odd_counts_fail_no_answer_and_prove_no_arrival(server: Server, clip: by
     assert (response.text, response.media_items, response.media_tokens) == (ANSWER, 0, None)
 
 
-@pytest.mark.parametrize(
-    ("sent", "said"),
-    [
-        (b'"Welcome to nginx"', "no chat completion: Welcome to nginx"),
-        (b"[1, 2]", "no chat completion: [1, 2]"),
-        (b'{"error": {"message": "upstream failed"}}', "upstream failed"),
-    ],
-)
-def test_what_is_no_completion_is_quoted(server: Server, sent: bytes, said: str) -> None:
-    """As a gateway answers with status 200: with a page of its own, or with the error of what stands behind it."""
-    server.fixed = 200, sent
-    (response,) = engine(server, max_retries=0).generate([request("a")])
-    assert response.text is None and said in str(response.error)
-
-
-def chosen(server: Server, **choice: Any) -> None:
-    """Have the server send one choice, as a service has it."""
-    server.further = {"choices": [{"index": 0} | choice]}
-
-
-@pytest.mark.parametrize(
-    ("sent", "kept"),
-    [
-        ("MAX_TOKENS", "length"), ("max_tokens", "length"), ("model_length", "length"), ("SAFETY", "content_filter"),
-        ("content_filter: PROHIBITED_CONTENT", "content_filter"), ("refusal", "content_filter"), ("eos", "eos"),
-        ("RECITATION", "content_filter"), ("sensitive", "content_filter"), ("ERROR_TOXIC", "content_filter"),
-        ("model_context_window_exceeded", "length"), ("stop", "stop"), (None, None),
-    ],
-)  # fmt: skip
-def test_why_an_answer_ended_is_kept_in_one_word(server: Server, sent: str | None, kept: str | None) -> None:
-    """Google, Anthropic, Mistral, Zhipu and Cohere say it in words of their own."""
-    chosen(server, finish_reason=sent, message={"role": "assistant", "content": "I would"})
-    (response,) = engine(server).generate([request("a")])
-    assert (response.text, response.finish_reason, response.error) == ("I would", kept, None)
-
-
-@pytest.mark.parametrize(
-    ("choice", "said"),
-    [
-        ({"finish_reason": "error", "error": {"code": 502, "message": "upstream died"}}, "upstream died"),
-        ({"finish_reason": "insufficient_system_resource"}, "insufficient_system_resource"),
-        ({"finish_reason": "abort"}, "abort"),
-        ({"finish_reason": "network_error"}, "network_error"),
-        ({"finish_reason": "stop", "message": None}, "no chat completion"),
-        ({"finish_reason": "content_filter", "message": None}, "content_filter"),
-    ],
-)
-def test_a_choice_that_broke_off_is_no_answer(server: Server, choice: dict[str, Any], said: str) -> None:
-    """OpenRouter, DeepSeek and vLLM send with status 200 what their provider or GPU could not finish."""
-    chosen(server, **{"message": {"role": "assistant", "content": "I think that"}} | choice)
-    (response,) = engine(server, max_retries=1).generate([request("a")])
-    assert response.text is None and said in str(response.error)
-    assert server.asked["a"] == 2  # it may pass
-
-
-@pytest.mark.parametrize(
-    ("status", "sent", "said"),
-    [
-        (400, b'[{"error": {"code": 400, "message": "API key not valid."}}]', "API key not valid."),
-        (
-            422,
-            b'{"error": "Input validation error: `top_p` must be < 1.0", "error_type": "validation"}',
-            "`top_p` must",
-        ),
-        (422, b'{"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]}', "'seed'"),
-        (
-            400,
-            b"<html><head><style>a {}</style></head><body><h1>Request too large</h1></body></html>",
-            "400 - Request too",
-        ),
-    ],
-)
-def test_a_servers_reason_is_told_in_whatever_form_it_comes(
-    server: Server, status: int, sent: bytes, said: str
-) -> None:
-    """Of Google, TGI, FastAPI and a load balancer only the number was told."""
-    server.fixed = status, sent
-    (response,) = engine(server, max_retries=0).generate([request("a")])
-    assert said in str(response.error)
-
-
-@pytest.mark.parametrize(
-    ("status", "sent", "fatal", "asked"),
-    [
-        (200, {"code": 401, "message": "User not found"}, "HTTP 401", 1),  # OpenRouter
-        (429, {"type": "insufficient_quota", "code": "429"}, "insufficient_quota", 1),
-        (429, {"message": "Rate limit"}, "HTTP 429", 3), (503, {}, "HTTP 503", 3), (502, {}, "HTTP 502", 3),
-        (200, {"code": 400, "message": "too long"}, None, 1), (500, {}, None, 3), (400, {}, None, 1),
-        (200, {"code": [401], "message": "odd"}, None, 3),
-    ],
-)  # fmt: skip
-def test_what_every_request_would_meet_is_fatal(
-    server: Server, status: int, sent: dict[str, Any], fatal: str | None, asked: int
-) -> None:
-    opened = engine(server)
-    assert next(opened.generate([request("a")])).error is None
-    server.fixed = status, json.dumps({"error": sent}).encode()
-    (response,) = opened.generate([request("b")])
-    assert response.text is None and response.fatal == fatal and server.asked["b"] == asked
-
-
-AZURE = {"code": "ResponsibleAIPolicyViolation", "content_filter_result": {"hate": {"filtered": True}}}
-
-
-@pytest.mark.parametrize(
-    ("status", "error"),
-    [
-        (400, {"code": "content_filter", "type": None, "param": "prompt", "status": 400, "innererror": AZURE}),
-        (400, {"code": "400", "type": None, "provider_specific_fields": {"innererror": AZURE}}),  # LiteLLM
-        (500, {"code": "500", "type": "server_error", "innererror": AZURE}),
-        (400, {"code": "data_inspection_failed", "type": "data_inspection_failed"}),  # Alibaba
-        (400, {"code": "DataInspectionFailed", "type": None}),
-        (400, {"code": None, "type": "content_policy_violation"}),
-        (
-            403,
-            {"code": 403, "message": "flagged", "metadata": {"reasons": ["hate"], "flagged_input": "a"}},
-        ),  # OpenRouter
-        (200, {"code": 403, "message": "flagged", "metadata": {"reasons": ["hate"], "flagged_input": "a"}}),
-    ],
-)
-def test_a_prompt_that_the_providers_filter_turned_away_is_withheld_and_no_failure(
-    server: Server, clip: bytes, status: int, error: dict[str, Any]
-) -> None:
-    """As Azure, LiteLLM, Alibaba, OpenAI and OpenRouter say it."""
-    server.fixed = status, json.dumps({"error": error}).encode()
-    for asked, n_media in ((request("a"), 0), (request("b", clip=clip), 1)):
-        with engine(server) as opened:
-            (response,) = opened.generate([asked])
-        assert (response.text, response.finish_reason) == ("", "content_filter")
-        assert (response.error, response.fatal) == (None, None)
-        assert (response.media_items, response.media_tokens) == (n_media, None)
-    assert set(server.asked.values()) == {1}  # the same prompt would be turned away again
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        {"code": "400", "innererror": "content_filter", "provider_specific_fields": ["innererror"], "metadata": "x"},
-        {"code": "invalid_request_error", "message": "content_filter is no field", "metadata": {"provider_name": "x"}},
-        "content_filter",
-    ],
-)
-def test_another_error_that_names_a_filter_is_a_failure(server: Server, error: object) -> None:
-    server.fixed = 400, json.dumps({"error": error}).encode()
-    with engine(server) as opened:
-        (response,) = opened.generate([request("a")])
-    assert response.text is None and response.error
-
-
-def test_a_server_that_never_answered_is_not_asked_everything(server: Server, equivox: Cli, tmp_path: Path) -> None:
+def test_a_server_that_never_answered_is_not_asked_everything(real: RealServer, equivox: Cli, tmp_path: Path) -> None:
     """As a model does that takes no sound, or not the settings: each request is refused with 400."""
     question = f"audio + {PROMPTS['advisory'].text}"
-    server.faults = {question: ["400"] * 99}
-    code, out, err = equivox(*run_of(server, tmp_path / "run"))
-    assert (code, out) == (1, "") and server.asked[question] <= 20 + 2 * 4
+    real.faults = {question: [400] * 99}
+    code, out, err = equivox(*run_of(real, tmp_path / "run"))
+    assert (code, out) == (1, "") and real.asked[question] <= 20 + 2 * 4
     assert "20 times in a row with the same error" in err and "fault 400" in err and "`--stop-after 0`" in err
     assert not stored_responses(tmp_path / "run")
 
 
-def test_another_models_name_is_noted(server: Server, equivox: Cli, tmp_path: Path) -> None:
-    server.further = {"model": "m-mini"}
-    _, out, _ = equivox(*run_of(server, tmp_path / "run"))
+def test_another_models_name_is_noted(real: RealServer, equivox: Cli, tmp_path: Path) -> None:
+    real.further = {"model": "m-mini"}
+    _, out, _ = equivox(*run_of(real, tmp_path / "run"))
     assert "the server answered as m-mini" in out
     assert "m-mini answered instead of the requested model" in out
     assert read_manifest(tmp_path / "run")["served_as"] == ["m-mini"]
@@ -657,7 +634,7 @@ def test_another_models_name_is_noted(server: Server, equivox: Cli, tmp_path: Pa
 
 
 def run_of(
-    server: Server, output: Path, arguments: str = "", *more: object, annotator: object = "rules"
+    server: RealServer, output: Path, arguments: str = "", *more: object, annotator: object = "rules"
 ) -> list[object]:
     model = (
         f"model_name=m,base_url={server.url},max_retries=0,timeout_s=60,max_concurrency=4,trust_media=true{arguments}"
@@ -677,70 +654,71 @@ def run_of(
     ],
 )
 def test_an_outage_stops_the_run_and_costs_nothing(
-    server: Server, equivox: Cli, tmp_path: Path, status: str, stopped: bool
+    real: RealServer, equivox: Cli, tmp_path: Path, status: str, stopped: bool
 ) -> None:
     question = f"audio + {PROMPTS['advisory'].text}"
-    server.faults = {question: ["fine"] * 30 + [status] * 66}
-    code, out, err = equivox(*run_of(server, tmp_path / "run"))
+    real.faults = {question: [200] * 30 + [int(status)] * 66}
+    code, out, err = equivox(*run_of(real, tmp_path / "run"))
     stored = list(stored_responses(tmp_path / "run").values())
     if not stopped:  # what is wrong with one request need not be wrong with another
-        assert server.asked[question] == 96 and sum(r["error"] is not None for r in stored) == 66
+        assert real.asked[question] == 96 and sum(r["error"] is not None for r in stored) == 66
         # They fail for ever, and the next night asks them alone: the run is scored without them.
-        server.faults = {question: [status] * 66}
-        code, out, err = equivox(*run_of(server, tmp_path / "run", "", "--retry-failed"))
+        real.faults = {question: [int(status)] * 66}
+        code, out, err = equivox(*run_of(real, tmp_path / "run", "", "--retry-failed"))
         assert code == 1 and "66 of 96 answers do not count: 66 failed" in out, err
-        server.faults = {question: ["401"] * 66}
-        assert "20 times in a row" in equivox(*run_of(server, tmp_path / "run", "", "--retry-failed"))[2]
+        real.faults = {question: [401] * 66}
+        assert "20 times in a row" in equivox(*run_of(real, tmp_path / "run", "", "--retry-failed"))[2]
         return
     assert (code, out) == (1, "")
     warning, told = err.splitlines()
     assert warning.startswith("warning: the answers of endpoint:")  # read by rules, which are for simulated models
     assert status in told and "repeat the command" in told
     # 30 answers, 20 failures in a row, what is under way, and as many failures as come in before the last answer does.
-    assert 50 <= server.asked[question] < 96
+    assert 50 <= real.asked[question] < 96
     # A refusal that arrives before an answer that was asked at the same time is stored: the server still answered.
     failed = sum(r["error"] is not None for r in stored)
     # What failed while an earlier answer was still under way is a failure of its own; the twenty in a row are none.
     assert len(stored) - failed == 30 and failed < 20
-    server.faults = {}
-    server.asked.clear()
-    assert equivox(*run_of(server, tmp_path / "run"))[0] in {0, 1}
-    assert server.asked[question] == 66 - failed  # without --retry-failed: an outage is no failure of a request
+    real.faults = {}
+    real.asked.clear()
+    assert equivox(*run_of(real, tmp_path / "run"))[0] in {0, 1}
+    assert real.asked[question] == 66 - failed  # without --retry-failed: an outage is no failure of a request
     assert len(Store(tmp_path / "run" / "responses", response_schema()).table(("key",))) == 96
 
 
-def test_a_server_that_is_gone_is_an_outage(server: Server, equivox: Cli, tmp_path: Path) -> None:
+def test_a_server_that_is_gone_is_an_outage(real: RealServer, equivox: Cli, tmp_path: Path) -> None:
     """What cannot be reached answers nobody: the run stops, and its failures are asked again without being told."""
     question = f"audio + {PROMPTS['advisory'].text}"
-    server.faults = {question: ["fine"] * 30 + ["reset"] * 66}
-    code, out, err = equivox(*run_of(server, tmp_path / "run"))
+    real.faults = {question: [200] * 30 + [RESET] * 66}
+    code, out, err = equivox(*run_of(real, tmp_path / "run"))
     assert (code, out) == (1, "")
     assert "20 times in a row with the same error" in err and "Connection error" in err and "repeat the command" in err
     stored = list(stored_responses(tmp_path / "run").values())
     failed = sum(r["error"] is not None for r in stored)
     # What failed while an earlier answer was still under way is a failure of its own; the twenty in a row are none.
     assert len(stored) - failed == 30 and failed < 20
-    server.faults = {}
-    server.asked.clear()
-    assert equivox(*run_of(server, tmp_path / "run"))[0] in {0, 1}
-    assert server.asked[question] == 66 - failed
+    real.faults = {}
+    real.asked.clear()
+    assert equivox(*run_of(real, tmp_path / "run"))[0] in {0, 1}
+    assert real.asked[question] == 66 - failed
 
 
-def test_a_run_that_lost_its_answers_to_the_token_limit_says_so(server: Server, equivox: Cli, tmp_path: Path) -> None:
-    chosen(server, finish_reason="length", message={"role": "assistant", "content": "I would"})
-    code, out, _ = equivox(*run_of(server, tmp_path / "run"))
+def test_a_run_that_lost_its_answers_to_the_token_limit_says_so(real: RealServer, equivox: Cli, tmp_path: Path) -> None:
+    cut = choose(finish_reason="length", message={"role": "assistant", "content": "I would"})
+    real.further = {"choices": json.loads(cut)["choices"]}
+    code, out, _ = equivox(*run_of(real, tmp_path / "run"))
     assert code == 1 and "NO RESULT" in out
     assert "96 of 96 responses were cut off by the token limit" in out
     assert "96 of 96 responses were cut off by the token limit" in build_report([tmp_path / "run"])
 
 
-def test_with_stop_after_0_nothing_is_an_outage(server: Server, equivox: Cli, tmp_path: Path) -> None:
-    server.faults = {f"audio + {PROMPTS['advisory'].text}": ["401"] * 96}
-    code, out, _ = equivox(*run_of(server, tmp_path / "run", "", "--stop-after", 0))
+def test_with_stop_after_0_nothing_is_an_outage(real: RealServer, equivox: Cli, tmp_path: Path) -> None:
+    real.faults = {f"audio + {PROMPTS['advisory'].text}": [401] * 96}
+    code, out, _ = equivox(*run_of(real, tmp_path / "run", "", "--stop-after", 0))
     assert code == 1 and "96 of 96 answers do not count: 96 failed" in out
 
 
-def test_an_annotators_outage_is_a_failure_and_is_asked_again(server: Server, equivox: Cli, tmp_path: Path) -> None:
+def test_an_annotators_outage_is_a_failure_and_is_asked_again(real: RealServer, equivox: Cli, tmp_path: Path) -> None:
     form = {"hobby": ["chess", "yoga", "golf"], "refusal": "no"}
     annotating = {"broken": 60, "invalid": 3}
 
@@ -750,17 +728,18 @@ def test_an_annotators_outage_is_a_failure_and_is_asked_again(server: Server, eq
         annotating["invalid"] -= 1
         return {"content": json.dumps(form if annotating["invalid"] < 0 else {"refusal": False})}
 
-    def reply(handler: BaseHTTPRequestHandler, body: dict[str, Any], kind: str) -> None:
+    def reply(body: dict[str, Any], headers: dict[str, str]) -> Reply:
         if "response_format" in body and body["max_tokens"] > 1 and annotating["broken"] > 0:
             annotating["broken"] -= 1
-            kind = "500"
-        original(handler, body, kind)
+            real.bodies.append(body)
+            return fail(500, {"message": "fault 500"})
+        return original(body, headers)
 
-    original = server.reply
-    server.answer, server.reply = answer, reply  # type: ignore[method-assign]
-    judge, settings = tmp_path / "judge.yaml", f"{{model_name: judge, base_url: '{server.url}', max_retries: 0}}\n"
+    original = real.reply
+    real.answer, real.reply = answer, reply  # type: ignore[method-assign]
+    judge, settings = tmp_path / "judge.yaml", f"{{model_name: judge, base_url: '{real.url}', max_retries: 0}}\n"
     judge.write_text(f"engine: endpoint\nattempts: 1\nstop_after: 0\nmodel_parameters: {settings}")
-    code, out, err = equivox(*run_of(server, tmp_path / "run", annotator=judge))
+    code, out, err = equivox(*run_of(real, tmp_path / "run", annotator=judge))
     assert code == 1, err
     assert "failed 60 times" in out and "fault 500" in out
     assert 'judge: 3 replies could not be read\n    such as: {"refusal": false}' in out
@@ -770,31 +749,29 @@ def test_an_annotators_outage_is_a_failure_and_is_asked_again(server: Server, eq
     assert "60 refused or empty" in out
     code, out, _ = equivox("status", tmp_path / "run")
     assert code == 1 and "judge failed 60 times" in out
-    bodies = len(server.bodies)
-    code, out, _ = equivox(*run_of(server, tmp_path / "run", annotator=judge))
-    assert "judge failed 60 times" in out and len(server.bodies) == bodies  # not without being told
+    bodies = len(real.bodies)
+    code, out, _ = equivox(*run_of(real, tmp_path / "run", annotator=judge))
+    assert "judge failed 60 times" in out and len(real.bodies) == bodies  # not without being told
     judge.write_text(f"engine: endpoint\nattempts: 1\nmodel_parameters: {settings}")
     annotating["broken"] = 60  # what failed before and fails again is no outage
-    code, out, err = equivox(*run_of(server, tmp_path / "run", "", "--retry-failed", annotator=judge))
+    code, out, err = equivox(*run_of(real, tmp_path / "run", "", "--retry-failed", annotator=judge))
     assert "judge failed 60 times" in out, err
-    bodies = len(server.bodies)
-    code, out, _ = equivox(*run_of(server, tmp_path / "run", "", "--retry-failed", annotator=judge))
-    assert "failed" not in out and len(server.bodies) <= bodies + 60 + 1
+    bodies = len(real.bodies)
+    code, out, _ = equivox(*run_of(real, tmp_path / "run", "", "--retry-failed", annotator=judge))
+    assert "failed" not in out and len(real.bodies) <= bodies + 60 + 1
 
 
-def test_a_server_that_falls_silent_costs_no_finished_answer(server: Server, tmp_path: Path) -> None:
+def test_a_server_that_falls_silent_costs_no_finished_answer(real: RealServer, tmp_path: Path) -> None:
     silent = threading.Event()
     count = iter(range(10_000))
 
-    def reply(handler: BaseHTTPRequestHandler, body: dict[str, Any], kind: str) -> None:
+    def hold(body: dict[str, Any]) -> None:
         if len(body["messages"][0]["content"]) == 2 and next(count) >= 42:
             silent.set()
-            server.over.wait(60)
-        original(handler, body, kind)
+            real.over.wait(60)
 
-    original = server.reply
-    server.reply = reply  # type: ignore[method-assign]
-    command = [str(word) for word in run_of(server, tmp_path / "run")]
+    real.hold = hold
+    command = [str(word) for word in run_of(real, tmp_path / "run")]
     running = subprocess.Popen([sys.executable, "-m", "equivox", *command], stderr=subprocess.DEVNULL)
     assert silent.wait(60)
     stored = 0
@@ -809,19 +786,17 @@ def test_a_server_that_falls_silent_costs_no_finished_answer(server: Server, tmp
     assert len(Store(tmp_path / "run" / "responses", response_schema()).table(("key",))) == 42
 
 
-def test_an_interrupted_command_does_not_wait_for_a_silent_server(server: Server, tmp_path: Path) -> None:
+def test_an_interrupted_command_does_not_wait_for_a_silent_server(real: RealServer, tmp_path: Path) -> None:
     """What a server says after that is stored by nobody; a build kills what does not end within seconds."""
     silent = threading.Event()
 
-    def reply(handler: BaseHTTPRequestHandler, body: dict[str, Any], kind: str) -> None:
+    def hold(body: dict[str, Any]) -> None:
         if len(body["messages"][0]["content"]) == 2:
             silent.set()
-            server.over.wait(60)
-        original(handler, body, kind)
+            real.over.wait(60)
 
-    original = server.reply
-    server.reply = reply  # type: ignore[method-assign]
-    command = [str(word) for word in run_of(server, tmp_path / "run")]
+    real.hold = hold
+    command = [str(word) for word in run_of(real, tmp_path / "run")]
     running = subprocess.Popen([sys.executable, "-m", "equivox", *command], stderr=subprocess.PIPE, text=True)
     assert silent.wait(60)
     running.send_signal(signal.SIGTERM)
@@ -830,7 +805,7 @@ def test_an_interrupted_command_does_not_wait_for_a_silent_server(server: Server
 
 
 def test_answers_cut_off_and_withheld_are_counted_and_warned_about(
-    server: Server, equivox: Cli, tmp_path: Path
+    real: RealServer, equivox: Cli, tmp_path: Path
 ) -> None:
     count = iter(range(10_000))
 
@@ -843,9 +818,9 @@ def test_answers_cut_off_and_withheld_are_counted_and_warned_about(
         document["choices"][0]["message"]["content"] = (ANSWER, ANSWER, "<think>hm", ANSWER)[kind]
         return document
 
-    original = server.completion
-    server.completion = completion  # type: ignore[method-assign]
-    equivox(*run_of(server, tmp_path / "run"))
+    original = real.completion
+    real.completion = completion  # type: ignore[method-assign]
+    equivox(*run_of(real, tmp_path / "run"))
     _, out, _ = equivox("status", tmp_path / "run")
     assert re.search(r"vibe_gender:advisory +96 +96 +0 +0 +48 +24", out), out
     (whole,) = [s for s in open_run(tmp_path / "run").scores if s.is_whole]
@@ -907,7 +882,7 @@ def test_a_key_that_no_header_can_carry_is_refused_without_showing_it(
 
 @pytest.mark.parametrize(("status", "hint"), [("401", "OPENAI_API_KEY"), ("403", "key"), ("404", "model_name")])
 def test_what_no_retry_will_mend_is_refused_at_once(server: Server, status: str, hint: str) -> None:
-    server.faults = {"Hello.": [status] * 9}
+    server.faults = {"Hello.": [int(status)] * 9}
     with pytest.raises(RequestError, match=hint):
         engine(server).check([request("a")])
 
@@ -925,7 +900,7 @@ SETTINGS = {
 @pytest.mark.parametrize(("told", "instead"), SETTINGS.items())
 def test_a_setting_that_a_server_does_not_take_is_known_at_once(server: Server, told: str, instead: str) -> None:
     """As of models that reason: a whole run was refused, request by request, after the first had been greeted."""
-    server.fixed = 400, json.dumps({"error": {"message": told, "type": "invalid_request_error"}}).encode()
+    server.fixed = fail(400, {"message": told, "type": "invalid_request_error"})
     asked = request("a", schema={"type": "object"})
     with pytest.raises(RequestError, match="refuses the settings") as error:
         engine(server).check([asked])
@@ -939,10 +914,10 @@ def test_a_setting_that_a_server_does_not_take_is_known_at_once(server: Server, 
 
 def test_another_reason_to_refuse_a_greeting_is_none_to_refuse_the_run(server: Server) -> None:
     """A model that hears refuses a text alone, and a model that reasons one token."""
-    server.faults = {"Hello.": ["400"]}
+    server.faults = {"Hello.": [400]}
     engine(server).check([request("a")])
     # It names what was not sent.
-    server.fixed = 400, b'{"error": {"message": "Unsupported: this model needs input_audio, whatever seed."}}'
+    server.fixed = 400, b'{"error": {"message": "Unsupported: this model needs input_audio, whatever seed."}}', {}
     engine(server, send_seed=False).check([request("a")])
 
 
@@ -951,23 +926,8 @@ def test_an_annotator_may_be_asked_in_words_alone(server: Server) -> None:
     assert response.text == ANSWER and "response_format" not in server.bodies[0]
 
 
-@pytest.mark.parametrize(
-    ("headers", "least", "most"),
-    [
-        ({"retry-after": "7"}, 7, 7), ({"retry-after-ms": "1500", "retry-after": "2"}, 1.5, 1.5),
-        ({"retry-after": "600"}, 60, 60), ({"retry-after": "Wed, 21 Oct 2999 07:28:00 GMT"}, 60, 60),
-        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 1.5, 2), ({"retry-after": "soon"}, 1.5, 2), ({}, 1.5, 2),
-        ({"retry-after": "nan"}, 1.5, 2), ({"retry-after": "-1"}, 1.5, 2),
-    ],
-)  # fmt: skip
-def test_a_server_is_given_the_time_it_asks_for(headers: dict[str, str], least: float, most: float) -> None:
-    busy = RuntimeError()
-    busy.response = SimpleNamespace(headers=headers)  # type: ignore[attr-defined]
-    assert least <= servers._pause(busy, 2) <= most
-
-
-@pytest.mark.parametrize("fault", ["500", "truncated", "empty"])
-def test_what_may_pass_is_left_to_the_requests(server: Server, fault: str) -> None:
+@pytest.mark.parametrize("fault", [500, b"{}", b"<html>"])
+def test_what_may_pass_is_left_to_the_requests(server: Server, fault: Any) -> None:
     """A gateway may answer the first short request with a page of its own, or with half an answer."""
     server.faults = {"Hello.": [fault] * 9}
     opened = engine(server)
@@ -977,7 +937,7 @@ def test_what_may_pass_is_left_to_the_requests(server: Server, fault: str) -> No
 
 
 def test_nobody_there_and_media_not_taken_are_refused(server: Server, clip: bytes) -> None:
-    with pytest.raises(RequestError, match=r"no server answers.*Connection refused"):
+    with pytest.raises(RequestError, match=r"no server answers.*attempts failed"):
         EndpointEngine.from_args({"model_name": "m", "base_url": "http://127.0.0.1:9/v1"}).check([])
     with pytest.raises(RequestError, match=r"no server answers.*missing an 'http://'"):
         EndpointEngine.from_args({"model_name": "m", "base_url": "127.0.0.1:9/v1"}).check([])
@@ -985,17 +945,17 @@ def test_nobody_there_and_media_not_taken_are_refused(server: Server, clip: byte
         engine(server, modalities=["text"]).check([request("a", clip=clip)])
 
 
-def test_a_whole_run_through_the_command_line(server: Server, equivox: Cli, tmp_path: Path) -> None:
+def test_a_whole_run_through_the_command_line(real: RealServer, equivox: Cli, tmp_path: Path) -> None:
     """Some fail, the rest is scored; given again with --retry-failed, the server healthy, all is there."""
     count = iter(range(10_000))
-    server.answer = lambda body: {"content": ANSWER if next(count) % 2 else "I'd say dancing, pottery and running."}
+    real.answer = lambda body: {"content": ANSWER if next(count) % 2 else "I'd say dancing, pottery and running."}
     command = [
-        "run", f"endpoint:model_name=m,base_url={server.url},max_retries=0,timeout_s=60",
+        "run", f"endpoint:model_name=m,base_url={real.url},max_retries=0,timeout_s=60",
         "vibe_gender:advisory",
         "--data", "sample", "--limit", "48", "--output", tmp_path / "run",
         "--scoring", "n_resamples=199", "--annotator", "rules",
     ]  # fmt: skip
-    server.faults = {f"audio + {PROMPTS['advisory'].text}": ["fine", "500", "fine", "500", "reset"]}
+    real.faults = {f"audio + {PROMPTS['advisory'].text}": [200, 500, 200, 500, RESET]}
     out = equivox.done(*command)
     assert "3 of 48 answers do not count: 3 failed" in out
     out = equivox.done("status", tmp_path / "run")
@@ -1007,7 +967,7 @@ def test_a_whole_run_through_the_command_line(server: Server, equivox: Cli, tmp_
     out = equivox.done(*command, "--retry-failed")
     assert "do not count" not in out
     # 48 clips, three of them twice; at each start one greeting and one request for the text's own tokens.
-    assert len(server.bodies) == 48 + 3 + 2 + 2
+    assert len(real.bodies) == 48 + 3 + 2 + 2
 
 
 def test_the_turns_before_are_sent_with_their_answers(server: Server, clip: bytes) -> None:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
-import openai
+import httpx2
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_requests import made_request as request
 
-from equivox.engines.endpoint import EndpointEngine
+from equivox.engines.endpoint import EndpointEngine, EndpointSettings
 from equivox.run.store import Store, response_schema
 
 ODD_TEXT = st.one_of(
@@ -67,16 +64,13 @@ KIND = st.sampled_from(
 )
 @given(status=STATUS, body=BODY, kind=KIND)
 def test_any_answer_of_a_server_is_a_response(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, status: int, body: bytes, kind: str
+    tmp_path_factory: pytest.TempPathFactory, status: int, body: bytes, kind: str
 ) -> None:
-    monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    engine = EndpointEngine.from_args({"model_name": "m", "base_url": "http://server.test/v1", "max_retries": 0})
+    def answer(asked: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(status, content=body, headers={"content-type": kind})
 
-    def answer(asked: httpx.Request) -> httpx.Response:
-        return httpx.Response(status, content=body, headers={"content-type": kind})
-
-    client = partial(openai.OpenAI, http_client=httpx.Client(transport=httpx.MockTransport(answer)))
-    monkeypatch.setattr("openai.OpenAI", client)
+    settings = EndpointSettings(model_name="m", base_url="http://server.test/v1", max_retries=0)
+    engine = EndpointEngine(settings, httpx2.MockTransport(answer))
     responses = list(engine.generate([request(0), request(1)]))
     assert sorted(response.key for response in responses) == ["key0", "key1"]
     folder: Path = tmp_path_factory.mktemp("store")

@@ -8,10 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from equivox.core.endings import TRUNCATED
 from equivox.core.errors import RequestError
 from equivox.core.lazy import NDArray, np, pa, pandas, pc
 from equivox.core.redact import redacted_text
-from equivox.core.samples import ENDED, TRUNCATED
+from equivox.core.samples import ENDED
 from equivox.core.task import Task, placeholders_of
 from equivox.core.text import visible
 from equivox.core.variants import SILENCE
