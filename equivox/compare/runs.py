@@ -28,6 +28,7 @@ from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED
 from equivox.dataset_builders.corpus import SAMPLING_RATE
 from equivox.engines import model_label
+from equivox.run.cut_inputs import CutInput, find_cut_inputs
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import (
     MANIFEST_FILE,
@@ -128,6 +129,11 @@ class ComparedRun:
         rows = read_records(self.folder, "", "open_values", self.annotator) or ()
         found = split_by(rows, lambda row: (row["attribute"], row["counts_as"]))
         return {of: [row["value"] for row in own] for of, own in found.items()}
+
+    @cached_property
+    def cut_inputs(self) -> Mapping[str, Sequence[CutInput]]:
+        """What a server cut before the model read it, by task."""
+        return find_cut_inputs(self.folder)
 
     @cached_property
     def metric_of_tasks(self) -> dict[str, Metric]:

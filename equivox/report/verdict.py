@@ -64,6 +64,12 @@ _CHECKS = {
     "unchecked_judge": "the judge is {judge}; nobody checked it (equivox label)",
     "audited": "{audit}",
     "unlabelled": "no label is about {what}",
+    "cut_prompt": "the server cut {n:,} of {of:,} prompts: {tokens:,} tokens for {least:,.0f} words or more; raise its "
+    "context length, or shorten the prompts",
+    "cut_audio": "{n:,} clips of {least:.0f} s or more took as many tokens as {limit_s:.0f} s would: the server "
+    "may have cut them; max_audio_seconds={limit_s:.0f}",
+    "cut_fixed": "{of:,} clips of {least:.1f} to {most:.1f} s took {tokens:,} tokens each: nothing shows that the "
+    "model heard the long ones to their end",
     "recorded_apart": "groups were recorded differently, at {rate:,} Hz: {shares}",
     "option": "{option}",
     "asked_again": "requests that failed first and succeeded later: {shares}",

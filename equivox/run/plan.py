@@ -19,6 +19,7 @@ from equivox.core.files import read_table
 from equivox.core.lazy import NDArray, np, pa, pc
 from equivox.core.requests import EngineIdentity, Request, request_key
 from equivox.core.task import Task, digest
+from equivox.core.text import count_words
 from equivox.core.variants import SHUFFLED
 from equivox.dataset_builders.corpus import Corpus, Sample
 from equivox.run.presented import (
@@ -44,6 +45,8 @@ from equivox.run.presented import (
 PLAN_FILE = "plan.parquet"
 COLUMN = "column."
 """What the names of the corpus's columns begin with in a plan."""
+WORDS, SECONDS = "words", "seconds"
+"""What a request sends: the words of its texts, and the seconds of its one recording, null without one."""
 FOLLOWS = "follows"
 """The column with the keys of the turns before a request, in order; a plan without dialogues does not have it."""
 DESCRIBED = [
@@ -275,15 +278,16 @@ def _expanded(
     """
     named = (
         *("key", "task", "sample_id", "condition", "group", "cluster", "stratum", "block", "item"),
-        *("repeat", "seed", "media_sha256", *(f"metadata.{name}" for name in kept)),
+        *("repeat", "seed", "media_sha256", WORDS, SECONDS, *(f"metadata.{name}" for name in kept)),
     )
     columns: dict[str, list[Any]] = {name: [] for name in named}
     follows: list[list[str] | None] = []
     places: list[int] = []
     for _, members in groupby(range(len(presented)), key=lambda place: presented[place][0]):
-        made = [(place, presented[place][1], unkeyed(presented[place][1])) for place in members]
+        own = [(place, presented[place][1], unkeyed(presented[place][1])) for place in members]
+        made = [(place, one, request, *_measure_input(request)) for place, one, request in own]
         for repeat in range(made[0][1].task.sampling.repeats):
-            for place, one, request in made:
+            for place, one, request, words, seconds in made:
                 shown = [dict(one.presentation)] if one.task.prompt.presentations else []
                 own_seed = request_seed(seed, one.sample.sample_id, repeat, *shown)
                 labels = request.labels if one.asked[0] is one.task else labels_of(one.task, one.sample, one.groups, {})
@@ -300,6 +304,8 @@ def _expanded(
                     repeat,
                     own_seed,
                     [part.sha256 for part in request.media],
+                    words,
+                    seconds,
                     *(request.labels.metadata.get(name) for name in kept),
                 )
                 places.append(place)
@@ -308,6 +314,13 @@ def _expanded(
                     column.append(cell)
     further = {FOLLOWS: follows} if any(follows) else {}
     return columns | further, np.array(places, dtype=np.int64)
+
+
+def _measure_input(request: Request) -> tuple[int, float | None]:
+    """Return the number of words that a request sends, and the seconds of its recording if it has exactly one."""
+    texts = (request.system, *(turn.text for turn in request.before), request.text)
+    durations = [part.duration_s for part in request.media if part.kind == "audio"]
+    return sum(map(count_words, texts)), durations[0] if len(durations) == 1 else None
 
 
 def _comparable(corpora: Iterable[Corpus], presented: Sequence[Presented]) -> dict[str, pa.DictionaryArray]:
@@ -331,6 +344,7 @@ def _comparable(corpora: Iterable[Corpus], presented: Sequence[Presented]) -> di
 def _table(columns: Mapping[str, list[Any]]) -> pa.Table:
     texts = pa.list_(pa.string())
     kinds = {"repeat": pa.int32(), "seed": pa.int64(), "media_sha256": texts, FOLLOWS: texts}
+    kinds |= {WORDS: pa.int32(), SECONDS: pa.float64()}
     arrays = {}
     for name, cells in columns.items():
         array = pa.array(cells, kinds.get(name, pa.string()))

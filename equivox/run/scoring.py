@@ -31,6 +31,7 @@ from equivox.core.task import Task
 from equivox.core.text import inert_record
 from equivox.core.version import __version__
 from equivox.run.annotating import ask, count_answered, stored_follow_ups
+from equivox.run.cut_inputs import describe_cut_prompts, find_cut_inputs
 from equivox.run.live import refuse_unfinished
 from equivox.run.losses import loss_scores
 from equivox.run.manifest import read_manifest, state_hashes
@@ -108,7 +109,9 @@ def score(
             kept[family] = _tables(folder, scored, metric, family)
     _refuse_unscored(tasks, scores)
     scores = with_q([_told(score, options.look_for) for score in scores])
-    scores = add_outcomes(scores, tasks, samples, options)
+    cut = {task: describe_cut_prompts(cuts) for task, cuts in find_cut_inputs(folder).items()}
+    cut |= {task.family: cut[task.name] for task in tasks if cut.get(task.name)}
+    scores = add_outcomes(scores, tasks, samples, options, cut)
     document = {
         "annotator": stored_annotator(folder, annotator).as_dict(),
         "schemes": {task.name: scheme_digest(task) for task in tasks},

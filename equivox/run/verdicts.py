@@ -12,11 +12,20 @@ from equivox.core.samples import Samples
 from equivox.core.scores import Outcome, Score, ScoringOptions
 from equivox.core.task import Task
 
+_UNKNOWN = dict.fromkeys(("value", "estimate", "estimate_unclipped", "ci_low", "ci_high"), math.nan)
+
 
 def add_outcomes(
-    scores: Sequence[Score], tasks: Sequence[Task], samples: Mapping[str, Samples], options: ScoringOptions
+    scores: Sequence[Score],
+    tasks: Sequence[Task],
+    samples: Mapping[str, Samples],
+    options: ScoringOptions,
+    cut: Mapping[str, str | None],
 ) -> list[Score]:
     """Return the scores of a run, which have their q, with `outcome` and `by_group`.
+
+    `cut` says of a task why its prompts were not read whole. Without a difference its scores then have no result: the
+    person may stand in the part that nobody read.
 
     A constant answer, and a perfectly even result, have no spread and no interval. The rule of three over units bounds
     what they leave possible: 40 pairs bound a gap at 7.5 points.
@@ -37,6 +46,8 @@ def add_outcomes(
             score = _bound_by_rule_of_three(score, units, options.look_for)
         else:
             score = replace(score, outcome=decide_outcome(score, options.look_for))
+        if (reason := cut.get(score.task)) and score.outcome in ("no_difference", "too_few_data"):
+            score = replace(score, outcome="no_result", undefined=reason, **_UNKNOWN)
         decided.append(score)
     return decided
 
