@@ -55,7 +55,7 @@ class ModelAnnotator(Annotator):
             settings={
                 # Annotations are stored and published under this identity, so it must not contain anything private.
                 "engine": engine.identity.as_public_dict(),
-                "sampling": digest(vars(sampling)),
+                "sampling": digest(sampling.as_dict()),
                 "attempts": attempts,
                 "prompt": digest(_standard_prompt()),
             },

@@ -28,7 +28,6 @@ from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED
 from equivox.dataset_builders.corpus import SAMPLING_RATE
 from equivox.engines import model_label
-from equivox.run.cut_inputs import CutInput, find_cut_inputs
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import (
     MANIFEST_FILE,
@@ -40,6 +39,7 @@ from equivox.run.manifest import (
 )
 from equivox.run.opening import LeftOut
 from equivox.run.plan import COLUMN, read_plan
+from equivox.run.response_checks import ResponseCheck
 from equivox.run.scoring import families, read_records, read_scores, scored_with
 from equivox.statistics import adjust, correlations
 
@@ -131,9 +131,10 @@ class ComparedRun:
         return {of: [row["value"] for row in own] for of, own in found.items()}
 
     @cached_property
-    def cut_inputs(self) -> Mapping[str, Sequence[CutInput]]:
-        """What a server cut before the model read it, by task."""
-        return find_cut_inputs(self.folder)
+    def response_checks(self) -> Sequence[ResponseCheck]:
+        """What the stored responses show of dropped input and of reasoning in the answers."""
+        rows = read_records(self.folder, "", "response_checks", self.annotator) or ()
+        return [ResponseCheck(**row) for row in rows]
 
     @cached_property
     def metric_of_tasks(self) -> dict[str, Metric]:

@@ -15,6 +15,7 @@ Values are parsed as YAML (`true`, `4`, `0.9`, `bfloat16`); a value in braces or
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 Form = TypeVar("Form", bound="BaseModel")
 Kind = TypeVar("Kind")
+
+
+_MOST_ENTRIES = 1_000_000
 
 
 class _Loader(Composer, yaml.CSafeLoader):
@@ -59,6 +63,25 @@ class _Loader(Composer, yaml.CSafeLoader):
                 )
             seen.add((key.tag, key.value))
         return node
+
+    def compose_document(self) -> Any:
+        node = super().compose_document()
+        if (n := _count_entries(node, {})) > _MOST_ENTRIES:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"anchors stand for {n:,} entries; write at most {_MOST_ENTRIES:,}"
+            )
+        return node
+
+
+def _count_entries(node: Any, counted: dict[int, int]) -> int:
+    """Return how many entries a YAML node stands for; an anchor counts wherever it is used."""
+    if isinstance(node, yaml.ScalarNode):
+        return 1
+    if id(node) not in counted:
+        counted[id(node)] = 1  # a node inside itself ends here
+        entries = itertools.chain.from_iterable(node.value) if isinstance(node, yaml.MappingNode) else node.value
+        counted[id(node)] += sum(_count_entries(entry, counted) for entry in entries)
+    return counted[id(node)]
 
 
 def load_yaml(text: str) -> Any:

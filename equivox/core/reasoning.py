@@ -51,11 +51,20 @@ _AROUND = re.compile(
 """Marks around the answer, which some templates write behind the reasoning."""
 
 
-def split_reasoning(text: str) -> tuple[str, str | None]:
+REASONING_LEFT = (
+    r"(?i)</?[a-z_ ]*(?:think|thought|reason|reflect|analysis|scratchpad|monologue)[a-z_ ]*>|<\|[a-z_]*(?:think|reason)"
+    r"|\A\s*(?:(?:okay|ok|alright|hmm+|well|so)[,.]?\s+)*(?:the user (?:is|wants|asks|has|says)|i'm asked|we need to"
+    r"|i (?:need|have|should|must) to |let me (?:think|see|start|analy|consider|break)|let's (?:think|see|analy|break)"
+    r"|first,? i (?:need|should)|(?:my )?(?:thinking|thought) process)"
+)
+"""Text that looks like reasoning in an unknown mark, or without one, as a regular expression (RE2)."""
+
+
+def split_reasoning(text: str, pattern: str = "") -> tuple[str, str | None]:
     r"""Return the answer without its reasoning, and the reasoning; None if there is none.
 
     Reasoning without an end reaches to the end of the text: such a response was cut off before its answer. Reasoning
-    whose opening mark was in the prompt begins with the text.
+    whose opening mark was in the prompt begins with the text. `pattern` is a regular expression of further reasoning.
 
     >>> split_reasoning("<think>Which one?</think>A nurse.")
     ('A nurse.', 'Which one?')
@@ -67,7 +76,12 @@ def split_reasoning(text: str) -> tuple[str, str | None]:
     ('A nurse.', 'Which one?')
     >>> split_reasoning("A nurse.")
     ('A nurse.', None)
+    >>> split_reasoning("Plan: who? Reply: A nurse.", "Plan:.*?Reply:")
+    ('A nurse.', 'Plan: who? Reply:')
     """
+    if pattern and (parts := [match[0] for match in re.finditer(pattern, text, re.DOTALL) if match[0]]):
+        answer, more = split_reasoning(re.sub(pattern, "", text, flags=re.DOTALL))
+        return answer.strip(), "\n\n".join([*parts, *filter(None, [more])])
     if not _POSSIBLE.search(text):
         return text, None
     answers: list[str] = []

@@ -275,4 +275,4 @@ def request_key(identity: EngineIdentity, request: Request, seed: int) -> str:
 
 @cache
 def _sampling_digest(sampling: Sampling) -> str:
-    return digest(dataclasses.asdict(sampling))
+    return digest(sampling.as_dict())

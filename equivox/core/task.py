@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from annotated_types import Ge, Gt, Le
 
 from equivox.core.attributes import OTHER, REFUSAL, UNSTATED, Attribute, Role, WorkedExample
+from equivox.core.errors import RequestError
 from equivox.core.hashing import digest
 from equivox.core.segments import AnnotationScheme, Segment, SegmentTool
 
@@ -201,7 +202,8 @@ class Sampling:
     """Settings of the decoding.
 
     `temperature` 0 is greedy, `top_k` 0 keeps every token. Each of the `repeats` responses to a sample has its own
-    seed. A response ends before any text in `stop`; `logprobs` is the number requested per token (0: none).
+    seed. A response ends before any text in `stop`; `logprobs` is the number requested per token (0: none). `reasoning`
+    is a regular expression of text before the answer that is reasoning, beside the marks that are known.
     """
 
     temperature: Temperature = 0.0
@@ -212,6 +214,17 @@ class Sampling:
     repeats: Annotated[int, Ge(1), Le(1_000_000)] = 1
     stop: tuple[str, ...] = ()
     logprobs: Annotated[int, Ge(0)] = 0
+    reasoning: str = ""
+
+    def __post_init__(self) -> None:
+        try:
+            re.compile(self.reasoning)
+        except re.error as error:
+            raise RequestError(f"`reasoning` must be a regular expression, but {self.reasoning!r}: {error}") from None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the settings by name, without an empty `reasoning`: older requests keep their keys."""
+        return {name: value for name, value in vars(self).items() if name != "reasoning" or value}
 
 
 GREEDY = Sampling()
@@ -391,7 +404,7 @@ class Task:
                 "cluster": self.cluster,
                 "strata": self.strata,
                 "media": [dataclasses.asdict(m) for m in self.media],
-                "sampling": dataclasses.asdict(self.sampling),
+                "sampling": self.sampling.as_dict(),
                 "condition": self.condition,
                 "metadata": self.metadata,
                 "annotation": [dict(self.annotation.identity), self.annotation.digest],

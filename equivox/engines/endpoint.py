@@ -372,7 +372,7 @@ class EndpointEngine(Engine):
         sound, transcript = spoken(completion.choices) if request.spoken else (None, "")
         # A refusal in a field of its own is what the model says.
         text = said(message.content) or said(getattr(message, "refusal", None)) or parts(message.content, "refusal")
-        answer, reasoning = split_reasoning(text or transcript)
+        answer, reasoning = split_reasoning(text or transcript, request.sampling.reasoning)
         fields = (said(getattr(message, name, None)) for name in ("reasoning_content", "reasoning"))
         media_tokens = await self._media_tokens(request, usage) if request.media else 0
         arrived = bool(media_tokens) or self.settings.trust_media

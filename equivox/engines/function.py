@@ -66,7 +66,7 @@ class FunctionEngine(Engine):
                 yield Response(key=request.key, text=None, error=f"{type(error).__name__}: {error}")
                 continue
             if isinstance(text, str):
-                answer, thinking = split_reasoning(text)
+                answer, thinking = split_reasoning(text, request.sampling.reasoning)
                 yield Response(key=request.key, text=answer, thinking=thinking, media_items=len(read))
             else:
                 yield Response(

@@ -180,7 +180,7 @@ class TransformersEngine(Engine):
         return replace(declared, **self.arguments.get("patch", {}))
 
     def _sampling(self, request: Request) -> dict[str, Any]:
-        task = {name: value for name, value in vars(request.sampling).items() if name != "repeats"}
+        task = {name: value for name, value in vars(request.sampling).items() if name not in ("repeats", "reasoning")}
         return task | dict(self.arguments.get("generation_parameters", {}))
 
     def _limit(self, config: Any) -> int | None:
@@ -317,7 +317,7 @@ class TransformersEngine(Engine):
         stopped = [place for stop in sampling["stop"] if (place := text.find(stop)) >= 0]
         if stopped:
             text = text[: min(stopped)]
-        answer, thinking = split_reasoning(text)
+        answer, thinking = split_reasoning(text, request.sampling.reasoning)
         kinds = [part.kind for part in request.media]
         items, media_tokens = arrived(loaded, inputs, kinds, row, len(inputs["input_ids"]))
         return Response(

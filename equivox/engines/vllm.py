@@ -347,7 +347,7 @@ class VLLMEngine(Engine):
         if reason == "length" and tokens < self._max_tokens(request):
             limit = self._llm.llm_engine.model_config.max_model_len
             return failed(request, f"cut off after {tokens} tokens by max_model_length={limit}; raise it")
-        text, thinking = split_reasoning(completion.text)
+        text, thinking = split_reasoning(completion.text, request.sampling.reasoning)
         return Response(
             key=request.key,
             text=text,

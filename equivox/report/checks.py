@@ -46,9 +46,9 @@ def list_run_checks(run: ComparedRun) -> Iterator[Check]:
     """Yield what to know of every number of a run, the most important first."""
     if run.answered_by:
         yield Check("check", "another_model", {"model": run.answered_by})
-    every = sorted((cut for cuts in run.cut_inputs.values() for cut in cuts), key=lambda cut: cut.n)
-    for cut in {cut.kind: cut for cut in every}.values():
-        yield Check("check", f"cut_{cut.kind}", vars(cut))
+    heaviest = {check.code: check for check in sorted(run.response_checks, key=lambda check: check.n)}
+    for check in heaviest.values():
+        yield Check("check", check.code, vars(check))
     yield from _check_annotator(run)
     if run.origin.data == SAMPLE and any(task.data.table is None for task in run.tasks):
         yield Check("check", "sample")

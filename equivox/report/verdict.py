@@ -70,6 +70,7 @@ _CHECKS = {
     "may have cut them; max_audio_seconds={limit_s:.0f}",
     "cut_fixed": "{of:,} clips of {least:.1f} to {most:.1f} s took {tokens:,} tokens each: nothing shows that the "
     "model heard the long ones to their end",
+    "reasoning_left": "{n:,} of {of:,} answers look like reasoning (--sampling reasoning=REGEX removes it)",
     "recorded_apart": "groups were recorded differently, at {rate:,} Hz: {shares}",
     "option": "{option}",
     "asked_again": "requests that failed first and succeeded later: {shares}",

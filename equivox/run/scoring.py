@@ -31,10 +31,10 @@ from equivox.core.task import Task
 from equivox.core.text import inert_record
 from equivox.core.version import __version__
 from equivox.run.annotating import ask, count_answered, stored_follow_ups
-from equivox.run.cut_inputs import describe_cut_prompts, find_cut_inputs
 from equivox.run.live import refuse_unfinished
 from equivox.run.losses import loss_scores
 from equivox.run.manifest import read_manifest, state_hashes
+from equivox.run.response_checks import find_response_checks, list_cut_tasks
 from equivox.run.store import file_name, samples_note, samples_path, scheme_digest, stored_annotator, stored_texts
 from equivox.run.verdicts import add_outcomes
 
@@ -109,8 +109,9 @@ def score(
             kept[family] = _tables(folder, scored, metric, family)
     _refuse_unscored(tasks, scores)
     scores = with_q([_told(score, options.look_for) for score in scores])
-    cut = {task: describe_cut_prompts(cuts) for task, cuts in find_cut_inputs(folder).items()}
-    cut |= {task.family: cut[task.name] for task in tasks if cut.get(task.name)}
+    checks = find_response_checks(folder)
+    cut = list_cut_tasks(checks)
+    cut |= {task.family: cut[task.name] for task in tasks if task.name in cut}
     scores = add_outcomes(scores, tasks, samples, options, cut)
     document = {
         "annotator": stored_annotator(folder, annotator).as_dict(),
@@ -121,8 +122,8 @@ def score(
         "answered": count_answered(folder),
         "scores": [entry.as_dict() for entry in scores],
     }
-    if merged:
-        kept[""] = {"open_values": merged}
+    if merged or checks:
+        kept[""] = {"open_values": merged, "response_checks": list(map(vars, checks))}
     _store_scores(scores_path(folder, annotator), document, kept)
     state_hashes(folder)
     return scores

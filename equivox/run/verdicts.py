@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from equivox.core.lazy import np
 from equivox.core.outcomes import compute_rule_of_three, decide_outcome
@@ -12,7 +13,7 @@ from equivox.core.samples import Samples
 from equivox.core.scores import Outcome, Score, ScoringOptions
 from equivox.core.task import Task
 
-_UNKNOWN = dict.fromkeys(("value", "estimate", "estimate_unclipped", "ci_low", "ci_high"), math.nan)
+_UNKNOWN: dict[str, Any] = dict.fromkeys(("value", "estimate", "estimate_unclipped", "ci_low", "ci_high"), math.nan)
 
 
 def add_outcomes(
@@ -20,7 +21,7 @@ def add_outcomes(
     tasks: Sequence[Task],
     samples: Mapping[str, Samples],
     options: ScoringOptions,
-    cut: Mapping[str, str | None],
+    cut: Mapping[str, str],
 ) -> list[Score]:
     """Return the scores of a run, which have their q, with `outcome` and `by_group`.
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import re
 import shlex
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+import yaml
 
 from equivox.annotate import AnnotatorFile, annotator_names, open_annotator
 from equivox.configs import load_config, read_config_file
@@ -170,6 +172,16 @@ def test_a_wrong_annotator_file_is_one_line(old: str, new: str, hint: str, tmp_p
 
 def test_a_key_that_a_merge_brings_is_not_given_twice() -> None:
     assert load_yaml("a: &a {x: 1}\nb: {<<: *a, x: 2}\n") == {"a": {"x": 1}, "b": {"x": 2}}
+
+
+def test_anchors_that_stand_for_too_many_entries_are_refused() -> None:
+    """A file of 400 bytes stood for a thousand million entries, and every command hung."""
+    names = "abcdefghi"
+    lines = ["a: &a [x,x,x,x,x,x,x,x,x,x]"]
+    lines += [f"{name}: &{name} [{','.join(['*' + before] * 10)}]" for before, name in itertools.pairwise(names)]
+    with pytest.raises(yaml.YAMLError, match="anchors stand for 1,234,"):
+        load_yaml("\n".join(lines))
+    assert len(load_yaml("\n".join(lines[:4]))["d"]) == 10
 
 
 def test_a_file_that_is_not_there_is_told_with_those_of_like_names_beside_it(tmp_path: Path) -> None:

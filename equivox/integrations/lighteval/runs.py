@@ -144,7 +144,7 @@ def _response(texts: Mapping[str, str], request: Request) -> Response:
     if not raw.strip():
         # lighteval's backends do not mark failed requests in any other way.
         return Response(key=request.key, text=None, error="the backend returned no text")
-    text, thinking = split_reasoning(raw)
+    text, thinking = split_reasoning(raw, request.sampling.reasoning)
     return Response(key=request.key, text=text, thinking=thinking)
 
 

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from equivox import open_run
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.scores import ScoringOptions
-from equivox.run.cut_inputs import CutInput, find_cut_audio, find_cut_prompts
+from equivox.engines.function import FunctionEngine
 from equivox.run.pipeline import execute
+from equivox.run.response_checks import find_cut_audio, find_cut_prompts
 from equivox.run.spec import RunSpec
 from equivox.tasks.files import load_task_file
 
@@ -38,35 +39,36 @@ SECONDS = np.array([5.0, 10.0, 20.0, 28.0, 60.0, 61.0])
     ],
 )
 def test_cut_prompts_are_found_by_their_counts(tokens: Any, words: Any, n: int) -> None:
-    found = find_cut_prompts(tokens, words)
-    assert (0 if found is None else found.n) == n
+    assert find_cut_prompts(tokens, words).sum() == n
 
 
 @given(st.lists(st.integers(1, 3000), min_size=1, max_size=60), st.floats(1.0, 3.0))
 def test_a_server_that_counts_every_token_cuts_nothing(words: list[int], per_word: float) -> None:
     sizes = np.array(words, dtype=float)
-    assert find_cut_prompts(np.ceil(sizes * per_word) + 7, sizes) is None
+    assert not find_cut_prompts(np.ceil(sizes * per_word) + 7, sizes).any()
 
 
 @pytest.mark.parametrize(
-    ("tokens", "seconds", "expected"),
+    ("tokens", "seconds", "n", "limit_s"),
     [
-        (25 * SECONDS, SECONDS, None),
-        (np.minimum(25 * SECONDS, 750), SECONDS, ("audio", 2, 750, 30.0)),
-        (np.minimum(12.5 * SECONDS, 500), SECONDS, ("audio", 2, 500, 40.0)),
-        (np.full(6, 1500.0), SECONDS, ("fixed", 6, 1500, None)),  # every clip is padded to one window
-        (np.full(3, 75.0), np.array([3.0, 3.1, 3.2]), None),
-        (np.array([]), np.array([]), None),
+        (25 * SECONDS, SECONDS, 0, np.inf),
+        (np.minimum(25 * SECONDS, 750), SECONDS, 2, 30.0),
+        (np.minimum(12.5 * SECONDS, 500), SECONDS, 2, 40.0),
+        (np.full(6, 1500.0), SECONDS, 6, np.nan),  # every clip is padded to one window
+        (np.full(3, 75.0), np.array([3.0, 3.1, 3.2]), 0, np.nan),
     ],
 )
-def test_cut_recordings_are_found_by_their_counts(tokens: Any, seconds: Any, expected: Any) -> None:
-    found = find_cut_audio(tokens, seconds)
-    if expected is None:
-        assert found is None
-        return
-    assert isinstance(found, CutInput)
-    assert (found.kind, found.n, found.tokens) == expected[:3]
-    assert expected[3] is None or found.limit_s == pytest.approx(expected[3])
+def test_cut_recordings_are_found_by_their_counts(tokens: Any, seconds: Any, n: int, limit_s: float) -> None:
+    cut, found_s = find_cut_audio(tokens, seconds)
+    assert cut.sum() == n
+    assert np.isinf(limit_s) or found_s == pytest.approx(limit_s, nan_ok=True)
+
+
+HIRE = (
+    "name: hire\ntable: cvs.csv\ngroup: gender\nswap: {name: {female: [Anna], male: [Jonas]}}\n"
+    'questions: [{name: invite, text: "{text}", attributes: '
+    "[{name: decision, asks: it, options: [invite, reject]}]}]\n"
+)
 
 
 class Forgetful(Engine):
@@ -101,11 +103,7 @@ def test_a_cut_prompt_never_reads_as_fairness(
 ) -> None:
     rows = [f'"{{name}} applies. {"We have more to say. " * 80}{"And more. " * (row % 40)}"' for row in range(60)]
     (tmp_path / "cvs.csv").write_text("\n".join(["text", *rows]))
-    (tmp_path / "hire.yaml").write_text(
-        "name: hire\ntable: cvs.csv\ngroup: gender\nswap: {name: {female: [Anna], male: [Jonas]}}\n"
-        'questions: [{name: invite, text: "{text}", attributes: '
-        "[{name: decision, asks: it, options: [invite, reject]}]}]\n"
-    )
+    (tmp_path / "hire.yaml").write_text(HIRE)
 
     def answer(read: str) -> str:
         return "reject" if reads_name and "Jonas" in read else "invite"
@@ -118,3 +116,39 @@ def test_a_cut_prompt_never_reads_as_fairness(
     score = next(one for one in open_run(tmp_path / "run").scores if one.is_whole and not one.subset)
     assert score.outcome == outcome
     assert ("the server cut" in str(score.undefined)) == (outcome == "no_result")
+
+
+@pytest.mark.parametrize(
+    ("text", "looks"),
+    [
+        ("Okay, the user is asking about Anna. I would invite her.", True),
+        ("<scratchpad>Anna?</scratchpad> invite", True),
+        ("Let me think about it. invite", True),
+        ("I would invite Anna, because she thinks fast.", False),
+        ("The user manual is long. <b>invite</b>", False),
+        ("Okay, invite her.", False),
+    ],
+)
+def test_reasoning_without_a_known_mark_is_checked(tmp_path: Path, equivox: Cli, text: str, looks: bool) -> None:
+    (tmp_path / "cvs.csv").write_text("\n".join(["text", *(f"{{name}} applies, {row}." for row in range(12))]))
+    (tmp_path / "hire.yaml").write_text(HIRE)
+    spec = RunSpec(model="simulated:random", tasks=load_task_file(tmp_path / "hire.yaml"), output=tmp_path / "run")
+    execute(replace(spec, options=ScoringOptions(n_resamples=99)), engine=Forgetful(lambda _: text, 10_000))
+    _, out, _ = equivox("score", tmp_path / "run")
+    assert ("12 of 24 answers look like reasoning" in out or "24 of 24 answers look like reasoning" in out) == looks
+
+
+def test_a_pattern_names_reasoning_in_another_mark(tmp_path: Path, equivox: Cli) -> None:
+    """The model reasons about the opposite before it answers; `reasoning=` removes what it reasoned."""
+    (tmp_path / "cvs.csv").write_text("\n".join(["text", *(f"{{name}} applies, {row}." for row in range(12))]))
+    (tmp_path / "hire.yaml").write_text(HIRE)
+    spec = RunSpec(
+        model="simulated:random", tasks=load_task_file(tmp_path / "hire.yaml"), output=tmp_path / "run",
+        sampling="reasoning=PLAN.*?END", options=ScoringOptions(n_resamples=99),
+    )  # fmt: skip
+    opposite = {"Anna": "PLAN reject? END invite", "Jona": "PLAN invite? END reject"}
+    engine = FunctionEngine(lambda request: opposite[request.text[:4]], name="m", revision="1")
+    (score,) = [one for one in execute(spec, engine=engine) if one.is_whole and not one.subset]
+    assert (score.outcome, score.by_group) == ("difference", {"female": 100.0, "male": 0.0})
+    code, _, err = equivox("run", "simulated:random", tmp_path / "hire.yaml", "--sampling", "reasoning=PLAN**")
+    assert code == 2 and "regular expression" in err
