@@ -12,6 +12,8 @@ import importlib.util
 import io
 import math
 import os
+import shutil
+import subprocess
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -32,6 +34,16 @@ CLIPPED_SHARE = 0.01
 
 _BLOCK = 1 << 16
 _UNKNOWN_LENGTH = 0x7FFF0000  # encoders that write to a pipe leave a length at or above this in a wav header
+
+
+_LEAST_MIXED = 0.05
+"""The share of the louder channel that is left after mixing, at least; less is heard as almost nothing."""
+_FFMPEG_S = 60
+_CONTAINERS = (
+    (4, b"ftyp", "mov"), (0, b"\x1aE\xdf\xa3", "matroska"), (0, b"#!AMR", "amr"), (0, b"0&\xb2u", "asf"),
+    (0, b"FORM", "aiff"), (0, b"caff", "caf"), (0, b".snd", "au"), (0, b"\xff\xf1", "aac"), (0, b"\xff\xf9", "aac"),
+)  # fmt: skip
+"""Containers that ffmpeg decodes: where their mark stands, the mark, and ffmpeg's name of it."""
 
 
 class MediaError(EquivoxError, ValueError):
@@ -78,9 +90,10 @@ def inspect_audio(data: bytes) -> AudioFacts:
     """Decode a whole clip, block by block, and return its properties and whether it is usable.
 
     A clip has a problem when it is not audio, is damaged or cut short, has no samples, has samples that are
-    not finite, is silent once mixed to mono, or is shorter than 0.05 s.  Loud clips are flagged as clipped,
-    not refused.
+    not finite, is silent once mixed to mono, or is shorter than 0.05 s.  A clip whose channels cancel by 95 %
+    or more when they are mixed has one, too.  Loud clips are flagged as clipped, not refused.
     """
+    data = _read_container(data)
     if reason := _not_audio(data):
         return AudioFacts(0, 0.0, reason)
     with audio_file(data) as descriptor:
@@ -94,6 +107,7 @@ def _inspected(data: bytes, descriptor: int) -> AudioFacts:
         return AudioFacts(0, 0.0, f"unreadable: {_words(error)}")
     samples, full_scale = 0, 0
     low, high, finite, failure = math.inf, -math.inf, True, None
+    mixed, apart = 0.0, 0.0
     with sound:
         rate = int(sound.samplerate)
         try:
@@ -103,6 +117,8 @@ def _inspected(data: bytes, descriptor: int) -> AudioFacts:
                 if finite:
                     mono = block.mean(axis=1)
                     low, high = min(low, float(mono.min())), max(high, float(mono.max()))
+                    mixed += float(np.square(mono).sum())
+                    apart += float(np.square(block).sum(axis=0).max())
                     full_scale += int((np.abs(block) >= 0.9999).any(axis=1).sum())
         except (RuntimeError, OSError) as error:
             failure = _words(error)
@@ -118,6 +134,9 @@ def _inspected(data: bytes, descriptor: int) -> AudioFacts:
     # Some encoders count their header as sound: what lacks could not be heard.
     elif (missing := _missing_share(data, kind, promised, samples)) * duration > (1 - missing) * SHORTEST_S:
         problem = f"cut short: {missing:.0%} of the audio that its header promises is missing"
+    elif apart and mixed <= _LEAST_MIXED**2 * apart:
+        lost = 1 - math.sqrt(mixed / apart)
+        problem = f"channels out of phase: {lost:.0%} of the sound cancels when they are mixed; turn one channel around"
     elif high - low <= SILENCE:
         problem = "silent"
     elif duration < SHORTEST_S:
@@ -139,6 +158,7 @@ def decode_audio(data: bytes, *, name: str, sampling_rate: int = 16_000) -> NDAr
     """
     if sampling_rate < 1:
         raise RequestError(f"`sampling_rate` must be at least 1, got {sampling_rate}; 16000 suits speech")
+    data = _read_container(data)
     if reason := _not_audio(data):
         raise MediaError(f"{name}: {reason}")
     samples: NDArray[np.float32]
@@ -211,8 +231,31 @@ def _not_audio(data: bytes) -> str | None:
     if is_lfs_pointer(data):
         return "a git-lfs pointer instead of audio; run `git lfs pull` in the corpus"
     if container_of(data) is None:
-        return f"not wav, flac, ogg or mp3 (begins with {data[:8].hex(' ')}); convert it to one"
+        cure = "install ffmpeg, or convert it to one" if _name_container(data) else "convert it to one"
+        return f"not wav, flac, ogg or mp3 (begins with {data[:8].hex(' ')}); {cure}"
     return None
+
+
+def _name_container(data: bytes) -> str | None:
+    """Return ffmpeg's name of another container of sound, by its first bytes; None for anything else."""
+    return next((name for place, mark, name in _CONTAINERS if data[place : place + len(mark)] == mark), None)
+
+
+def _read_container(data: bytes) -> bytes:
+    """Return a clip of another container as WAV, decoded by ffmpeg; unchanged if that cannot be done.
+
+    ffmpeg is given the format and may read nothing but the one file: a playlist could name others.
+    """
+    container, program = _name_container(data), shutil.which("ffmpeg")
+    if container is None or program is None:
+        return data
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        command = [program, "-v", "error", "-protocol_whitelist", "file,pipe", "-f", container, "-i", file.name]
+        command += ["-vn", "-c:a", "pcm_s16le", "-f", "wav", "pipe:1"]
+        done = subprocess.run(command, capture_output=True, timeout=_FFMPEG_S, check=False)
+    return done.stdout if done.returncode == 0 and done.stdout else data
 
 
 def _missing_share(data: bytes, kind: str, promised: int, decoded: int) -> float:
@@ -261,6 +304,8 @@ MOST_SOUND_BYTES = 64 * 2**20
 
 LARGEST_IMAGE_PIXELS = 50_000_000
 """An image with more pixels is refused before it is decoded, because a small file can decode to gigabytes."""
+IMAGES_SENT = "upright, transparent parts on white"
+"""How pictures are sent to a model, for the manifest."""
 _ORIENTATION = 0x0112
 """The tag of a photograph that says how to turn it."""
 _SENT_AS_IS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}

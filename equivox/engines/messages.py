@@ -74,8 +74,8 @@ def media_content(
     data = part.load()
     # A clip that is sent as it is stored is decoded, too: what is unreadable or silent fails here.
     samples = media.decode_audio(data, name=part.name, sampling_rate=SAMPLING_RATE)
-    container = media.container_of(data) or "wav"
-    if resample:
+    container = media.container_of(data)
+    if resample or container is None:  # what ffmpeg decoded is sent as WAV
         data = media.encode_audio(samples, sampling_rate=SAMPLING_RATE, container="WAV", subtype=subtype)
         container = "wav"
     encoded = base64.b64encode(data).decode()

@@ -21,6 +21,7 @@ from typing import Any
 from equivox.annotate import Annotator, evaluation_of, open_annotator
 from equivox.core.errors import RequestError
 from equivox.core.files import read_document, refuse_unusable_folder, return_freed_memory, write_table
+from equivox.core.media import IMAGES_SENT
 from equivox.core.plugins import afterwards, check, close, freed
 from equivox.core.progress import Progress, no_progress
 from equivox.core.redact import remember_secrets
@@ -136,8 +137,11 @@ class PreparedRun:
             about: dict[str, Any] = {"samples_without_group": left_out}
             if alike := {name: n for name, n in plan.alike.items() if n}:
                 about["asked_alike"] = alike
-            if sent and any(medium.kind == "audio" for task in self.tasks for medium in task.media):
+            kinds = {medium.kind for task in self.tasks for medium in task.media}
+            if sent and "audio" in kinds:
                 about["audio_sent"] = sent
+            if "image" in kinds:
+                about["images_sent"] = IMAGES_SENT
             write_manifest(folder, new_manifest(self.identity, command) | about)
         forget_hashes(folder)
         if not (folder / TASKS_FILE).exists():

@@ -57,6 +57,27 @@ def test_the_format_is_found_in_the_bytes(kind: str, subtype: str, container: st
     assert len(decoded) == round(facts.duration_s * 16_000)
 
 
+def test_channels_that_cancel_in_part_are_heard() -> None:
+    for share in (-1.0, 0.0, 0.5, 0.8):
+        assert inspect_audio(encode(np.stack([tone(), -share * tone()], axis=1))).problem is None
+
+
+@pytest.mark.parametrize("mark", [b"\0\0\0\x1cftypM4A ", b"\x1aE\xdf\xa3", b"#!AMR", b"0&\xb2u", b"\xff\xf1"])
+def test_ffmpeg_decodes_other_containers_and_no_playlist(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mark: bytes
+) -> None:
+    (tmp_path / "sound.wav").write_bytes(encode(tone()))
+    program = tmp_path / "ffmpeg"
+    program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/options\n/bin/cat {tmp_path}/sound.wav\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert inspect_audio(mark + b"rest").duration_s == 0.5
+    assert len(decode_audio(mark + b"rest", name="a.m4a")) == 8000
+    assert "-protocol_whitelist file,pipe -f " in (tmp_path / "options").read_text()
+    program.unlink()
+    assert "install ffmpeg" in str(inspect_audio(mark + b"rest").problem)
+
+
 @pytest.mark.parametrize(("kind", "subtype"), [("WAV", "FLOAT"), ("OGG", "VORBIS")])
 def test_no_interrupt_is_lost_because_libsndfile_calls_no_python(kind: str, subtype: str) -> None:
     called: list[str] = []
@@ -91,7 +112,9 @@ def test_no_interrupt_is_lost_because_libsndfile_calls_no_python(kind: str, subt
         (encode(np.zeros(0)), "empty (0 samples)"),
         (encode(np.zeros(16_000)), "silent"),
         (encode(np.full(16_000, 0.25)), "silent"),  # a constant is no sound
-        (encode(np.stack([tone(), -tone()], axis=1)), "silent"),  # opposite channels cancel in mono
+        (encode(np.stack([tone(), -tone()], axis=1)), "100% of the sound cancels"),
+        (encode(np.stack([tone(), -0.9 * tone()], axis=1)), "95% of the sound cancels"),
+        (b"\0\0\0\x1cftypM4A ", "install ffmpeg, or convert it"),
         (encode(np.where(np.arange(8000) == 7, np.nan, tone()), subtype="FLOAT"), "not finite"),
         (encode(tone(0.01)), "too short (0.010 s)"),
         (encode(tone(2.0))[:32_044], "cut short: 50%"),  # 64,044 bytes: 44 of header, half of 64,000
