@@ -13,7 +13,7 @@ from typing import Any
 from equivox.annotate.model import prompt_text
 from equivox.audit.stored import ANSWERS
 from equivox.core.errors import RequestError, nearest
-from equivox.core.lazy import NDArray, np
+from equivox.core.lazy import NDArray, np, pc
 from equivox.core.plain import split_by
 from equivox.core.samples import UNANSWERED, Row, Samples
 from equivox.core.scores import family_of
@@ -23,7 +23,7 @@ from equivox.core.variants import asks_nothing
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
 from equivox.run.scoring import families, open_samples, read_records, scored_with, scoring_samples
-from equivox.run.store import stored_texts
+from equivox.run.store import Store, response_schema, stored_texts
 
 PER = ("model", "task", "condition", "group")
 """The properties over which a sheet can be spread evenly, besides the metadata that the tasks keep."""
@@ -97,6 +97,21 @@ def shares_of(attributes: Sequence[Attribute], asked: Mapping[str, str], *, list
     )
 
 
+_INSTRUCTS = (
+    r"(?i)\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:instructions?|above|previous|prior|prompt|rules)\b"
+    r"|<{3,}|>{3,}|\b(?:annotator|judge|grader|evaluator|labell?er)s?\b.{0,30}\b(?:must|should|please|answer|return|mark)\b"
+    r"|[\"']refusal[\"']\s*:|```json"
+)
+"""Text that speaks to whoever reads the answer, or looks like the annotator's own reply (RE2)."""
+
+
+def _list_instructing(folder: Path) -> set[str]:
+    """Return the keys of the responses that give the annotator instructions."""
+    stored = Store(folder / "responses", response_schema()).table(("key", "text"))
+    instructs = pc.fill_null(pc.match_substring_regex(stored["text"], _INSTRUCTS), False)
+    return set(stored["key"].filter(instructs).to_pylist())
+
+
 def _candidates(
     folder: Path, per: Sequence[str], seed: int, annotator: str | None, among: _Among | None
 ) -> Iterator[tuple[tuple[str, ...], _Candidate]]:
@@ -106,6 +121,7 @@ def _candidates(
     opened = open_samples(folder, tasks, annotator or str(manifest["command"]["annotator"]))
     model = str(manifest["command"]["model"])
     seen: set[str] = set()
+    instructing = _list_instructing(folder)
     for task in tasks:
         samples = opened[task.name]
         answered = ~samples.has_status(*UNANSWERED, "empty")
@@ -127,7 +143,11 @@ def _candidates(
             }
             item = digest([seed, "item", model, key])[:12]
             one = Drawn(item, folder, model, task, replace(_NOBODY, key=key))
-            yield tuple(place[name] for name in per), (digest([seed, "draw", item]), one, samples, number)
+            # Few answers instruct the annotator, and they fool it most: they are cells of their own.
+            yield (
+                (*(place[name] for name in per), str(key in instructing)),
+                (digest([seed, "draw", item]), one, samples, number),
+            )
 
 
 def draw(
@@ -141,6 +161,7 @@ def draw(
 ) -> list[Drawn]:
     """Return `n` answered responses of every combination of `per`, in random order.
 
+    As many of those that give the annotator instructions are drawn as well, as if these were a further combination.
     `among` returns which samples of a task can be drawn; by default all that were answered. A response that several
     tasks share is drawn once. The same runs, numbers and seed draw the same responses. RequestError for an unknown
     `per`, and if there are no answers; with `among` there may be none.

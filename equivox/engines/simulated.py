@@ -162,12 +162,13 @@ class SimulatedEngine(Engine):
                 yield Response(key=request.key, text=None, error="planted failure")
                 continue
             text = self.answer(request, rng)
+            turns = [part for turn in request.before for part in (turn.text, turn.answer)]
             yield Response(
                 key=request.key,
                 text=text,
                 sound=speak(text) if request.spoken else None,
                 finish_reason="stop",
-                prompt_tokens=len(request.text.split()),
+                prompt_tokens=len(" ".join([request.system, *turns, request.text]).split()),
                 completion_tokens=len(text.split()),
                 media_items=len(request.media),
             )
