@@ -80,7 +80,8 @@ class ComparedRun:
     `read_by_rules` is the result of `misread_by_rules`; `tasks` is empty if the run's tasks can no longer be read.
     `answered_by` names the model that answered in place of the one that was asked, which the label then says, too;
     `annotator_answered` the names by which the annotator's server answered, if by others than it was asked for.
-    `options` are those of the scores; `judges_itself` says that the annotator is the model.
+    `options` are those of the scores; `judges_itself` says that the annotator is the model. `response_checks` say what
+    the stored responses show of dropped input and of reasoning in the answers.
     """
 
     model: str
@@ -96,6 +97,7 @@ class ComparedRun:
     options: ScoringOptions = DEFAULT_OPTIONS
     judges_itself: bool = False
     annotator_answered: str = ""
+    response_checks: Sequence[ResponseCheck] = ()
 
     def corrected(self, score: Score) -> AdjustedScore | None:
         """Return a score as people's labels correct it; None if no audit of it is kept with the run."""
@@ -129,12 +131,6 @@ class ComparedRun:
         rows = read_records(self.folder, "", "open_values", self.annotator) or ()
         found = split_by(rows, lambda row: (row["attribute"], row["counts_as"]))
         return {of: [row["value"] for row in own] for of, own in found.items()}
-
-    @cached_property
-    def response_checks(self) -> Sequence[ResponseCheck]:
-        """What the stored responses show of dropped input and of reasoning in the answers."""
-        rows = read_records(self.folder, "", "response_checks", self.annotator) or ()
-        return [ResponseCheck(**row) for row in rows]
 
     @cached_property
     def metric_of_tasks(self) -> dict[str, Metric]:
@@ -202,6 +198,7 @@ def compared_run(model: str, folder: Path, scores: Sequence[Score], annotator: s
         model, folder, annotator, scores, _metrics(tasks), misread_by_rules(model, annotator, tasks), tasks,
         _origin(folder, manifest), stored_audits(folder, annotator), answered_by(manifest),
         scored_with(folder, annotator), judges_itself(folder, annotator), annotator_answered(manifest, annotator),
+        [ResponseCheck(**row) for row in read_records(folder, "", "response_checks", annotator) or ()],
     )  # fmt: skip
 
 
